@@ -1,0 +1,20 @@
+"""Gold: how punctual each airline was on the day."""
+
+from __future__ import annotations
+
+from day import DATE_COLUMN, Day
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+day = Day.from_arguments()
+spark = SparkSession.builder.appName("build_gold").getOrCreate()
+punctuality = (
+    day.read(spark, "silver/departures")
+    .groupBy("carrier", DATE_COLUMN)
+    .agg(
+        F.count("*").alias("departures"),
+        F.avg("dep_delay").alias("average_delay"),
+        F.avg((F.col("dep_delay") <= 15).cast("double")).alias("on_time_share"),
+    )
+)
+day.replace("gold/punctuality", punctuality)

@@ -1,0 +1,30 @@
+"""Silver: the flights that took off, with the time at which they did."""
+
+from __future__ import annotations
+
+from day import DATE_COLUMN, Day
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+day = Day.from_arguments()
+spark = SparkSession.builder.appName("build_silver").getOrCreate()
+departures = (
+    day.read(spark, "bronze/flights")
+    .where(F.col("dep_time").isNotNull())
+    .select(
+        "carrier",
+        "flight",
+        "tailnum",
+        "origin",
+        "dest",
+        "distance",
+        "dep_delay",
+        "arr_delay",
+        # `time_hour` is the scheduled hour, `minute` the minute in it.
+        (F.col("time_hour") + F.make_interval(mins=F.col("minute") + F.col("dep_delay"))).alias(
+            "departed_at"
+        ),
+        DATE_COLUMN,
+    )
+)
+day.replace("silver/departures", departures)

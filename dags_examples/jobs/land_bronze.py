@@ -1,0 +1,21 @@
+"""Lands the day's file as it came: every column typed, nothing repaired."""
+
+from __future__ import annotations
+
+from day import DATE_COLUMN, Day
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+COLUMNS = """
+    year bigint, month bigint, day bigint, dep_time bigint, sched_dep_time bigint,
+    dep_delay bigint, arr_time bigint, sched_arr_time bigint, arr_delay bigint, carrier string,
+    flight bigint, tailnum string, origin string, dest string, air_time bigint, distance bigint,
+    hour bigint, minute bigint, time_hour timestamp
+"""
+
+day = Day.from_arguments()
+spark = SparkSession.builder.appName("land_bronze").getOrCreate()
+landed = spark.read.csv(
+    f"{day.lake}/landing/flights/{day.date}.csv", schema=COLUMNS, header=True, mode="FAILFAST"
+)
+day.replace("bronze/flights", landed.withColumn(DATE_COLUMN, F.lit(day.date)))

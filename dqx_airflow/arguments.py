@@ -1,0 +1,49 @@
+"""A gate request as arguments of an application, and back.
+
+One argument may hold 128 KiB at most on Linux, so a large request is cut into several. It is
+compressed, not encrypted: a request holds no secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Sequence
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import GateRequest, from_json, to_json
+
+FLAG = "--request"
+_LONGEST_ARGUMENT = 100_000
+_LARGEST_REQUEST = 64 * 2**20
+
+
+def to_arguments(request: GateRequest) -> list[str]:
+    """The arguments that carry the request to the job."""
+    packed = zlib.compress(to_json(request).encode(), level=9)
+    text = base64.urlsafe_b64encode(packed).decode()
+    cuts = range(0, len(text), _LONGEST_ARGUMENT)
+    return [FLAG, *(text[start : start + _LONGEST_ARGUMENT] for start in cuts)]
+
+
+def from_arguments(arguments: Sequence[str]) -> GateRequest:
+    """The request that `to_arguments` packed.
+
+    :raises RequestError: these are no such arguments.
+    """
+    if len(arguments) < 2 or arguments[0] != FLAG:
+        raise RequestError(
+            "the job got no request",
+            f"it is submitted by a gate operator, which passes `{FLAG} ...`",
+        )
+    try:
+        packed = base64.urlsafe_b64decode("".join(arguments[1:]))
+        unpacker = zlib.decompressobj()
+        text = unpacker.decompress(packed, _LARGEST_REQUEST)
+        return from_json(GateRequest, text)
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise RequestError(
+            f"the request cannot be read: {error}",
+            "the job and the operator have to come from the same version of dqx-airflow",
+        ) from error

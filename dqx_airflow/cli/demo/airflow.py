@@ -1,0 +1,87 @@
+"""Runs the example DAG with Airflow's own command and reads the states of its tasks."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+
+from dqx_airflow.cli.demo.home import DemoHome
+from dqx_airflow.errors import DqxError
+
+DAG_ID = "flights_medallion"
+TASKS = ("land_bronze", "bronze_gate", "build_silver", "silver_gate", "build_gold")
+
+_POLL_S = 0.3
+
+
+class DemoError(DqxError):
+    """A step of the demo did not do what it should."""
+
+
+def start_migration(home: DemoHome) -> subprocess.Popen[bytes]:
+    """Starts making Airflow's metadata database (SQLite)."""
+    return _start(home, "migrate", "db", "migrate")
+
+
+def finish_migration(home: DemoHome, process: subprocess.Popen[bytes]) -> None:
+    if process.wait():
+        raise DemoError("Airflow could not make its database", f"see {home.logs / 'migrate.log'}")
+
+
+def run_dag(
+    home: DemoHome, on: date, report: Callable[[Mapping[str, str]], None]
+) -> dict[str, str]:
+    """Runs the DAG for a date; returns the final state of each task.
+
+    :param report: called with the states as they change.
+    """
+    process = _start(home, on.isoformat(), "dags", "test", DAG_ID, on.isoformat())
+    try:
+        while process.poll() is None:
+            report(states(home, on))
+            time.sleep(_POLL_S)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+    found = states(home, on)
+    if set(found) != set(TASKS) or any(state in ("", "running") for state in found.values()):
+        raise DemoError(
+            f"the run of {on.isoformat()} did not get to its end",
+            f"see {home.logs / (on.isoformat() + '.log')}",
+        )
+    return found
+
+
+def states(home: DemoHome, on: date) -> dict[str, str]:
+    """The state of each task of the last run for a date, from Airflow's database."""
+    if not home.database.exists():
+        return {}
+    query = (
+        "SELECT task_id, coalesce(state, '') FROM task_instance WHERE dag_id = ? AND run_id = ("
+        "SELECT run_id FROM dag_run WHERE dag_id = ? AND date(logical_date) = ? "
+        "ORDER BY id DESC LIMIT 1)"
+    )
+    try:
+        with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as database:
+            return dict(database.execute(query, (DAG_ID, DAG_ID, on.isoformat())).fetchall())
+    except sqlite3.OperationalError:
+        # Locked for a moment, or the tables are still being made.
+        return {}
+
+
+def _start(home: DemoHome, log: str, *arguments: str) -> subprocess.Popen[bytes]:
+    target: Path = home.logs / f"{log}.log"
+    with target.open("wb") as file:
+        return subprocess.Popen(  # noqa: S603 (our own command, no shell)
+            [sys.executable, "-m", "airflow", *arguments],
+            env=home.environment(),
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )

@@ -1,0 +1,207 @@
+"""The `dql demo` verb: three days of 2013, what became of them, and where to look next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.errors import DqxError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dqx_airflow.cli.demo.home import DemoHome
+
+EXIT_UNEXPECTED, EXIT_INFRASTRUCTURE = 1, 4
+
+
+@dataclass(frozen=True, slots=True)
+class DemoDay:
+    """A day of the demo, and the gate that is expected to stop it."""
+
+    date: date
+    story: str
+    blocked_at: str | None
+
+
+DAYS = (
+    DemoDay(date(2013, 6, 12), "an ordinary Wednesday", None),
+    DemoDay(date(2013, 2, 8), "the snow storm Nemo: half of the flights never left", "bronze_gate"),
+    DemoDay(date(2013, 11, 28), "Thanksgiving: a third fewer flights, and a profile for it", None),
+)
+
+_STATE_STYLES = {
+    "success": "green",
+    "failed": "bold red",
+    "upstream_failed": "yellow",
+    "running": "cyan",
+    "up_for_retry": "yellow",
+}
+
+
+def demo(
+    home: Annotated[
+        Path, typer.Option(help="The folder for everything that the demo writes.")
+    ] = Path(".dqx/demo"),
+) -> None:
+    """Run the example DAG on three days of real flights, in a local Airflow and Spark."""
+    from rich.console import Console
+
+    from dqx_airflow.cli.demo.home import DemoHome
+
+    console = Console(highlight=False)
+    started = time.monotonic()
+    try:
+        demo_home = DemoHome(home.resolve())
+        states = _run(demo_home, console)
+        surprises = _show(demo_home, states, console)
+    except DqxError as error:
+        console.print(f"error: {error}", style="red", markup=False)
+        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+    console.print(f"\nThat took {time.monotonic() - started:.0f} seconds.")
+    if surprises:
+        raise typer.Exit(EXIT_UNEXPECTED)
+
+
+def _run(home: DemoHome, console: Console) -> dict[DemoDay, dict[str, str]]:
+    """Lands the data and runs the DAG for each day; the states of the tasks."""
+    from rich.live import Live
+
+    from dqx_airflow.cli.demo.airflow import finish_migration, run_dag, start_migration
+    from dqx_airflow.cli.demo.flights import land
+
+    home.prepare()
+    migration = start_migration(home)
+    try:
+        with console.status("Landing the flights of 2013, making an Airflow database ..."):
+            flights = land(home.lake, (day.date for day in DAYS))
+            finish_migration(home, migration)
+    finally:
+        if migration.poll() is None:
+            migration.terminate()
+    console.print(f"Landed {flights:,} flights in {home.lake}")
+    console.print("Running the DAG flights_medallion for three days, with real spark-submit:\n")
+    states: dict[DemoDay, dict[str, str]] = {}
+    with Live(_table(states), console=console, refresh_per_second=4, transient=True) as live:
+        for day in DAYS:
+
+            def report(now: Mapping[str, str], day: DemoDay = day) -> None:
+                live.update(_table({**states, day: dict(now)}))
+                if not console.is_terminal:
+                    _print_changes(console, day, states.get(day, {}), now)
+                states[day] = dict(now)
+
+            states[day] = run_dag(home, day.date, report)
+    return states
+
+
+def _print_changes(
+    console: Console, day: DemoDay, before: Mapping[str, str], now: Mapping[str, str]
+) -> None:
+    """Progress where the table cannot be redrawn: one line for each change."""
+    for task, state in now.items():
+        if state and before.get(task) != state:
+            console.print(f"  {day.date.isoformat()} {task}: {state}")
+
+
+def _table(states: Mapping[DemoDay, Mapping[str, str]]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from dqx_airflow.cli.demo.airflow import TASKS
+
+    table = Table("task", *(day.date.isoformat() for day in DAYS))
+    for task in TASKS:
+        cells = [states.get(day, {}).get(task, "") for day in DAYS]
+        shown = [Text(state or "...", style=_STATE_STYLES.get(state, "dim")) for state in cells]
+        table.add_row(task, *shown)
+    return table
+
+
+def _show(
+    home: DemoHome, states: Mapping[DemoDay, Mapping[str, str]], console: Console
+) -> list[str]:
+    """Prints what became of the days and where to look next; returns what was not expected."""
+    from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
+    from dqx_airflow.results.reader import find_report, list_runs
+    from dqx_airflow.values import Status
+
+    console.print(_table(states))
+    surprises = []
+    root = str(home.results)
+    for day in DAYS:
+        console.print(f"\n[bold]{day.date.isoformat()}[/bold]  {day.story}")
+        if not _is_expected(day, states[day]):
+            surprises.append(f"{day.date.isoformat()}: {dict(states[day])}")
+        for run in reversed(list_runs(root, dataset_date=day.date)):
+            report = find_report(root, run.run_id)
+            if report is None:
+                continue
+            style = "green" if report.count(Status.FAILED) == 0 else "yellow"
+            if states[day].get(report.run_key.gate.rpartition(".")[2]) == "failed":
+                style = "bold red"
+            console.print(f"  {headline(report)}", style=style, markup=False, soft_wrap=True)
+            for verdict in report.verdicts:
+                if verdict.profiles and verdict.multiplier != 1.0:
+                    console.print(f"    {_scaled(verdict)}", markup=False, soft_wrap=True)
+            for verdict in report.with_status(Status.FAILED):
+                drawn = draw_verdict(verdict, day.date, colour=console.is_terminal)
+                console.print()
+                console.out(drawn, highlight=False)
+    for surprise in surprises:
+        console.print(f"not as expected: {surprise}; see {home.logs}", style="red", markup=False)
+    _print_next_steps(home, console)
+    return surprises
+
+
+def _scaled(verdict: object) -> str:
+    from dqx_airflow.diagnostics.verdicts import format_value
+    from dqx_airflow.values import Verdict
+
+    assert isinstance(verdict, Verdict)
+    value, scaled = format_value(verdict.value), format_value(verdict.scaled_value)
+    return (
+        f"{verdict.name}: {value} x {verdict.multiplier:g} = {scaled}, expected "
+        f"{verdict.expected} (profile {', '.join(verdict.profiles)})"
+    )
+
+
+def _is_expected(day: DemoDay, states: Mapping[str, str]) -> bool:
+    from dqx_airflow.cli.demo.airflow import TASKS
+
+    expected = "success"
+    for task in TASKS:
+        if task == day.blocked_at:
+            if states.get(task) != "failed":
+                return False
+            expected = "upstream_failed"
+        elif states.get(task) != expected:
+            return False
+    return True
+
+
+def _print_next_steps(home: DemoHome, console: Console) -> None:
+    environment = _shown(home.environment_file)
+    console.print("\n[bold]Where to look next[/bold]")
+    steps = (
+        ("results", f"dql results list --root {_shown(home.results)}"),
+        ("one run", f"dql results show latest --root {_shown(home.results)}"),
+        ("lineage", str(_shown(home.lineage))),
+        ("task logs", str(_shown(home.logs))),
+        ("Airflow UI", f". {environment} && airflow standalone, then http://localhost:8080"),
+    )
+    for name, text in steps:
+        console.print(f"  {name:<11} {text}", markup=False, soft_wrap=True)
+
+
+def _shown(path: Path) -> Path:
+    """The path relative to where the user stands, if it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,0 +1,122 @@
+"""`dql doctor`: is this machine fit to run gates, and what to do where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.checkup.finding import Check, Finding
+
+
+class Format(str, Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def doctor(
+    connection: Annotated[
+        str, typer.Option(help="The Airflow connection with which gates reach Spark.")
+    ] = "spark_default",
+    results_root: Annotated[
+        str | None,
+        typer.Option(envvar="DQX_RESULTS_ROOT", help="Where gates keep their results."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="json for machines.")] = Format.TEXT,
+) -> None:
+    """Check Python, Spark, Java, Airflow, the results store and lineage.
+
+    Says what was found and what to do about it. The exit code is 1 for a problem.
+    """
+    import logging
+    import os
+    import sys
+
+    from dqx_airflow.cli.checkup.finding import Level, examine
+
+    # What the checked parts log is in the findings; here it would stand in between.
+    logging.getLogger().addHandler(logging.NullHandler())
+    checks = all_checks(connection, results_root, os.environ)
+    if format is Format.JSON:
+        findings = examine(checks)
+        typer.echo(as_json(findings))
+    else:
+        from rich.console import Console
+
+        # Progress is for eyes: with a pipe on either side there are none.
+        progress = Console(stderr=True)
+        if progress.is_terminal and sys.stdout.isatty():
+            with progress.status("Looking at Python, Spark, Java and Airflow"):
+                findings = examine(checks)
+        else:
+            findings = examine(checks)
+        print_findings(findings)
+    if any(finding.level is Level.PROBLEM for finding in findings):
+        raise typer.Exit(1)
+
+
+def all_checks(
+    connection: str, results_root: str | None, env: Mapping[str, str]
+) -> dict[str, Check]:
+    """The checks in the order in which they are shown: what others need comes first."""
+    from functools import partial
+
+    from dqx_airflow.cli.checkup import airflow, packages, services, spark
+
+    return {
+        "Python": packages.python_version,
+        "pyspark": partial(spark.pyspark_coherent, env=env),
+        "spark-submit": partial(spark.spark_submit, env=env),
+        "Java": partial(spark.java, env),
+        "Airflow": packages.airflow,
+        "Spark provider": packages.spark_provider,
+        "OpenLineage provider": packages.openlineage_provider,
+        "Airflow database": partial(airflow.database, env),
+        f"connection {connection}": partial(airflow.connection, connection, env),
+        "entry points": partial(airflow.entry_points, env),
+        "results store": partial(services.results_store, results_root),
+        "lineage": services.lineage,
+    }
+
+
+def as_json(findings: tuple[Finding, ...]) -> str:
+    """An object whose list `findings` holds an object for each, with the keys of `Finding`."""
+    import json
+    from dataclasses import asdict
+
+    return json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2)
+
+
+def print_findings(findings: tuple[Finding, ...]) -> None:
+    """Prints a line for each finding, and one below it where something is to be done."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from dqx_airflow.cli.checkup.finding import Level
+
+    console = Console(highlight=False, emoji=False, markup=False)
+    colours = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
+    width = max((len(finding.name) for finding in findings), default=0)
+    for finding in findings:
+        line = Text(f"{finding.level.value:<8}", style=colours[finding.level])
+        line.append(f"{_plain(finding.name):<{width}}  ", style="bold")
+        line.append(_plain(finding.found), style="default not bold")
+        console.print(line, soft_wrap=True)
+        if finding.remedy:
+            remedy = f"{'':8}{'':{width}}  -> {_plain(finding.remedy)}"
+            console.print(Text(remedy), soft_wrap=True)
+    counts = {level: sum(finding.level is level for finding in findings) for level in Level}
+    told = (_counted(counts[Level.PROBLEM], "problem"), _counted(counts[Level.WARNING], "warning"))
+    console.print(Text(", ".join(told)), soft_wrap=True)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _plain(text: str) -> str:
+    """Text from outside on one line, without what a terminal would obey."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)

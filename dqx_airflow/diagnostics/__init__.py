@@ -1,0 +1,7 @@
+"""Diagnostics as values: what is wrong, where, and what to type instead; and how to draw them."""
+
+from dqx_airflow.diagnostics.codes import CODES
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
+from dqx_airflow.diagnostics.text import draw
+
+__all__ = ["CODES", "Diagnostic", "Level", "Related", "draw"]

@@ -1,0 +1,40 @@
+"""The table of diagnostic codes: one row a code. Codes are stable; a retired one is not reused."""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    # Syntax and names
+    "E001": "unknown metric",
+    "E002": "duplicate assertion name",
+    "E003": "unknown constant",
+    "E004": "bad severity",
+    "E007": "syntax error",
+    "E008": "no suite in the file",
+    "E009": "unknown dataset",
+    "E010": "not a text file",
+    "E011": "duplicate constant",
+    "E012": "unknown annotation",
+    "E013": "modifier given twice",
+    "E014": "nested too deeply",
+    # Types and units
+    "E101": "wrong arguments",
+    "E102": "a column where a metric belongs",
+    "E103": "tolerance without == or !=",
+    "E104": "impossible condition",
+    "E105": "tunable out of bounds",
+    "E106": "not a predicate over rows",
+    "E107": "not a number",
+    "E108": "assertion without a condition",
+    "E109": "percentage out of range",
+    "E110": "bad regular expression",
+    "E111": "lag on a dataset without dates",
+    # Profiles and dates
+    "E301": "bad date expression",
+    "E302": "profile without dates",
+    "E303": "unknown profile type",
+    # Warnings
+    "W001": "assertion has no name",
+    "W002": "rule matches nothing",
+    "W003": "rule disables a required assertion",
+    "W004": "unused constant",
+}

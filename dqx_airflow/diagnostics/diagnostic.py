@@ -1,0 +1,42 @@
+"""The diagnostic value. It relies on nothing but `values`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dqx_airflow.values import Span
+
+
+class Level(str, Enum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that matters, such as the first definition of a name used twice."""
+
+    span: Span
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding about a source.
+
+    `label` stands beside the carets, `notes` are pairs such as ("expected", "== 0") below the
+    excerpt, `help` says what to type instead. `code` is None for run-time findings.
+    """
+
+    message: str
+    span: Span
+    code: str | None = None
+    label: str = ""
+    related: tuple[Related, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+    help: str | None = None
+
+    @property
+    def level(self) -> Level:
+        return Level.WARNING if (self.code or "E").startswith("W") else Level.ERROR

@@ -1,0 +1,270 @@
+"""Checks a suite before anything runs: every mistake of the file at once, in source order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.claims import ClaimChecker
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.dates import check_date
+from dqx_airflow.dql.parser import parse
+from dqx_airflow.values import Severity, SourceFile
+
+ANNOTATIONS: dict[str, tuple[str, ...]] = {
+    "experimental": (),
+    "required": (),
+    "cost": ("false_positive", "false_negative"),
+    "human_review": (),
+    "auto_approve": (),
+}
+"""The annotations and the arguments that each takes."""
+
+_SEVERITIES = tuple(severity.value for severity in Severity)
+
+# With statements missing after a syntax error, these would be cascades of it.
+_NEED_THE_WHOLE_FILE = frozenset({"E003", "E102", "W002", "W004"})
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A suite and what there is to say about it. `suite` is sound where there is no error."""
+
+    suite: nodes.Suite | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
+
+
+def check_source(source: SourceFile) -> Checked:
+    """Parses and checks a suite file."""
+    parsed = parse(source)
+    found = list(parsed.diagnostics)
+    if parsed.suite is not None:
+        broken = {diagnostic.code for diagnostic in found} & {"E007", "E014"}
+        found += [
+            diagnostic
+            for diagnostic in check_suite(parsed.suite)
+            if not (broken and diagnostic.code in _NEED_THE_WHOLE_FILE)
+        ]
+    found.sort(key=lambda diagnostic: (diagnostic.span.line, diagnostic.span.column))
+    return Checked(parsed.suite, tuple(found))
+
+
+def check_suite(suite: nodes.Suite) -> list[Diagnostic]:
+    """What is wrong with a suite, in no particular order."""
+    found: list[Diagnostic] = []
+    constants: dict[str, nodes.Constant] = {}
+    used: set[str] = set()
+    for constant in suite.constants:
+        found += _check_constant(constant, constants, used)
+        constants.setdefault(constant.name.text, constant)
+    threshold = suite.availability_threshold
+    if threshold is not None and threshold.value > 1:
+        found.append(Diagnostic("a share is at most 100%", threshold.span, code="E109"))
+    for check in suite.checks:
+        claims = ClaimChecker(check.datasets, constants, found.append, used)
+        for assertion in check.assertions:
+            claims.check(assertion.claim, assertion.tolerance)
+            found += _check_assertion(assertion)
+        found += _check_names(check)
+    found += _check_unique_titles(suite)
+    for profile in suite.profiles:
+        found += _check_profile(profile, suite)
+    for constant in suite.constants:
+        if constant.name.text not in used:
+            message = f"constant '{constant.name.text}' is never used"
+            found.append(Diagnostic(message, constant.name.span, code="W004", help="remove it"))
+    return found
+
+
+def _check_constant(
+    constant: nodes.Constant, earlier: dict[str, nodes.Constant], used: set[str]
+) -> Iterator[Diagnostic]:
+    name = constant.name
+    if name.text in earlier:
+        first = Related(earlier[name.text].name.span, "first defined here")
+        message = f"constant '{name.text}' is defined twice"
+        yield Diagnostic(message, name.span, code="E011", related=(first,))
+        return
+    for used_name in _names(constant.value):
+        if used_name.text not in earlier:
+            message = f"unknown constant '{used_name.text}'"
+            help_line = did_you_mean(used_name.text, earlier) or "define it before this one"
+            yield Diagnostic(message, used_name.span, code="E003", help=help_line)
+            return
+        used.add(used_name.text)
+    value = fold(constant.value, earlier)
+    if value is None:
+        message = "a constant is a number, a text or a date"
+        yield Diagnostic(message, constant.value.span, code="E107")
+        return
+    if constant.bounds is None:
+        return
+    low, high = (fold(bound, earlier) for bound in constant.bounds)
+    if not all(isinstance(number, int | float) for number in (value, low, high)):
+        yield Diagnostic("only numbers can be tuned", constant.span, code="E107")
+    elif low > high:  # type: ignore[operator]
+        message = f"the bounds are empty: {low:g} is above {high:g}"
+        yield Diagnostic(message, constant.bounds[0].span, code="E105")
+    elif not low <= value <= high:  # type: ignore[operator]
+        message = f"{value:g} lies outside of its bounds [{low:g}, {high:g}]"
+        yield Diagnostic(message, constant.value.span, code="E105")
+
+
+def _names(node: nodes.Expression) -> Iterator[nodes.Name]:
+    match node:
+        case nodes.Name():
+            yield node
+        case nodes.Negative(operand=operand):
+            yield from _names(operand)
+        case nodes.Arithmetic(left=left, right=right):
+            yield from _names(left)
+            yield from _names(right)
+
+
+def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
+    severity = assertion.severity
+    if severity is not None and severity.text not in _SEVERITIES:
+        message = f"unknown severity '{severity.text}'"
+        help_line = "severities are P0 (worst), P1, P2 and P3"
+        yield Diagnostic(message, severity.span, code="E004", help=help_line)
+    for repeated in assertion.repeated:
+        yield Diagnostic("this is given twice", repeated, code="E013", help="remove one of them")
+    for annotation in assertion.annotations:
+        yield from _check_annotation(annotation)
+    if assertion.name is None:
+        label = "consider adding a descriptive name"
+        yield Diagnostic("assertion has no name", assertion.claim.span, code="W001", label=label)
+
+
+def _check_annotation(annotation: nodes.Annotation) -> Iterator[Diagnostic]:
+    name = annotation.name
+    if name.text not in ANNOTATIONS:
+        help_line = did_you_mean(name.text, ANNOTATIONS)
+        yield Diagnostic(
+            f"unknown annotation '@{name.text}'", name.span, code="E012", help=help_line
+        )
+        return
+    allowed = ANNOTATIONS[name.text]
+    for argument, value in annotation.arguments:
+        if argument.text not in allowed:
+            message = f"@{name.text} has no argument '{argument.text}'"
+            help_line = did_you_mean(argument.text, allowed)
+            yield Diagnostic(message, argument.span, code="E012", help=help_line)
+        elif not isinstance(value, nodes.Number):
+            yield Diagnostic("a cost is a number", value.span, code="E107")
+
+
+def _check_names(check: nodes.Check) -> Iterator[Diagnostic]:
+    first: dict[str, nodes.Text] = {}
+    for assertion in check.assertions:
+        name = assertion.name
+        if name is None:
+            continue
+        if name.value in first:
+            yield Diagnostic(
+                "duplicate assertion name",
+                name.span,
+                code="E002",
+                label="duplicate",
+                related=(Related(first[name.value].span, "first defined here"),),
+            )
+        first.setdefault(name.value, name)
+
+
+def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
+    for kind, items in (("check", suite.checks), ("profile", suite.profiles)):
+        first: dict[str, nodes.Text] = {}
+        for item in items:
+            title = item.name
+            if title.value in first:
+                message = f"there are two {kind}s named '{title.value}'"
+                related = (Related(first[title.value].span, "first defined here"),)
+                yield Diagnostic(message, title.span, code="E002", related=related)
+            first.setdefault(title.value, title)
+
+
+def _check_profile(profile: nodes.Profile, suite: nodes.Suite) -> Iterator[Diagnostic]:
+    kind = profile.type
+    if kind is not None and kind.text not in ("holiday", "recurring"):
+        help_line = "it is `holiday` or `recurring`"
+        yield Diagnostic(
+            f"unknown profile type '{kind.text}'", kind.span, code="E303", help=help_line
+        )
+    for repeated in profile.repeated:
+        yield Diagnostic("this is given twice", repeated, code="E013", help="remove one of them")
+    for keyword, expression in (("from", profile.start), ("to", profile.end)):
+        if expression is None:
+            message = f"profile '{profile.name.value}' has no `{keyword}` date"
+            help_line = f"add {keyword} 2024-12-24, or another date expression"
+            yield Diagnostic(message, profile.name.span, code="E302", help=help_line)
+        else:
+            yield from check_date(expression)
+    match profile.start, profile.end:
+        case nodes.Day(value=start), nodes.Day(value=end, span=span) if end < start:
+            message = f"the profile ends on {end}, before it starts on {start}"
+            yield Diagnostic(message, span, code="E302")
+    for rule in profile.rules:
+        yield from _check_rule(rule, suite)
+
+
+def _check_rule(rule: nodes.Rule, suite: nodes.Suite) -> Iterator[Diagnostic]:
+    selector = rule.selector
+    if isinstance(rule, nodes.Downgrade) and rule.severity.text not in _SEVERITIES:
+        message = f"unknown severity '{rule.severity.text}'"
+        help_line = "severities are P0 (worst), P1, P2 and P3"
+        yield Diagnostic(message, rule.severity.span, code="E004", help=help_line)
+    matched = [
+        assertion
+        for check in suite.checks
+        for assertion in check.assertions
+        if selects(selector, check, assertion)
+    ]
+    if not matched:
+        known: list[str] = []
+        for check in suite.checks:
+            names = {
+                "check": [check.name.value],
+                "tag": [tag.text for assertion in check.assertions for tag in assertion.tags],
+                "assertion": [a.name.value for a in check.assertions if a.name],
+            }
+            known += names[selector.kind]
+        message = f"no assertion has the {selector.kind} '{selector.name.value}'"
+        if selector.kind == "check":
+            message = f"no check with an assertion is named '{selector.name.value}'"
+        if selector.check is not None:
+            message += f" in check '{selector.check.value}'"
+        hint = did_you_mean(selector.name.value, known)
+        yield Diagnostic(message, selector.span, code="W002", help=hint)
+    if isinstance(rule, nodes.Disable):
+        for assertion in matched:
+            if is_required(assertion):
+                name = assertion.name.value if assertion.name else "an unnamed assertion"
+                related = (Related(assertion.span, "required here"),)
+                message = f"this rule disables '{name}', which is required"
+                yield Diagnostic(message, selector.span, code="W003", related=related)
+
+
+def selects(selector: nodes.Selector, check: nodes.Check, assertion: nodes.Assertion) -> bool:
+    """True where a rule with this selector applies to the assertion."""
+    wanted = selector.name.value
+    if selector.kind == "tag":
+        return any(tag.text == wanted for tag in assertion.tags)
+    if selector.kind == "check":
+        return check.name.value == wanted
+    in_check = selector.check is not None and check.name.value == selector.check.value
+    return in_check and assertion.name is not None and assertion.name.value == wanted
+
+
+def is_required(assertion: nodes.Assertion) -> bool:
+    """`@required`, or P0 and not `@experimental`: algorithms and profiles should leave it alone."""
+    if assertion.is_annotated("required"):
+        return True
+    is_p0 = assertion.severity is not None and assertion.severity.text == "P0"
+    return is_p0 and not assertion.is_annotated("experimental")

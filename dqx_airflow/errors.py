@@ -1,0 +1,43 @@
+"""The exceptions of the project: one root, few branches, each carrying data.
+
+Diagnostics about sources are values (see `diagnostics`), not exceptions. What is raised is what
+stops a gate. The operators wrap these at their border into exceptions that Airflow knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dqx_airflow.diagnostics.diagnostic import Diagnostic
+
+
+@dataclass
+class DqxError(Exception):
+    """The root: `problem` says what is wrong, `hint` what to do about it."""
+
+    problem: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.problem}\n  help: {self.hint}" if self.hint else self.problem
+
+
+class DatasetError(DqxError):
+    """A dataset cannot be read: no such path, unknown format, a feature that needs a package."""
+
+
+class StoreError(DqxError):
+    """The results store cannot be read or written."""
+
+
+class RequestError(DqxError):
+    """A call or a gate request that does not make sense."""
+
+
+@dataclass
+class SourceError(DqxError):
+    """A suite with errors. `diagnostics` holds all of them, in source order."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()

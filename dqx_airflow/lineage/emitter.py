@@ -1,0 +1,312 @@
+"""Sends lineage events. An outage of lineage never fails or stalls a gate, and loses no event."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from openlineage.client import OpenLineageClient
+from openlineage.client.event_v2 import RunEvent
+from openlineage.client.serde import Serde
+from openlineage.client.transport import Transport
+
+from dqx_airflow.lineage import spool as spools
+from dqx_airflow.lineage.events import DEFAULT_NAMESPACE
+from dqx_airflow.lineage.reach import LineageCheck, check_transport, one_line
+from dqx_airflow.lineage.redact import RedactingFilter, redact, secrets_of
+from dqx_airflow.lineage.transport import (
+    SkippedError,
+    Watched,
+    needs_all,
+    quiet_client,
+    rebuilt,
+    settings,
+    watched,
+)
+
+log = logging.getLogger(__name__)
+
+# They log configuration, addresses and errors as they are.
+_TALKATIVE = (
+    "openlineage.client.client",
+    "openlineage.client.utils",
+    "openlineage.client.git",
+    "openlineage.client.transport.async_http",
+    "openlineage.client.transport.composite",
+    "openlineage.client.transport.datadog",
+    "openlineage.client.transport.file",
+    "openlineage.client.transport.http",
+    "openlineage.client.transport.kafka",
+    "openlineage.client.transport.transform.transform",
+    "urllib3.connectionpool",
+    "urllib3.util.retry",
+)
+
+
+class Resent(NamedTuple):
+    """How many spooled events went out, and how many are still in the spool."""
+
+    sent: int
+    kept: int
+
+
+class LineageEmitter:
+    """Sends events through the transport that OpenLineage's own configuration names.
+
+    The configuration is read once, here: `OPENLINEAGE_*` variables or an `openlineage.yml`.
+    Without any, no event is sent. What cannot be sent is written into the folder `spool`.
+    No method raises, whatever the configuration or the network is like.
+
+        with LineageEmitter(Path("spool")) as emitter:
+            emitter.emit(start_event(request, run_id, now, emitter.namespace))
+    """
+
+    def __init__(self, spool: Path | None = None) -> None:
+        self.spool = spool
+        self.namespace = os.environ.get("OPENLINEAGE_NAMESPACE") or DEFAULT_NAMESPACE
+        self._client: OpenLineageClient | None = None
+        self._transport: Transport | None = None
+        self._parts: tuple[Watched, ...] = ()
+        self._is_configured = False
+        self._is_disabled = os.environ.get("OPENLINEAGE_DISABLED", "").lower().strip() == "true"
+        self._problem = ""
+        self._filter = RedactingFilter(_secrets_of_environment())
+        for name in _TALKATIVE:
+            logging.getLogger(name).addFilter(self._filter)
+        try:
+            self._build()
+        except Exception as error:
+            self._problem = self._said(error)
+            log.warning("OpenLineage configuration cannot be used: %s", self._problem)
+
+    def emit(self, event: RunEvent) -> bool:
+        """True where the event was sent, to everyone who was to get it. Never raises.
+
+        It takes as long as the configured timeouts allow; where none are configured, 9 seconds at
+        most. After a failure the later events are not tried but spooled at once.
+        """
+        try:
+            return self._emit(event)
+        except Exception as error:  # not even what we did not think of
+            self._keep(_json(event), self._said(error))
+            return False
+
+    def resend(self, spool: Path | None = None) -> Resent:
+        """Send the events of a spool folder (default: our own) in their order. Never raises.
+
+        An event that went out is removed. After one that did not, the rest is kept untried, save
+        where the server refused the event itself: then only the later events of its run are kept,
+        since a run's end must not come before its start. Should the process die between sending
+        and removing, an event is sent twice, never not at all.
+        """
+        folder = spool or self.spool
+        try:
+            waiting = spools.kept(folder) if folder is not None else []
+        except OSError as error:
+            log.warning("The spool %s cannot be read: %s", folder, self._said(error))
+            return Resent(0, 0)
+        if not waiting:
+            return Resent(0, 0)
+        if self._transport is None or not self._is_configured or self._transport.kind == "noop":
+            why = self._problem or "no OpenLineage transport is configured"
+            log.warning("%d lineage events stay in %s: %s", len(waiting), folder, why)
+            return Resent(0, len(waiting))
+        sent = self._resend_all(waiting)
+        return Resent(sent, len(waiting) - sent)
+
+    def check(self) -> LineageCheck:
+        """Which transport is configured, and whether it can be reached. Takes some seconds at
+        most, sends nothing, never raises."""
+        if self._transport is None:
+            return LineageCheck(False, f"the configuration cannot be used: {self._problem}")
+        try:
+            found = check_transport(self._transport)
+        except Exception as error:
+            return LineageCheck(False, f"{self._transport.kind}: {self._said(error)}")
+        if not self._is_configured and not self._is_disabled:
+            return LineageCheck(True, "no OpenLineage transport is configured: no events are sent")
+        return LineageCheck(found.ok, self._redacted(found.line))
+
+    def close(self) -> None:
+        """Let go of connections. Never raises."""
+        try:
+            if self._transport is not None:
+                self._transport.close(1.0)
+        except Exception as error:
+            log.warning("OpenLineage transport did not close: %s", self._said(error))
+        for name in _TALKATIVE:
+            logging.getLogger(name).removeFilter(self._filter)
+
+    def __enter__(self) -> LineageEmitter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _build(self) -> None:
+        client = quiet_client()
+        if self._is_disabled:
+            self._client, self._transport = client, client.transport
+            return
+        config = settings(client)
+        if config is None and self._filter.errors:
+            raise ValueError("the configuration file is empty or cannot be read")
+        self._is_configured = config is not None
+        # The client would write whole events into the log of every job that nobody asked for.
+        config = config or {"type": "noop"}
+        self._filter.secrets |= secrets_of(config)
+        self._transport, self._parts = watched(config)
+        client.transport = self._transport
+        self._client = client
+
+    def _emit(self, event: RunEvent) -> bool:
+        if self._client is None:
+            self._keep(_json(event), self._problem)
+            return False
+        for part in self._parts:
+            part.missed.clear()
+        failure: Exception | None = None
+        try:
+            self._client.emit(event)
+        except Exception as error:
+            failure = error
+        missed = [(part, *miss) for part in self._parts for miss in part.missed]
+        if failure is None and (not missed or not needs_all(self._require_transport())):
+            return True
+        if failure is not None:
+            # Nobody got it, or a composite stopped at the first failure: everyone gets it again.
+            text, cause = missed[0][1:] if missed else (_json(event), failure)
+            self._keep(text, self._said(cause))
+        else:
+            for part, text, cause in missed:
+                self._keep(text, self._said(cause), part.name)
+        return False
+
+    def _keep(self, event: str, reason: str, target: str | None = None) -> None:
+        """Write an event into the spool and say so; without a spool, the log is the last resort."""
+        whom = f" by {target}" if target else ""
+        if self.spool is not None:
+            try:
+                path = spools.keep(self.spool, event, _label(event), target)
+            except Exception as error:
+                reason += f"; the spool failed too: {self._said(error)}"
+            else:
+                log.warning("Lineage event not sent%s, kept in %s: %s", whom, path, reason)
+                return
+        # Redacting would take the event apart: it holds no secrets, and has to stay whole.
+        log.warning("Lineage event not sent%s: %s. The event: %s", whom, reason, event)
+
+    def _resend_all(self, waiting: Iterable[spools.Spooled]) -> int:
+        for part in self._parts:
+            part.down = None
+        by_name = {part.name: part for part in self._parts if part.name}
+        sent, stuck_runs = 0, set()
+        for spooled in waiting:
+            try:
+                content = spools.read(spooled)
+                run_id = content["run"]["runId"]
+                event = rebuilt(content)
+            except Exception as error:
+                log.warning("%s holds no lineage event: %s", spooled.path, self._said(error))
+                continue
+            if run_id in stuck_runs:
+                continue
+            target = by_name.get(_part_name(by_name, spooled.target), self._require_transport())
+            try:
+                self._send_again(target, event)
+            except Exception as error:
+                stuck_runs.add(run_id)
+                if _is_refusal(error):
+                    self._lift(target)
+                if not isinstance(error, SkippedError):
+                    log.warning("%s not sent: %s", spooled.path, self._said(error))
+                continue
+            try:
+                spooled.path.unlink(missing_ok=True)
+            except OSError as error:
+                log.warning("%s was sent but stays: %s", spooled.path, self._said(error))
+            sent += 1
+        return sent
+
+    def _send_again(self, target: Transport, event: RunEvent) -> None:
+        """Past the client: the event already has its tags, and passed its filters.
+
+        :raises Exception: somebody who was to get the event did not.
+        """
+        parts = [target] if isinstance(target, Watched) else list(self._parts)
+        for part in parts:
+            part.missed.clear()
+        try:
+            target.emit(event)
+        except Exception as error:
+            causes = [cause for part in parts for _, cause in part.missed]
+            if causes and error not in causes:
+                # What a composite says of its parts is only that none of them worked.
+                raise causes[0] from error
+            raise
+        missed = [error for part in parts for _, error in part.missed]
+        if missed and needs_all(target):
+            raise missed[0]
+
+    def _lift(self, target: Transport) -> None:
+        for part in [target] if isinstance(target, Watched) else self._parts:
+            if part.down is not None and _is_refusal(part.down):
+                part.down = None
+
+    def _require_transport(self) -> Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def _said(self, error: BaseException) -> str:
+        return self._redacted(one_line(error))
+
+    def _redacted(self, text: str) -> str:
+        return redact(text, self._filter.secrets)
+
+
+def _secrets_of_environment() -> frozenset[str]:
+    """Needed before the configuration is parsed: where that fails, the client logs what it saw."""
+    found = {key: value for key, value in os.environ.items() if key.startswith("OPENLINEAGE_")}
+    parsed: list[Any] = []
+    for value in found.values():
+        try:
+            parsed.append(json.loads(value))
+        except ValueError:
+            continue
+    return secrets_of([found, parsed])
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """True where a server was there and did not want this event: an answer of 400 to 499."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return isinstance(status, int) and 400 <= status < 500
+
+
+def _part_name(names: Iterable[str], spooled: str | None) -> str:
+    """The name of the part that a spool file is meant for: files hold it in a plainer spelling."""
+    return next((name for name in names if spooled == spools.plain_name(name)), "")
+
+
+def _json(event: Any) -> str:
+    try:
+        return Serde.to_json(event)
+    except Exception:  # no event at all
+        return json.dumps({"not_an_event": repr(event)})
+
+
+def _label(event: str) -> str:
+    try:
+        content = json.loads(event)
+        return f"{content['run']['runId']}-{content['eventType']}"
+    except (ValueError, KeyError, TypeError):
+        return "event"

@@ -1,0 +1,343 @@
+"""The OpenLineage events of one gate run: START, then COMPLETE or FAIL.
+
+Pure functions from a request and a report to an event; nothing is sent and no environment is
+read. All facets name one producer, and every text is capped, so that an event stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from uuid import UUID
+
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import (
+    RunFacet,
+    error_message_run,
+    job_type_job,
+    nominal_time_run,
+    parent_run,
+    processing_engine_run,
+)
+
+from dqx_airflow import __version__
+from dqx_airflow.lineage import facets, plain
+from dqx_airflow.lineage.facets import PRODUCER
+from dqx_airflow.lineage.names import DatasetName, is_path, name_of_path, name_of_table
+from dqx_airflow.lineage.redact import redact, redact_urls
+from dqx_airflow.values import (
+    DatasetRef,
+    DatasetSnapshot,
+    GateReport,
+    GateRequest,
+    Outcome,
+    ParentRun,
+    Status,
+)
+
+DEFAULT_NAMESPACE = "default"
+_COMPLETED = {Outcome.PASSED, Outcome.WARNED}
+
+
+def job_name(gate: str) -> str:
+    """The OpenLineage job of a gate: `<gate>.gate`.
+
+    A gate is usually called `dag_id.task_id`, which is the job of the Airflow task itself, so it
+    needs a suffix of its own. The suite's name is none: a START event is sent before the suite is
+    read, all events of a run must name the same job, and a gate keeps its history when its suite
+    is renamed. The suite is named in the parameters of the assertions.
+    """
+    return plain.text(f"{gate}.gate", plain.NAME)
+
+
+def start_event(
+    request: GateRequest,
+    run_id: str,
+    when: datetime,
+    namespace: str = DEFAULT_NAMESPACE,
+    *,
+    spark_version: str | None = None,
+) -> RunEvent:
+    """The gate begins. Datasets are named, but nothing is said about them yet.
+
+    A catalog table is not named before the terminal event: only then is its location known, which
+    is its name (see `inputs`), and a run must not name one dataset twice.
+
+    :raises ValueError: `run_id` is not a UUID.
+    """
+    return _event(
+        RunState.START,
+        request,
+        run_id,
+        when,
+        namespace,
+        run_facets=_run_facets(request, spark_version),
+        inputs=_bare_inputs(request),
+        outputs=outputs(request),
+    )
+
+
+def terminal_event(
+    request: GateRequest,
+    report: GateReport,
+    namespace: str = DEFAULT_NAMESPACE,
+    *,
+    message: str | None = None,
+    spark_version: str | None = None,
+    catalog: str | None = None,
+) -> RunEvent:
+    """The gate has an outcome: COMPLETE where it passed or warned, FAIL where it blocked or broke.
+
+    `message` is the error message of a FAIL; without it one is made from the report. `catalog` is
+    the namespace of catalog tables (see `inputs`).
+
+    :raises ValueError: the run id of the report is not a UUID.
+    """
+    run_facets = _run_facets(request, spark_version)
+    run_facets["test"] = facets.tests(report)
+    completed = report.outcome in _COMPLETED
+    if not completed:
+        run_facets["errorMessage"] = _error(redact_urls(message or failure_message(report)))
+    return _event(
+        RunState.COMPLETE if completed else RunState.FAIL,
+        request,
+        report.run_id,
+        report.finished_at,
+        namespace,
+        run_facets=run_facets,
+        inputs=inputs(request, report, catalog=catalog or namespace or DEFAULT_NAMESPACE),
+        outputs=outputs(request),
+    )
+
+
+def crash_event(
+    request: GateRequest,
+    run_id: str,
+    when: datetime,
+    message: str,
+    namespace: str = DEFAULT_NAMESPACE,
+    *,
+    spark_version: str | None = None,
+) -> RunEvent:
+    """The gate ended without a report: FAIL, with `message` and no verdicts.
+
+    It names no output: what a crashed run wrote is nothing that a reader believes.
+
+    :raises ValueError: `run_id` is not a UUID.
+    """
+    return _event(
+        RunState.FAIL,
+        request,
+        run_id,
+        when,
+        namespace,
+        run_facets={**_run_facets(request, spark_version), "errorMessage": _error(redact(message))},
+        inputs=_bare_inputs(request),
+        outputs=[],
+    )
+
+
+def inputs(
+    request: GateRequest, report: GateReport, *, catalog: str = DEFAULT_NAMESPACE
+) -> list[InputDataset]:
+    """The datasets of a report with all that is known about them, verdicts included.
+
+    A dataset is named by its location, as the Spark listener does it, and a catalog table has its
+    table name as a symlink. A table whose location is unknown is named in the namespace `catalog`.
+
+    A verdict about several datasets belongs to the first of them, the one under test: the others
+    are what it is compared with, and a failure must not turn a sound reference table red. All of
+    them are named in the parameters of the assertion. A verdict whose dataset is unknown stands
+    in the run's test facet only.
+    """
+    found: dict[tuple[str, str], InputDataset] = {}
+    for each in _subjects(request, report, catalog):
+        verdicts = [
+            verdict
+            for verdict in report.verdicts
+            if verdict.datasets and verdict.datasets[0] in each.aliases
+        ]
+        assertions = facets.data_assertions(verdicts, report)
+        dataset = InputDataset(
+            each.name.namespace,
+            each.name.name,
+            facets=facets.data_facets(each.name, each.snapshot, each.symlink),
+            inputFacets=facets.input_metrics(each.snapshot),
+        )
+        if assertions.assertions and dataset.facets is not None and dataset.inputFacets is not None:
+            # By its schema this is a facet of inputs; in practice consumers read it from the
+            # dataset (Marquez) or from the input (the standard), so it stands in both.
+            dataset.facets["dataQualityAssertions"] = assertions  # type: ignore[assignment]
+            dataset.inputFacets["dataQualityAssertions"] = assertions
+        found[(dataset.namespace, dataset.name)] = dataset
+    return list(found.values())
+
+
+def outputs(request: GateRequest) -> list[OutputDataset]:
+    """The results table."""
+    name = name_of_path(request.results_root.rstrip("/") + "/results")
+    return [
+        OutputDataset(name.namespace, name.name, facets={"dataSource": facets.data_source(name)})
+    ]
+
+
+def failure_message(report: GateReport) -> str:
+    """One line: how many assertions did not hold, and the worst of them."""
+    failed, errors = report.with_status(Status.FAILED), report.with_status(Status.ERROR)
+    line = f"{report.outcome.value}: {len(failed)} of {len(report.verdicts)} assertions failed"
+    if errors:
+        line += f", {len(errors)} could not be evaluated"
+    ranked = errors + failed if report.outcome is Outcome.BROKEN else failed + errors
+    if not ranked:
+        return f"{line}; nothing was checked"
+    worst = ranked[0]
+    detail = worst.reason or f"expected {worst.expected}"
+    return f"{line}; worst: {worst.name} ({worst.severity.value}): {detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """One dataset of lineage. `aliases` are its names in the suite: sometimes two for one."""
+
+    name: DatasetName
+    symlink: DatasetName | None
+    snapshot: DatasetSnapshot
+    aliases: tuple[str, ...]
+
+
+def _subjects(request: GateRequest, report: GateReport, catalog: str) -> list[_Subject]:
+    snapshots = {snapshot.name: snapshot for snapshot in report.datasets}
+    # A dataset that could not be read has no snapshot, but its verdicts need a place.
+    for ref in request.datasets:
+        snapshots.setdefault(ref.name, DatasetSnapshot(ref.name, ref.location, ref.format))
+    refs = {ref.name: ref for ref in request.datasets}
+    subjects: dict[DatasetName, _Subject] = {}
+    for snapshot in snapshots.values():
+        name, symlink = _names(refs.get(snapshot.name), snapshot.location, catalog)
+        known = subjects.get(name)
+        # The same table under two names (with two filters, say) is one dataset: its metrics are
+        # those of the first name, its assertions those of all.
+        subjects[name] = _Subject(
+            name,
+            known.symlink if known else symlink,
+            known.snapshot if known else snapshot,
+            (*(known.aliases if known else ()), snapshot.name),
+        )
+    return list(subjects.values())
+
+
+def _names(
+    ref: DatasetRef | None, location: str, catalog: str
+) -> tuple[DatasetName, DatasetName | None]:
+    if ref is not None and ref.table is not None:
+        table = name_of_table(ref.table, catalog)
+        if location == ref.table or not is_path(location):
+            return table, None
+        return name_of_path(location), table
+    if (ref is not None and ref.path is not None) or is_path(location):
+        return name_of_path(location), None
+    return name_of_table(location, catalog), None
+
+
+def _bare_inputs(request: GateRequest) -> list[InputDataset]:
+    names = {name_of_path(ref.path): None for ref in request.datasets if ref.path is not None}
+    return [
+        InputDataset(name.namespace, name.name, facets={"dataSource": facets.data_source(name)})
+        for name in names
+    ]
+
+
+def _event(
+    state: RunState,
+    request: GateRequest,
+    run_id: str,
+    when: datetime,
+    namespace: str,
+    *,
+    run_facets: dict[str, RunFacet],
+    inputs: Sequence[InputDataset],
+    outputs: Sequence[OutputDataset],
+) -> RunEvent:
+    job_type = job_type_job.JobTypeJobFacet(
+        processingType="BATCH", integration="DQX", jobType="GATE", producer=PRODUCER
+    )
+    return RunEvent(
+        eventType=state,
+        eventTime=_timestamp(when),
+        run=Run(str(UUID(run_id)), facets=run_facets),
+        job=Job(
+            plain.text(namespace, plain.NAME) or DEFAULT_NAMESPACE,
+            job_name(request.run_key.gate),
+            facets={"jobType": job_type},
+        ),
+        inputs=list(inputs),
+        outputs=list(outputs),
+        producer=PRODUCER,
+    )
+
+
+def _run_facets(request: GateRequest, spark_version: str | None) -> dict[str, RunFacet]:
+    found: dict[str, RunFacet] = {"nominalTime": _nominal_time(request.run_key.date)}
+    if request.parent is not None and (parent := _parent(request.parent)) is not None:
+        found["parent"] = parent
+    if spark_version:
+        found["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
+            version=spark_version,
+            name="spark",
+            openlineageAdapterVersion=__version__,
+            producer=PRODUCER,
+        )
+    return found
+
+
+def _nominal_time(day: date) -> nominal_time_run.NominalTimeRunFacet:
+    # The last day that Python knows has no next one.
+    end = None if day == date.max else f"{day + timedelta(days=1)}T00:00:00Z"
+    return nominal_time_run.NominalTimeRunFacet(
+        nominalStartTime=f"{day}T00:00:00Z", nominalEndTime=end, producer=PRODUCER
+    )
+
+
+def _parent(parent: ParentRun) -> parent_run.ParentRunFacet | None:
+    """None where the parent's run id is no UUID: an event with it would be refused as a whole."""
+    if not _is_uuid(parent.run_id):
+        return None
+    root = None
+    if _is_uuid(parent.root_run_id):
+        root = parent_run.Root(
+            run=parent_run.RootRun(runId=parent.root_run_id),
+            job=parent_run.RootJob(
+                plain.text(parent.root_namespace, plain.NAME),
+                plain.text(parent.root_job, plain.NAME),
+            ),
+        )
+    return parent_run.ParentRunFacet(
+        run=parent_run.Run(runId=parent.run_id),
+        job=parent_run.Job(
+            plain.text(parent.namespace, plain.NAME), plain.text(parent.job, plain.NAME)
+        ),
+        root=root,
+        producer=PRODUCER,
+    )
+
+
+def _is_uuid(value: str) -> bool:
+    try:
+        return str(UUID(value)) == value.lower()
+    except ValueError:
+        return False
+
+
+def _error(message: str) -> error_message_run.ErrorMessageRunFacet:
+    return error_message_run.ErrorMessageRunFacet(
+        message=plain.text(message, plain.MESSAGE),
+        programmingLanguage="PYTHON",
+        producer=PRODUCER,
+    )
+
+
+def _timestamp(when: datetime) -> str:
+    if when.tzinfo is None:  # all times of our values are in UTC
+        when = when.replace(tzinfo=timezone.utc)
+    return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,63 @@
+"""Values as OpenLineage wants them: texts that any consumer can store, numbers that are JSON."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+NAME = 500
+VALUE = 500
+DESCRIPTION = 1_000
+CONTENT = 2_000
+MESSAGE = 4_000
+
+# Beyond this, a reader that holds numbers as doubles (JavaScript) changes them silently.
+_LARGEST_SAFE_INT = 2**53
+
+
+def text(value: str, limit: int) -> str:
+    """`value` in at most `limit` characters, cut off with an ellipsis.
+
+    NUL characters (PostgreSQL, which many consumers use, refuses them) and lone surrogates (not
+    Unicode) are replaced.
+    """
+    value = value[: limit + 1].replace("\0", "\ufffd")
+    value = value.encode("utf-8", "replace").decode("utf-8")
+    return value if len(value) <= limit else value[: limit - 1] + "…"
+
+
+def optional_text(value: str | None, limit: int) -> str | None:
+    return None if value is None else text(value, limit)
+
+
+def optional_uri(uri: str | None) -> str | None:
+    """`uri`, which is plain ASCII; None where it is too long, since half a URI is a wrong one."""
+    return uri if uri is None or len(uri) <= CONTENT else None
+
+
+def value_text(value: Any) -> str | None:
+    """A metric value as text, in full precision. None for no value, NaN and infinity."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    return text(repr(value) if isinstance(value, float) else str(value), VALUE)
+
+
+def number(value: Any) -> int | float | None:
+    """`value` where it is a finite number, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if isinstance(value, int) or math.isfinite(value) else None
+
+
+def integer(value: Any) -> int | None:
+    """`value` where it is a whole number, else None."""
+    found = number(value)
+    return int(found) if found is not None and found == int(found) else None
+
+
+def param(value: Any) -> int | float | str | None:
+    """A metric value for free-form parameters: a number where every reader keeps it, else text."""
+    found = number(value)
+    if found is not None and abs(found) <= _LARGEST_SAFE_INT:
+        return found
+    return value_text(value)

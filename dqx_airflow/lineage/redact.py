@@ -1,0 +1,98 @@
+"""Takes secrets out of texts that are about to be logged or sent. Standard library only."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote, unquote
+
+HIDDEN = "***"
+
+_KEY = r"[\w.-]*(?:api_?-?key|secret|password|passwd|pwd|token|credential|signature|sasl)[\w.-]*"
+# Up to the last @ before the path, since a password may hold one itself.
+_USERINFO = re.compile(r"(?P<head>(?:\b[A-Za-z][A-Za-z0-9+.-]*:)?//)(?P<user>[^/\s'\"]*)@")
+_QUERY = re.compile(rf"(?P<head>[?&;](?:{_KEY}|sig|key|auth)=)[^&\s'\";,)]+", re.I)
+_PAIR = re.compile(
+    rf"(?P<head>['\"]?\b{_KEY}['\"]?\s*[:=]\s*)(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&}})\]'\"]+)",
+    re.I,
+)
+_HEADER = re.compile(r"(?P<head>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.I)
+_SENSITIVE = re.compile(rf"{_KEY}|authorization|auth|x-.*key", re.I)
+_CONTAINER = re.compile(r"(?:abfss?|wasbs?)://", re.I)
+# These are secrets' neighbours, not secrets: hiding them makes a message useless.
+_PUBLIC_NAME = re.compile(r"type|.*(?:endpoint|fields?|buffer|type|url)", re.I)
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` without credentials in URLs, without values of secret-like keys, without `secrets`."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    text = _PAIR.sub(rf"\g<head>{HIDDEN}", text)
+    return _HEADER.sub(rf"\g<head>{HIDDEN}", redact_urls(text))
+
+
+def redact_urls(text: str) -> str:
+    """`text` without credentials in URLs: for texts about data, where `token = 3` is no secret."""
+    return _QUERY.sub(rf"\g<head>{HIDDEN}", _USERINFO.sub(_without_user, text))
+
+
+def secrets_of(config: Any) -> frozenset[str]:
+    """The secret texts in a configuration: under secret-like keys, and inside URLs.
+
+    They are needed by their value where a library quotes them out of their context.
+    """
+    return frozenset(secret for secret in _found(config, hidden=False) if len(secret) >= 4)
+
+
+class RedactingFilter(logging.Filter):
+    """Redacts the records of a logger before any handler sees them, tracebacks included.
+
+    The OpenLineage client logs configuration that it cannot parse, and the errors of transports,
+    as they are. `errors` counts the records at ERROR and above.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.secrets = frozenset(secrets)
+        self.errors = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self.errors += record.levelno >= logging.ERROR
+        try:
+            message = record.getMessage()
+        except Exception:  # a broken logging call of somebody else
+            message = str(record.msg)
+        # A traceback of a parser quotes the lines of the file, so only its last line is kept.
+        if record.exc_info and record.exc_info[1] is not None:
+            message = f"{message} ({type(record.exc_info[1]).__name__})"
+        record.msg, record.args = redact(message, self.secrets), ()
+        record.exc_info = record.exc_text = record.stack_info = None
+        return True
+
+
+def _without_user(match: re.Match[str]) -> str:
+    if _CONTAINER.fullmatch(match["head"]) and ":" not in match["user"]:
+        return match[0]  # container@account, no secret
+    return f"{match['head']}{HIDDEN}@"
+
+
+def _found(value: Any, *, hidden: bool) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            name = str(key)
+            is_secret = bool(_SENSITIVE.fullmatch(name)) and not _PUBLIC_NAME.fullmatch(name)
+            # All of `auth` but its type and addresses, all of a secret's own mapping.
+            inside = hidden and not _PUBLIC_NAME.fullmatch(name)
+            yield from _found(item, hidden=is_secret or inside)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _found(item, hidden=hidden)
+    elif isinstance(value, str):
+        if hidden:
+            yield value
+        for match in _USERINFO.finditer(value):
+            yield match["user"]
+            password = match["user"].partition(":")[2]
+            yield from (password, unquote(password), quote(password, safe=""))

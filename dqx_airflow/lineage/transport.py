@@ -1,0 +1,213 @@
+"""The OpenLineage transports as a gate needs them: patient for seconds, and honest about failures.
+
+Which transport is used is OpenLineage's own configuration. What is added here: limits where the
+user set none, and a wrapper that notes what was not sent. Imports the OpenLineage client.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from openlineage.client import OpenLineageClient
+from openlineage.client.event_v2 import RunEvent
+from openlineage.client.serde import Serde
+from openlineage.client.transport import Transport, get_default_factory
+from openlineage.client.transport.composite import CompositeTransport
+from openlineage.client.transport.noop import NoopConfig, NoopTransport
+
+PATIENCE_S = 9.0
+"""How long one event may take on a transport that has no limit of its own."""
+
+# The client's defaults are 5 s and six tries: 9 s for a refused connection, 39 s for a host that
+# swallows packets. With these it is less than a second and 7 s.
+_TIMEOUT_S = 3.0
+_RETRY = {"total": 1, "connect": 1, "read": 1, "status": 1, "backoff_factor": 0.3}
+# A server that says "come back in an hour" would be obeyed, and the gate would sleep.
+_NO_NAPS = {"respect_retry_after_header": False}
+
+
+class SkippedError(Exception):
+    """Not tried: this transport already failed in this run."""
+
+
+class UnfinishedError(Exception):
+    """No answer in time."""
+
+
+class Watched(Transport):
+    """A transport that gives up in time, stays down after a failure, and notes what it missed.
+
+    `missed` holds the events that were not sent, as JSON with the reason; whoever reads them
+    empties it.
+    """
+
+    def __init__(self, inner: Transport, name: str | None = None) -> None:
+        self.inner = inner
+        self.kind = inner.kind
+        self.name = name or inner.name
+        self.priority = inner.priority
+        self.down: Exception | None = None
+        self.missed: list[tuple[str, Exception]] = []
+
+    def emit(self, event: Any) -> Any:
+        try:
+            if self.down is not None:
+                raise SkippedError(f"not tried after {type(self.down).__name__}") from self.down
+            return _in_time(lambda: self.inner.emit(event), patience_s(self.inner))
+        except Exception as error:
+            self.down = self.down or error
+            self.missed.append((Serde.to_json(event), error))
+            raise
+
+    def close(self, timeout: float = -1) -> bool:
+        return self.inner.close(timeout)
+
+
+def settings(client: OpenLineageClient) -> dict[str, Any] | None:
+    """The transport that OpenLineage's configuration asks for; None where it asks for none.
+
+    :raises Exception: the configuration is not of the right shape; any kind.
+    """
+    configured = client.config.transport
+    if configured and not isinstance(configured, dict):
+        raise TypeError("the transport has to be a mapping")
+    if configured and configured.get("type"):
+        return dict(configured)
+    # What OpenLineageClient does itself where nothing but a URL is given.
+    if url := os.environ.get("OPENLINEAGE_URL"):
+        found: dict[str, Any] = {"type": "http", "url": url}
+        if endpoint := os.environ.get("OPENLINEAGE_ENDPOINT"):
+            found["endpoint"] = endpoint
+        if api_key := os.environ.get("OPENLINEAGE_API_KEY"):
+            found["auth"] = {"type": "api_key", "apiKey": api_key}
+        return found
+    return None
+
+
+def limited(config: dict[str, Any]) -> dict[str, Any]:
+    """`config` with limits where it sets none, also inside composite and transform transports."""
+    config = dict(config)
+    kind = config.get("type")
+    if kind in {"http", "async_http", "datadog"}:
+        # The asynchronous transport never tells that an event is lost. Two events a run are
+        # nothing to be asynchronous about.
+        config["type"] = "http" if kind == "async_http" else kind
+        config.setdefault("timeout", _TIMEOUT_S)
+        retry = config["retry"] if isinstance(config.get("retry"), dict) else _RETRY
+        config["retry"] = {**_NO_NAPS, **retry}
+    elif kind == "composite":
+        children = config.get("transports")
+        if isinstance(children, dict):
+            config["transports"] = {
+                name: limited(child) if isinstance(child, dict) else child
+                for name, child in children.items()
+            }
+        elif isinstance(children, list):
+            config["transports"] = [limited(c) if isinstance(c, dict) else c for c in children]
+    elif kind == "transform" and isinstance(config.get("transport"), dict):
+        config["transport"] = limited(config["transport"])
+    return config
+
+
+def watched(config: dict[str, Any]) -> tuple[Transport, tuple[Watched, ...]]:
+    """The transport of `config`, and those of its parts that can fail on their own.
+
+    :raises Exception: it cannot be built; any kind, transports are plugins.
+    """
+    transport = get_default_factory().create(limited(config))
+    if not isinstance(transport, CompositeTransport):
+        only = Watched(transport)
+        return only, (only,)
+    # A composite hides the failure of a part as long as another part succeeds.
+    parts = [
+        Watched(child, child.name or f"part{number}")
+        for number, child in enumerate(transport.transports, start=1)
+    ]
+    transport.transports[:] = parts
+    return transport, tuple(parts)
+
+
+def needs_all(transport: Transport) -> bool:
+    """True where every part of a transport is to get every event: a fallback list needs one."""
+    return not isinstance(transport, CompositeTransport) or transport.config.continue_on_success
+
+
+def quiet_client() -> OpenLineageClient:
+    """A client that holds OpenLineage's configuration but no transport of it yet."""
+    return OpenLineageClient(transport=NoopTransport(NoopConfig()))
+
+
+def patience_s(transport: Transport) -> float:
+    """How long one event may take: what the user's timeouts add up to, at least PATIENCE_S."""
+    config = getattr(transport, "config", None)
+    timeout, retry = getattr(config, "timeout", None), getattr(config, "retry", None)
+    if not isinstance(timeout, int | float) or not isinstance(retry, dict):
+        return PATIENCE_S
+    try:
+        tries = int(retry.get("total") or 0) + 1
+        backoff = float(retry.get("backoff_factor") or 0)
+    except (TypeError, ValueError):
+        return PATIENCE_S
+    # urllib3 doubles the pause with each retry, up to two minutes.
+    pauses: float = sum(min(backoff * 2.0**number, 120.0) for number in range(min(tries, 64)))
+    return max(PATIENCE_S, float(tries * timeout + pauses))
+
+
+def rebuilt(event: dict[str, Any]) -> RunEvent:
+    """A run event from its JSON form, so that transports which look into it (Kafka) find theirs.
+
+    :raises Exception: it is not the JSON form of a run event; KeyError, TypeError or ValueError.
+    """
+    from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunState
+    from openlineage.client.facet_v2 import parent_run
+
+    run_facets = dict(event["run"].get("facets") or {})
+    if isinstance(parent := run_facets.get("parent"), dict):
+        root = parent.get("root")
+        run_facets["parent"] = parent_run.ParentRunFacet(
+            run=parent_run.Run(**parent["run"]),
+            job=parent_run.Job(**parent["job"]),
+            root=parent_run.Root(
+                run=parent_run.RootRun(**root["run"]), job=parent_run.RootJob(**root["job"])
+            )
+            if root
+            else None,
+            producer=parent["_producer"],
+        )
+    return RunEvent(
+        eventType=RunState(event["eventType"]),
+        eventTime=event["eventTime"],
+        run=Run(event["run"]["runId"], facets=run_facets),
+        job=Job(**event["job"]),
+        inputs=[InputDataset(**dataset) for dataset in event.get("inputs") or []],
+        outputs=[OutputDataset(**dataset) for dataset in event.get("outputs") or []],
+        producer=event["producer"],
+    )
+
+
+def _in_time(call: Callable[[], Any], limit_s: float) -> Any:
+    """What `call` returns or raises. Kafka, say, may wait for minutes; a gate does not.
+
+    :raises UnfinishedError: it takes longer than `limit_s`. It goes on in a thread that ends with
+        the process: the event may arrive after all, and once more from the spool.
+    """
+    outcome: list[Any] = []
+    failure: list[Exception] = []
+
+    def run() -> None:
+        try:
+            outcome.append(call())
+        except Exception as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="dqx-lineage", daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if failure:
+        raise failure[0]
+    if not outcome:
+        raise UnfinishedError(f"no answer within {limit_s:g} s")
+    return outcome[0]

@@ -1,0 +1,70 @@
+"""The gate that enforces a DQL suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.submit import GateOperator, dag_folder
+from dqx_airflow.values import GateRequest, SourceFile
+
+INLINE_NAME = "<inline suite>"
+
+
+class DqlGateOperator(GateOperator):
+    """Stops the pipeline where the data breaks a rule of a DQL suite.
+
+    The suite is checked on the worker before anything is submitted. A failed rule at or above
+    `fail_on` fails the task without a retry, so that everything downstream (with the trigger rule
+    `all_success`) is `upstream_failed`.
+
+    :param suite: the path of a `.dql` file, relative to the DAG's file or to the working directory;
+        or the text of a suite. (templated; a file is read as it is)
+    """
+
+    template_fields: Sequence[str] = (*GateOperator.template_fields, "suite")
+
+    def __init__(self, *, suite: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.suite = suite
+
+    def read_source(self, context: Any) -> SourceFile:
+        if "{" in self.suite or "\n" in self.suite:
+            return SourceFile(INLINE_NAME, self.suite)
+        given = Path(self.suite).expanduser()
+        folder = dag_folder(context)
+        places = [given] if given.is_absolute() or folder is None else [folder / given, given]
+        for place in places:
+            try:
+                return SourceFile(self.suite, place.read_text(encoding="utf-8"))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except (OSError, UnicodeDecodeError) as error:
+                raise GateMisconfigured(f"the suite {place} cannot be read: {error}") from None
+        looked = " or ".join(str(place.absolute()) for place in places)
+        raise GateMisconfigured(f"there is no suite {self.suite}: looked for {looked}")
+
+    def check_source(self, request: GateRequest) -> None:
+        from dqx_airflow.diagnostics.diagnostic import Level
+        from dqx_airflow.diagnostics.text import draw
+        from dqx_airflow.dql.check import check_source
+        from dqx_airflow.plan.resolve import check_datasets
+
+        checked = check_source(request.suite)
+        found = list(checked.diagnostics)
+        if checked.suite is not None and not checked.errors:
+            found += check_datasets(checked.suite, request.datasets)
+        sources = {request.suite.name: request.suite.text}
+        for diagnostic in found:
+            log = self.log.error if diagnostic.level is Level.ERROR else self.log.warning
+            log("%s", draw([diagnostic], sources))
+        errors = [diagnostic for diagnostic in found if diagnostic.level is Level.ERROR]
+        if errors:
+            more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+            first = errors[0]
+            raise GateMisconfigured(
+                f"the suite {request.suite.name} has an error in line {first.span.line}: "
+                f"{first.message}{more}"
+            )

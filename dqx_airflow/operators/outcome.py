@@ -1,0 +1,83 @@
+"""From a report to the end of the task: success, a typed exception, the XCom summary."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from dqx_airflow.diagnostics.verdicts import headline
+from dqx_airflow.values import GateReport, Outcome, Status
+
+OnViolation: TypeAlias = Literal["fail", "skip", "warn"]
+
+_MOST_VERDICTS = 20
+_LONGEST_TEXT = 300
+
+
+class GateBlocked(AirflowFailException):
+    """The data breaks a rule at or above `fail_on`. Not retried: the data would be the same."""
+
+
+class GateBroken(AirflowFailException):
+    """An assertion at or above `fail_on` could not be evaluated, or nothing was checked."""
+
+
+class GateMisconfigured(AirflowFailException):
+    """The gate cannot run as it is written: an error in the suite, an unknown connection."""
+
+
+class GateInfrastructureError(AirflowException):
+    """There is no report: Spark, the network or the results store failed. Retried as set."""
+
+
+def end_task(report: GateReport, on_violation: OnViolation) -> str:
+    """Returns the outcome where the task succeeds, else raises what ends it.
+
+    :raises GateBlocked: blocked, and `on_violation` is "fail".
+    :raises AirflowSkipException: blocked, and `on_violation` is "skip".
+    :raises GateBroken: broken.
+    """
+    message = headline(report)
+    if report.outcome is Outcome.BROKEN:
+        raise GateBroken(message)
+    if report.outcome is Outcome.BLOCKED and on_violation == "fail":
+        raise GateBlocked(message)
+    if report.outcome is Outcome.BLOCKED and on_violation == "skip":
+        raise AirflowSkipException(message)
+    outcome: str = report.outcome.value
+    return outcome
+
+
+def summary(report: GateReport) -> dict[str, Any]:
+    """The report for XCom: counts and the verdicts that matter, a few kB at most."""
+    shown = [
+        *report.with_status(Status.FAILED),
+        *report.with_status(Status.ERROR),
+    ]
+    return {
+        "run_id": report.run_id,
+        "gate": report.run_key.gate,
+        "date": report.run_key.date.isoformat(),
+        "suite": report.suite,
+        "outcome": report.outcome.value,
+        "headline": headline(report)[:_LONGEST_TEXT],
+        "counts": {status.value: report.count(status) for status in Status},
+        "versions": {
+            dataset.name: dataset.version
+            for dataset in report.datasets
+            if dataset.version is not None
+        },
+        "verdicts": [
+            {
+                "name": verdict.name[:_LONGEST_TEXT],
+                "status": verdict.status.value,
+                "severity": verdict.severity.value,
+                "value": verdict.scaled_value,
+                "expected": verdict.expected[:_LONGEST_TEXT],
+                "reason": (verdict.reason or "")[:_LONGEST_TEXT] or None,
+            }
+            for verdict in shown[:_MOST_VERDICTS]
+        ],
+        "more_verdicts": max(len(shown) - _MOST_VERDICTS, 0),
+    }

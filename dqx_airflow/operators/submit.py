@@ -1,0 +1,271 @@
+"""What all gates share: check here, submit the job, read its report, end the task."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook
+from airflow.sdk.configuration import conf as airflow_conf
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+
+from dqx_airflow.operators.context import attempt_of, date_of, lineage_parent_of, run_key_of
+from dqx_airflow.operators.outcome import (
+    GateInfrastructureError,
+    GateMisconfigured,
+    OnViolation,
+    end_task,
+    summary,
+)
+from dqx_airflow.values import (
+    DatasetRef,
+    GateReport,
+    GateRequest,
+    Outcome,
+    Severity,
+    SourceFile,
+    Status,
+)
+
+XCOM_KEY = "dqx_report"
+
+
+class GateOperator(SparkSubmitOperator):
+    """Runs a gate as a Spark job and turns its report into the state of the task.
+
+    Subclasses say which source is enforced. All arguments of `SparkSubmitOperator` are passed
+    through.
+
+    :param datasets: the datasets by the names that the source uses: a path, a table
+        (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
+    :param date: the date of the data, `YYYY-MM-DD`; by default the logical date of the run.
+        (templated)
+    :param results_root: the root of the results store, a path or URI that the worker and the Spark
+        driver both reach; by default `results_root` in section `[dqx]` of the Airflow
+        configuration. (templated)
+    :param gate: the name of the gate in results and lineage; by default `dag_id.task_id`.
+    :param fail_on: the mildest severity that blocks: a failure below it is a warning.
+    :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", or
+        "warn" (success, with warnings in the log).
+    :param allow_empty: turns off the assertion that every dataset has rows.
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "datasets",
+        "date",
+        "results_root",
+    )
+    ui_color = "#e3f2e8"
+
+    def __init__(
+        self,
+        *,
+        datasets: Mapping[str, str | DatasetRef | Mapping[str, Any]],
+        date: str | None = None,
+        results_root: str | None = None,
+        gate: str | None = None,
+        fail_on: str = "P1",
+        on_violation: OnViolation = "fail",
+        allow_empty: bool = False,
+        name: str = "dqx-gate",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name=name, **kwargs)
+        self.datasets = datasets
+        self.date = date
+        self.results_root = results_root
+        self.gate = gate
+        self.fail_on = fail_on
+        self.on_violation = on_violation
+        self.allow_empty = allow_empty
+        # A resumable job survives a clear: the cleared gate would turn green on the old job
+        # without validating anything.
+        self.durable = False
+        self.report: GateReport | None = None
+
+    @abstractmethod
+    def read_source(self, context: Any) -> SourceFile:
+        """The source that the gate enforces, as text."""
+
+    @abstractmethod
+    def check_source(self, request: GateRequest) -> None:
+        """Logs what there is to say about the source; raises GateMisconfigured on errors."""
+
+    def execute(self, context: Any) -> str:
+        """Returns the outcome, "passed" or "warned" (or "blocked", where that is a warning).
+
+        :raises GateBlocked: the data breaks a rule.
+        :raises GateBroken: a rule could not be evaluated.
+        :raises GateMisconfigured: the gate cannot run as it is written.
+        :raises GateInfrastructureError: there is no report; the task is retried as it says.
+        """
+        request = self.build_request(context)
+        self.check_source(request)
+        self._require_connection()
+        report = self._read_report(request)
+        if report is None:
+            self._submit(request, context)
+            report = self._read_report(request)
+            if report is None:
+                raise GateInfrastructureError(self._no_report(request)) from None
+        self.report = report
+        context["ti"].xcom_push(key=XCOM_KEY, value=summary(report))
+        self._log_report(report)
+        return end_task(report, self.on_violation)
+
+    def build_request(self, context: Any) -> GateRequest:
+        """The request of this task run, templates rendered and source inlined."""
+        try:
+            on = date_of(context, self.date)
+        except ValueError:
+            raise GateMisconfigured(f"date={self.date!r} is not a date: write YYYY-MM-DD") from None
+        if self.fail_on not in Severity.__members__:
+            raise GateMisconfigured(f"fail_on={self.fail_on!r}: severities are P0, P1, P2 and P3")
+        timeout = self.execution_timeout
+        return GateRequest(
+            run_key=run_key_of(context, self.gate, on),
+            attempt=attempt_of(context),
+            suite=self.read_source(context),
+            datasets=tuple(
+                self._dataset(name, given, context) for name, given in self.datasets.items()
+            ),
+            results_root=self._results_root(),
+            fail_on=Severity(self.fail_on),
+            allow_empty=self.allow_empty,
+            parent=lineage_parent_of(context),
+            timeout_s=timeout.total_seconds() if timeout else None,
+        )
+
+    def _dataset(
+        self, name: str, given: str | DatasetRef | Mapping[str, Any], context: Any
+    ) -> DatasetRef:
+        if isinstance(given, str):
+            is_path = "/" in given or os.sep in given
+            return DatasetRef(name, path=given) if is_path else DatasetRef(name, table=given)
+        if isinstance(given, Mapping):
+            known = {field.name for field in fields(DatasetRef)} - {"name"}
+            unknown = sorted(set(given) - known)
+            if unknown:
+                raise GateMisconfigured(
+                    f"dataset '{name}' has unknown settings {', '.join(unknown)}: "
+                    f"there is {', '.join(sorted(known))}"
+                )
+            settings = dict(given)
+            options = settings.pop("options", ())
+            pairs = options.items() if isinstance(options, Mapping) else options
+            return DatasetRef(
+                name, options=tuple((key, str(text)) for key, text in pairs), **settings
+            )
+        rendered = {
+            key: self.render_template(getattr(given, key), context)
+            for key in ("path", "table", "filter")
+            if getattr(given, key) is not None
+        }
+        return replace(given, name=name, **rendered)
+
+    def _results_root(self) -> str:
+        root = self.results_root or airflow_conf.get("dqx", "results_root", fallback=None)
+        if not root:
+            raise GateMisconfigured(
+                "the gate does not know where its results go: give results_root, or set "
+                "results_root in section [dqx] of the Airflow configuration "
+                "(AIRFLOW__DQX__RESULTS_ROOT)"
+            )
+        return str(root)
+
+    def _require_connection(self) -> None:
+        # SparkSubmitHook silently takes an unknown connection for the master `yarn`.
+        conn_id = self._conn_id
+        try:
+            BaseHook.get_connection(conn_id)
+        except AirflowNotFoundException:
+            raise GateMisconfigured(
+                f"there is no Spark connection '{conn_id}': create it with "
+                f"`airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'` "
+                f"(or the master of your cluster), or set AIRFLOW_CONN_{conn_id.upper()}"
+            ) from None
+
+    def _read_report(self, request: GateRequest) -> GateReport | None:
+        """The complete report of this very attempt, if there is one.
+
+        Before the submission it answers a task that was restarted within the same try, and finds
+        out about an unreadable store before a JVM is started.
+        """
+        from dqx_airflow.errors import StoreError
+        from dqx_airflow.results.reader import read_report
+
+        try:
+            return read_report(request.results_root, request.run_key, request.attempt.id)
+        except StoreError as error:
+            raise GateInfrastructureError(f"no report: {error}") from None
+
+    def _submit(self, request: GateRequest, context: Any) -> None:
+        from dqx_airflow.arguments import to_arguments
+        from dqx_airflow.shipped import shipped
+
+        if not self.application:
+            self.application: str = str(shipped("spark_jobs/gate_job.py"))
+        self.application_args = to_arguments(request)
+        self.conf: dict[str, str] = {**self._driver_python(), **(self.conf or {})}
+        try:
+            super().execute(context)
+        except (AirflowException, RuntimeError, OSError) as error:
+            # The message of the hook holds the whole command, so it is not shown. Whether the job
+            # failed is decided by its report; Spark's own output is in the log above.
+            code = getattr(getattr(self._hook, "_submit_sp", None), "returncode", None)
+            told = f"exit code {code}" if code is not None else _kind_of(error)
+            self.log.warning("spark-submit failed (%s); looking for the report of the gate", told)
+
+    def _driver_python(self) -> dict[str, str]:
+        """In client mode the driver runs on this worker: in its Python, unless told otherwise."""
+        told = {**os.environ, **(self.env_vars or {})}
+        if told.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
+            return {}
+        if self._deploy_mode == "cluster" or "spark.pyspark.python" in (self.conf or {}):
+            return {}
+        return {"spark.pyspark.driver.python": sys.executable}
+
+    def _no_report(self, request: GateRequest) -> str:
+        code = getattr(getattr(self._hook, "_submit_sp", None), "returncode", None)
+        key = request.run_key
+        return (
+            f"no report: gate {key.gate}, date {key.date.isoformat()}: the Spark job ended "
+            f"(exit code {'unknown' if code is None else code}) without a report in "
+            f"{request.results_root}; its output above says why"
+        )
+
+    def _log_report(self, report: GateReport) -> None:
+        from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
+
+        for status in (Status.SKIPPED, Status.ERROR, Status.FAILED):
+            for verdict in report.with_status(status):
+                if status is Status.SKIPPED:
+                    self.log.info("skipped: %s: %s", verdict.name, verdict.reason)
+                    continue
+                blocks = verdict.severity.at_least(report.fail_on) and self.on_violation != "warn"
+                log = self.log.error if blocks else self.log.warning
+                log("%s", draw_verdict(verdict, report.run_key.date))
+        quiet = report.outcome is Outcome.PASSED
+        log = self.log.info if quiet else self.log.warning
+        if report.outcome in (Outcome.BLOCKED, Outcome.BROKEN) and self.on_violation == "fail":
+            log = self.log.error
+        log("%s", headline(report))
+
+
+def _kind_of(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"there is no program {error.filename!r} on the PATH of this worker"
+    return type(error).__name__
+
+
+def dag_folder(context: Any) -> Path | None:
+    """The folder of the DAG's file, against which relative paths are resolved."""
+    location = getattr(context.get("dag"), "fileloc", None)
+    return Path(location).parent if location else None

@@ -1,0 +1,209 @@
+"""From metric values to verdicts, and from verdicts to the outcome of the gate."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import date
+from typing import Any
+
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.plan.model import (
+    Applied,
+    Constant,
+    Measured,
+    MetricRequest,
+    Plan,
+    PlannedAssertion,
+    Term,
+    row_count,
+)
+from dqx_airflow.plan.resolve import IMPLICIT_CHECK
+from dqx_airflow.values import MetricValue, Outcome, Severity, Status, Verdict
+
+EQUALITY_TOLERANCE = 1e-9
+"""`==` on numbers that are not whole allows this absolute difference (design, ruling 5)."""
+
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def evaluate(
+    plan: Plan,
+    values: Mapping[MetricRequest, MetricValue],
+    failures: Mapping[MetricRequest, str],
+    skip_dates: Collection[date] = (),
+) -> tuple[Verdict, ...]:
+    """The verdict of every assertion, in the order of the plan.
+
+    :param values: the value of each request that could be computed.
+    :param failures: why a request could not be computed, for the others.
+    """
+    return tuple(
+        _judge(assertion, plan, values, failures, skip_dates) for assertion in plan.assertions
+    )
+
+
+def decide(verdicts: Iterable[Verdict], fail_on: Severity) -> Outcome:
+    """The outcome of a gate: a violation counts more than what could not be evaluated.
+
+    A gate that checked nothing of its suite is broken.
+    """
+    found = list(verdicts)
+    failed = [verdict for verdict in found if verdict.status is Status.FAILED]
+    errors = [verdict for verdict in found if verdict.status is Status.ERROR]
+    if any(verdict.severity.at_least(fail_on) for verdict in failed):
+        return Outcome.BLOCKED
+    checked = [
+        verdict
+        for verdict in found
+        if verdict.check != IMPLICIT_CHECK and verdict.status in (Status.PASSED, Status.FAILED)
+    ]
+    if any(verdict.severity.at_least(fail_on) for verdict in errors) or not checked:
+        return Outcome.BROKEN
+    return Outcome.WARNED if failed or errors else Outcome.PASSED
+
+
+def value_of(term: Term, values: Mapping[MetricRequest, MetricValue]) -> MetricValue:
+    """The value of a term; None where it has none."""
+    match term:
+        case Constant(value=value):
+            return value
+        case Measured(request=request):
+            return values.get(request)
+        case Applied(function=function, terms=terms):
+            return apply(function, tuple(value_of(inner, values) for inner in terms))
+
+
+def _judge(
+    assertion: PlannedAssertion,
+    plan: Plan,
+    values: Mapping[MetricRequest, MetricValue],
+    failures: Mapping[MetricRequest, str],
+    skip_dates: Collection[date],
+) -> Verdict:
+    if assertion.disabled_by is not None:
+        reason = f"disabled by profile '{assertion.disabled_by}'"
+        return _verdict(assertion, Status.SKIPPED, reason)
+    broken = [failures[request] for request in assertion.requests if request in failures]
+    if broken:
+        return _verdict(assertion, Status.ERROR, "; ".join(dict.fromkeys(broken)))
+    unavailable = _unavailable(assertion, plan, values, skip_dates)
+    if unavailable:
+        return _verdict(assertion, Status.SKIPPED, unavailable)
+    value = value_of(assertion.term, values)
+    bounds = tuple(value_of(bound, values) for bound in assertion.condition.bounds)
+    scaled = apply("*", (value, assertion.multiplier)) if assertion.multiplier != 1.0 else value
+    status, why = _compare(assertion, scaled, bounds)
+    return _verdict(assertion, status, why, value, scaled, bounds[0] if bounds else None)
+
+
+def _verdict(
+    assertion: PlannedAssertion,
+    status: Status,
+    reason: str | None,
+    value: MetricValue = None,
+    scaled: MetricValue = None,
+    threshold: MetricValue = None,
+) -> Verdict:
+    columns = {
+        argument
+        for request in assertion.requests
+        if request.metric not in ("violating_rows", "satisfying_share")
+        for argument in request.arguments[:1]
+        if isinstance(argument, str)
+    }
+    term = assertion.term
+    return Verdict(
+        name=assertion.name,
+        check=assertion.check,
+        datasets=assertion.datasets,
+        expression=assertion.expression,
+        expected=assertion.condition.text,
+        severity=assertion.severity,
+        status=status,
+        value=value,
+        multiplier=assertion.multiplier,
+        scaled_value=scaled,
+        threshold=threshold,
+        reason=reason,
+        tags=assertion.tags,
+        profiles=assertion.profiles,
+        metric=term.request.metric if isinstance(term, Measured) else None,
+        column=columns.pop() if len(columns) == 1 else None,
+        span=assertion.span,
+        source_line=assertion.source_line,
+    )
+
+
+def _unavailable(
+    assertion: PlannedAssertion,
+    plan: Plan,
+    values: Mapping[MetricRequest, MetricValue],
+    skip_dates: Collection[date],
+) -> str | None:
+    """Why too few of the needed dates have data; None where there are enough.
+
+    A target date without data is not unavailable: it is a failure.
+    """
+    needed = {(request.dataset, request.date) for request in assertion.requests}
+    missing = []
+    for dataset, on in needed:
+        if on is None:
+            continue
+        is_empty = on != plan.date and not values.get(row_count(dataset, on))
+        if is_empty or on in skip_dates:
+            missing.append((on, dataset))
+    share = 1 - len(missing) / len(needed) if needed else 1.0
+    if not missing or share >= plan.availability_threshold:
+        return None
+    first = min(missing)
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return (
+        f"data is available for {share:.0%} of the dates it needs, at least "
+        f"{plan.availability_threshold:.0%} are required: no data of {first[1]} on {first[0]}{more}"
+    )
+
+
+def _compare(
+    assertion: PlannedAssertion, value: MetricValue, bounds: tuple[MetricValue, ...]
+) -> tuple[Status, str | None]:
+    condition = assertion.condition
+    if condition.kind in ("is None", "is not None"):
+        return _passed((value is None) == (condition.kind == "is None"))
+    if value is None:
+        return Status.FAILED, "the metric has no value (no rows, only NULL, or a division by zero)"
+    if any(bound is None for bound in bounds):
+        return Status.FAILED, "the right-hand side has no value"
+    if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
+        return Status.ERROR, "a text or date cannot be compared with a number"
+    if condition.kind == "between":
+        low, high = bounds
+        return _passed(_ORDER["<="](low, value) and _ORDER["<="](value, high))
+    if condition.kind in ("==", "!="):
+        equal = _is_equal(value, bounds[0], condition.tolerance)
+        return _passed(equal == (condition.kind == "=="))
+    return _passed(_ORDER[condition.kind](value, bounds[0]))
+
+
+def _passed(holds: bool) -> tuple[Status, str | None]:
+    return (Status.PASSED, None) if holds else (Status.FAILED, None)
+
+
+def _is_equal(value: MetricValue, bound: MetricValue, tolerance: float | None) -> bool:
+    if isinstance(value, str) or isinstance(bound, str):
+        return value == bound
+    assert value is not None
+    assert bound is not None
+    if tolerance is None:
+        if isinstance(value, int) and isinstance(bound, int):
+            return value == bound
+        tolerance = EQUALITY_TOLERANCE
+    difference = abs(value - bound)
+    # The tolerance is inclusive, also where binary fractions miss it by a hair: |1.05 - 1| <= 0.05.
+    return difference <= tolerance or math.isclose(difference, tolerance, rel_tol=1e-9)

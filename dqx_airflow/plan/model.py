@@ -1,0 +1,138 @@
+"""The plan: assertions over metric requests, and the requests themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import TypeAlias
+
+from dqx_airflow.metrics.registry import Arguments
+from dqx_airflow.values import MetricValue, Severity, Span
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRequest:
+    """A metric of a dataset on a date. Equal requests are computed once.
+
+    `date` is None for a dataset without a date column, whose rows belong to every date.
+    """
+
+    dataset: str
+    metric: str
+    arguments: Arguments
+    date: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Whether the value of `column` is among the values of `reference_column` of another dataset.
+
+    A scan joins the distinct reference values and names the outcome `alias`: NULL where the
+    value is missing there.
+    """
+
+    dataset: str
+    column: str
+    reference: str
+    reference_column: str
+
+    @property
+    def alias(self) -> str:
+        return f"{self.column} in {self.reference}.{self.reference_column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: MetricValue
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The value of a request."""
+
+    request: MetricRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A function of `metrics.derived.FUNCTIONS` applied to terms."""
+
+    function: str
+    terms: tuple[Term, ...]
+
+
+Term: TypeAlias = Constant | Measured | Applied
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`kind` is a comparison operator, `between`, `is None` or `is not None`.
+
+    `text` is the condition as people read it; `tolerance` belongs to == and !=.
+    """
+
+    kind: str
+    bounds: tuple[Term, ...]
+    text: str
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAssertion:
+    """An assertion ready to be evaluated, with what the active profiles made of it.
+
+    `disabled_by` names the profile that disabled it. `is_implicit` marks the assertions that
+    every dataset of a gate has.
+    """
+
+    name: str
+    check: str
+    datasets: tuple[str, ...]
+    expression: str
+    term: Term
+    condition: Condition
+    severity: Severity
+    tags: tuple[str, ...] = ()
+    multiplier: float = 1.0
+    profiles: tuple[str, ...] = ()
+    disabled_by: str | None = None
+    is_implicit: bool = False
+    span: Span | None = None
+    source_line: str | None = None
+
+    @property
+    def requests(self) -> tuple[MetricRequest, ...]:
+        found = dict.fromkeys(requests_of(self.term))
+        for bound in self.condition.bounds:
+            found.update(dict.fromkeys(requests_of(bound)))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a gate computes and decides for one date.
+
+    `requests` are distinct, in a stable order; `lookups` are those that their predicates use.
+    """
+
+    suite: str
+    date: date
+    availability_threshold: float
+    assertions: tuple[PlannedAssertion, ...]
+    requests: tuple[MetricRequest, ...]
+    lookups: tuple[Lookup, ...]
+
+
+def requests_of(term: Term) -> Iterator[MetricRequest]:
+    match term:
+        case Measured(request=request):
+            yield request
+        case Applied(terms=terms):
+            for inner in terms:
+                yield from requests_of(inner)
+
+
+def row_count(dataset: str, on: date | None) -> MetricRequest:
+    """The request for the number of rows, by which a scan knows whether there is data."""
+    return MetricRequest(dataset, "num_rows", (), on)

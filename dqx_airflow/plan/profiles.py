@@ -1,0 +1,56 @@
+"""Which profiles are active on a date, and what they make of an assertion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import selects
+from dqx_airflow.dql.dates import is_active
+from dqx_airflow.values import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """What the active profiles do to one assertion.
+
+    Multipliers compound, of several severities the last one counts, `profiles` are the names of
+    those that had a rule for the assertion, in definition order.
+    """
+
+    severity: Severity
+    multiplier: float = 1.0
+    disabled_by: str | None = None
+    profiles: tuple[str, ...] = ()
+
+
+def active_profiles(suite: nodes.Suite, on: date) -> tuple[nodes.Profile, ...]:
+    """The profiles whose period holds `on`, in definition order."""
+    return tuple(
+        profile
+        for profile in suite.profiles
+        if profile.start and profile.end and is_active(profile.start, profile.end, on)
+    )
+
+
+def adjust(
+    profiles: Iterable[nodes.Profile], check: nodes.Check, assertion: nodes.Assertion
+) -> Adjustment:
+    """Applies all rules of the profiles in definition order."""
+    severity = Severity(assertion.severity.text) if assertion.severity else Severity.P1
+    multiplier, disabled_by, names = 1.0, None, []
+    for profile in profiles:
+        for rule in profile.rules:
+            if not selects(rule.selector, check, assertion):
+                continue
+            names.append(profile.name.value)
+            match rule:
+                case nodes.Scale(factor=factor):
+                    multiplier *= factor
+                case nodes.Downgrade(severity=name):
+                    severity = Severity(name.text)
+                case nodes.Disable():
+                    disabled_by = disabled_by or profile.name.value
+    return Adjustment(severity, multiplier, disabled_by, tuple(dict.fromkeys(names)))

@@ -1,0 +1,411 @@
+"""From a checked suite, the datasets of a gate and a date to the plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.claims import datasets_of
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import CHANGES, WINDOWS
+from dqx_airflow.metrics.registry import Arguments
+from dqx_airflow.plan.model import (
+    Applied,
+    Condition,
+    Constant,
+    Lookup,
+    Measured,
+    MetricRequest,
+    Plan,
+    PlannedAssertion,
+    Term,
+    requests_of,
+    row_count,
+)
+from dqx_airflow.plan.predicates import PredicateWriter
+from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
+from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
+
+DEFAULT_AVAILABILITY_THRESHOLD = 0.9
+IMPLICIT_CHECK = "implicit"
+
+
+def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[Diagnostic, ...]:
+    """What the suite asks of the datasets of a gate and does not get: a name, a date column."""
+    given = {dataset.name: dataset for dataset in datasets}
+    found = []
+    for name in datasets_of(suite.checks):
+        if name not in given:
+            names = ", ".join(given) or "none"
+            found.append(
+                Diagnostic(
+                    f"the gate has no dataset '{name}'",
+                    _first_mention(suite, name),
+                    code="E009",
+                    help=f"its datasets are: {names}; add '{name}', or correct the suite",
+                )
+            )
+    for check in suite.checks:
+        own = [name.text for name in check.datasets]
+        undated = [name for name in own if name in given and given[name].date_column is None]
+        for call in _lagged_metrics(check):
+            named = _parameter(call, "dataset")
+            name = named.text if isinstance(named, nodes.Name) else own[0]
+            if name in undated:
+                message = f"this needs `{call.name.text}` of other dates, and '{name}' has no dates"
+                help_line = f"give dataset '{name}' its date_column in the gate"
+                found.append(Diagnostic(message, call.span, code="E111", help=help_line))
+    return tuple(found)
+
+
+def resolve(
+    suite: nodes.Suite,
+    source: SourceFile,
+    datasets: Sequence[DatasetRef],
+    on: date,
+    *,
+    allow_empty: bool = False,
+) -> Plan:
+    """The plan of a suite without errors, over datasets that `check_datasets` found sound."""
+    lines = source.text.splitlines()
+    refs = {dataset.name: dataset for dataset in datasets}
+    constants = {constant.name.text: constant for constant in suite.constants}
+    profiles = active_profiles(suite, on)
+    assertions: list[PlannedAssertion] = []
+    if not allow_empty:
+        assertions += [_not_empty(ref, _date_in(ref, on)) for ref in datasets]
+    lookups: dict[Lookup, None] = {}
+    names: set[str] = set()
+    for check in suite.checks:
+        compiler = _Compiler(check, constants, refs, on, lines, lookups)
+        for assertion in check.assertions:
+            adjustment = adjust(profiles, check, assertion)
+            assertions.append(compiler.plan(assertion, adjustment, names))
+    threshold = suite.availability_threshold
+    active = [assertion for assertion in assertions if assertion.disabled_by is None]
+    requests = {request: None for assertion in active for request in assertion.requests}
+    for request in tuple(requests):
+        requests[row_count(request.dataset, request.date)] = None
+    for ref in datasets:
+        requests[row_count(ref.name, _date_in(ref, on))] = None
+    return Plan(
+        suite.name.value,
+        on,
+        DEFAULT_AVAILABILITY_THRESHOLD if threshold is None else float(threshold.value),
+        tuple(assertions),
+        tuple(requests),
+        tuple(lookups),
+    )
+
+
+def _not_empty(ref: DatasetRef, on: date | None) -> PlannedAssertion:
+    return PlannedAssertion(
+        f"{ref.name}.not_empty",
+        IMPLICIT_CHECK,
+        (ref.name,),
+        "num_rows()",
+        Measured(row_count(ref.name, on)),
+        Condition(">", (Constant(0),), "> 0"),
+        Severity.P1,
+        is_implicit=True,
+    )
+
+
+def _date_in(ref: DatasetRef, on: date) -> date | None:
+    return on if ref.date_column else None
+
+
+@dataclass(slots=True)
+class _Compiler:
+    """Compiles the assertions of one check."""
+
+    check: nodes.Check
+    constants: Mapping[str, nodes.Constant]
+    refs: Mapping[str, DatasetRef]
+    on: date
+    lines: Sequence[str]
+    lookups: dict[Lookup, None]
+
+    def plan(
+        self, assertion: nodes.Assertion, adjustment: Adjustment, names: set[str]
+    ) -> PlannedAssertion:
+        term, condition, marked = self._claim(assertion)
+        requests = list(requests_of(term))
+        datasets = tuple(dict.fromkeys(request.dataset for request in requests))
+        if assertion.name is not None:
+            name = assertion.name.value
+        else:
+            name = _unused(self._generated_name(requests, marked), names)
+        names.add(name)
+        return PlannedAssertion(
+            name,
+            self.check.name.value,
+            datasets or tuple(dataset.text for dataset in self.check.datasets[:1]),
+            self._text(marked),
+            term,
+            condition,
+            adjustment.severity,
+            tuple(tag.text for tag in assertion.tags),
+            adjustment.multiplier,
+            adjustment.profiles,
+            adjustment.disabled_by,
+            False,
+            marked,
+            self.lines[marked.line - 1],
+        )
+
+    def _claim(self, assertion: nodes.Assertion) -> tuple[Term, Condition, Span]:
+        """The term, its condition, and the span under which carets are drawn."""
+        claim = assertion.claim
+        if isinstance(claim, nodes.Rows):
+            return (*self._rows(claim), claim.span)
+        expression = claim.expression
+        match claim.condition:
+            case None:
+                assert isinstance(expression, nodes.Call)
+                return (*self._shortcut(expression), claim.span)
+            case nodes.InValues(choices=choices):
+                assert isinstance(expression, nodes.Call)
+                assert isinstance(choices, nodes.Call)
+                return (*self._in_values(expression, choices), claim.span)
+            case condition:
+                tolerance = assertion.tolerance
+                planned = self._condition(condition, None if tolerance is None else tolerance.value)
+                return self._term(expression, 0), planned, expression.span
+
+    # Claims
+
+    def _rows(self, claim: nodes.Rows) -> tuple[Term, Condition]:
+        writer = PredicateWriter(self._dataset(None), self.constants)
+        sql = writer.write(claim.predicate)
+        self.lookups.update(writer.lookups)
+        if claim.share is None:
+            return self._violating_rows(sql, None)
+        share = self._measured("satisfying_share", (sql,), 0, None)
+        bound = Constant(claim.share.value)
+        return share, Condition(">=", (bound,), f">= {self._text(claim.share.span)} of rows")
+
+    def _violating_rows(self, sql: str, dataset: str | None) -> tuple[Term, Condition]:
+        term = self._measured("violating_rows", (sql,), 0, dataset)
+        return term, Condition("==", (Constant(0),), "== 0 violating rows")
+
+    def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, Condition]:
+        dataset = self._dataset(values)
+        writer = PredicateWriter(dataset, self.constants)
+        sql = writer.is_among(_column(values.arguments[0]), choices)
+        self.lookups.update(writer.lookups)
+        return self._violating_rows(sql, dataset)
+
+    def _shortcut(self, call: nodes.Call) -> tuple[Term, Condition]:
+        dataset = self._dataset(call)
+        if call.name.text == "in_set":
+            writer = PredicateWriter(dataset, self.constants)
+            column, choices = call.arguments
+            return self._violating_rows(
+                writer.write(nodes.Member(column, choices, call.span)), dataset
+            )
+        columns = tuple(_column(argument) for argument in call.arguments)
+
+        def each(metric: str) -> tuple[Term, ...]:
+            return tuple(self._measured(metric, (column,), 0, dataset) for column in columns)
+
+        def over_all(function: str, terms: tuple[Term, ...]) -> Term:
+            term = terms[0]
+            for other in terms[1:]:
+                term = Applied(function, (term, other))
+            return term
+
+        zero = (Constant(0),)
+        match call.name.text:
+            case "unique":
+                term: Term = self._measured("duplicate_count", (_columns(columns),), 0, dataset)
+                return term, Condition("==", zero, "== 0 duplicates")
+            case "not_null":
+                return over_all("+", each("null_count")), Condition("==", zero, "== 0 nulls")
+            case "positive":
+                return over_all("min", each("minimum")), Condition(">", zero, "minimum > 0")
+            case "non_negative":
+                return over_all("min", each("minimum")), Condition(">=", zero, "minimum >= 0")
+            case _:
+                return self._measured("num_rows", (), 0, dataset), Condition(">", zero, "> 0")
+
+    def _condition(
+        self, condition: nodes.Comparison | nodes.Between | nodes.Is, tolerance: float | None
+    ) -> Condition:
+        match condition:
+            case nodes.Comparison(op=op, bound=bound):
+                text = f"{op} {self._bound_text(bound)}"
+                if tolerance is not None:
+                    text += f" +/- {tolerance:g}"
+                return Condition(op, (self._bound(bound),), text, tolerance)
+            case nodes.Between(low=low, high=high):
+                text = f"between {self._bound_text(low)} and {self._bound_text(high)}"
+                return Condition("between", (self._bound(low), self._bound(high)), text)
+            case nodes.Is(keyword=nodes.Keyword.POSITIVE):
+                return Condition(">", (Constant(0),), "> 0")
+            case nodes.Is(keyword=nodes.Keyword.NEGATIVE):
+                return Condition("<", (Constant(0),), "< 0")
+            case nodes.Is(keyword=keyword):
+                return Condition(f"is {keyword.value}", (), f"is {keyword.value}")
+
+    def _bound(self, node: nodes.Expression) -> Term:
+        if isinstance(node, nodes.Text | nodes.Day):
+            return Constant(fold(node, {}))
+        return self._term(node, 0)
+
+    def _bound_text(self, node: nodes.Expression) -> str:
+        """The bound as written; the value beside it where a name stands for it."""
+        text = self._text(node.span)
+        if isinstance(node, nodes.Name) and node.text in self.constants:
+            constant = self.constants[node.text].value
+            return f"{text} ({self._text(constant.span)})"
+        return text
+
+    # Terms
+
+    def _term(self, node: nodes.Expression, lag: int) -> Term:
+        match node:
+            case nodes.Name():
+                return Constant(fold(node, self.constants))
+            case nodes.Number(value=value):
+                return Constant(value)
+            case nodes.Negative(operand=operand):
+                return Applied("negative", (self._term(operand, lag),))
+            case nodes.Arithmetic(op=op, left=left, right=right):
+                return Applied(op, (self._term(left, lag), self._term(right, lag)))
+            case nodes.Call():
+                return self._call(node, lag)
+            case _:
+                return Constant(None)
+
+    def _call(self, call: nodes.Call, lag: int) -> Term:
+        name = call.name.text
+        lag += self._days(call, "lag")
+        if name in METRICS:
+            dataset = _parameter(call, "dataset")
+            arguments = tuple(self._argument(argument) for argument in call.arguments)
+            return self._measured(name, arguments, lag, _column(dataset) if dataset else None)
+        if name in CHANGES:
+            today = self._term(call.arguments[0], lag)
+            base = self._term(call.arguments[0], lag + CHANGES[name])
+            change = Applied("/", (Applied("-", (today, base)), base))
+            return Applied("abs", (change,))
+        if name in WINDOWS:
+            days = range(self._days(call, "n"))
+            return Applied(name, tuple(self._term(call.arguments[0], lag + day) for day in days))
+        return Applied(name, tuple(self._term(argument, lag) for argument in call.arguments))
+
+    def _argument(self, node: nodes.Expression) -> object:
+        match node:
+            case nodes.Name(text=name):
+                return name
+            case nodes.Listing(items=items):
+                return _columns(tuple(_column(item) for item in items))
+            case _:
+                return fold(node, self.constants)
+
+    def _measured(
+        self, metric: str, arguments: Arguments, lag: int, dataset: str | None
+    ) -> Measured:
+        name = dataset or self.check.datasets[0].text
+        on = _date_in(self.refs[name], self.on)
+        on = on - timedelta(days=lag) if on else None
+        return Measured(MetricRequest(name, metric, arguments, on))
+
+    def _days(self, call: nodes.Call, parameter: str) -> int:
+        value = _parameter(call, parameter)
+        days = fold(value, self.constants) if value is not None else 0
+        return int(days or 0)
+
+    def _dataset(self, call: nodes.Call | None) -> str:
+        named = _parameter(call, "dataset") if call else None
+        return _column(named) if named else self.check.datasets[0].text
+
+    # Texts
+
+    def _text(self, span: Span) -> str:
+        lines = list(self.lines[span.line - 1 : span.end_line])
+        lines[-1] = lines[-1][: span.end_column - 1]
+        lines[0] = lines[0][span.column - 1 :]
+        return " ".join(line.strip() for line in lines)
+
+    def _generated_name(self, requests: list[MetricRequest], marked: Span) -> str:
+        dataset = requests[0].dataset if requests else self.check.datasets[0].text
+        words = [_slug(self._text(marked))]
+        if requests and not METRICS[requests[0].metric].is_internal:
+            words = [requests[0].metric]
+            for argument in requests[0].arguments:
+                words += argument if isinstance(argument, tuple) else [str(argument)]
+        return f"{dataset}.{_slug(self.check.name.value)}.{_slug('_'.join(words))}"
+
+
+def _unused(name: str, names: set[str]) -> str:
+    candidate, number = name, 2
+    while candidate in names:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"\W+", "_", text.lower()).strip("_")
+
+
+def _column(node: nodes.Expression) -> str:
+    assert isinstance(node, nodes.Name)
+    return node.text
+
+
+def _columns(names: tuple[str, ...]) -> object:
+    """One column as its name, several as a tuple, so that equal requests are equal."""
+    return names[0] if len(names) == 1 else names
+
+
+def _parameter(call: nodes.Call, name: str) -> nodes.Expression | None:
+    return next((item.value for item in call.parameters if item.name.text == name), None)
+
+
+def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
+    """The metric calls of a check that are asked of other dates than the target date."""
+    for assertion in check.assertions:
+        if not isinstance(assertion.claim, nodes.Measure):
+            continue
+        yield from _lagged_in(assertion.claim.expression, False)
+        match assertion.claim.condition:
+            case nodes.Comparison(bound=bound):
+                yield from _lagged_in(bound, False)
+            case nodes.Between(low=low, high=high):
+                yield from _lagged_in(low, False)
+                yield from _lagged_in(high, False)
+
+
+def _lagged_in(node: nodes.Expression, is_lagged: bool) -> Iterator[nodes.Call]:
+    match node:
+        case nodes.Call(name=name, arguments=arguments):
+            is_lagged |= name.text in (*CHANGES, *WINDOWS)
+            is_lagged |= _parameter(node, "lag") is not None
+            if is_lagged and name.text in METRICS:
+                yield node
+            for argument in arguments:
+                yield from _lagged_in(argument, is_lagged)
+        case nodes.Negative(operand=operand):
+            yield from _lagged_in(operand, is_lagged)
+        case nodes.Arithmetic(left=left, right=right):
+            yield from _lagged_in(left, is_lagged)
+            yield from _lagged_in(right, is_lagged)
+
+
+def _first_mention(suite: nodes.Suite, dataset: str) -> Span:
+    for check in suite.checks:
+        for name in check.datasets:
+            if name.text == dataset:
+                return name.span
+    for check in suite.checks:
+        for assertion in check.assertions:
+            if dataset in datasets_of([nodes.Check(check.name, (), (assertion,), check.span)]):
+                return assertion.claim.span
+    return suite.name.span

@@ -1,0 +1,205 @@
+"""Reads reports and lists of runs. Only runs with their row in `runs` exist here.
+
+The questions are SQL for the query engine inside deltalake: it skips files by the statistics of
+the log, and needs neither `pyarrow.dataset` nor pandas, whose import takes longer than the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results.schema import (
+    RESULTS,
+    RESULTS_SCHEMA,
+    RUNS,
+    RUNS_SCHEMA,
+    Row,
+    RunRow,
+    report_from_rows,
+    run_from_row,
+)
+from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
+from dqx_airflow.values import GateReport, RunKey
+
+_LAST_CHARACTER = "\U0010ffff"
+_SHOWN_MATCHES = 5
+
+
+def read_report(
+    root: str,
+    run_key: RunKey,
+    attempt_id: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> GateReport | None:
+    """The complete report of exactly this attempt; None if there is none (yet), or no store yet.
+
+    Should two jobs have reported for one attempt, the one that finished first counts.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    location = locate(root, storage_options)
+    runs = open_table(location, RUNS)
+    if runs is None:
+        return None
+    where = [
+        f'"gate" = {_text(run_key.gate)}',
+        f'"dataset_date" = {_date(run_key.date)}',
+        f'"scheduler_run" = {_text(run_key.scheduler_run)}',
+        f'"attempt_id" = {_text(attempt_id)}',
+    ]
+    found = _select(
+        location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id" LIMIT 1'
+    )
+    return _report(location, found[0]) if found else None
+
+
+def find_report(
+    root: str, run_id_prefix: str, *, storage_options: Mapping[str, str] | None = None
+) -> GateReport | None:
+    """The report of the run whose id starts with `run_id_prefix`; None if there is none.
+
+    :raises RequestError: several runs match, or the prefix is empty.
+    :raises StoreError: there is no store, or it cannot be read.
+    """
+    if not run_id_prefix:
+        raise RequestError("the run id is empty", "give the first characters of a run id")
+    location = locate(root, storage_options)
+    runs = _existing_runs(location)
+    # A range, not LIKE: files are skipped by it, and nothing in the prefix has to be escaped.
+    where = [
+        f'"run_id" >= {_text(run_id_prefix)}',
+        f'"run_id" <= {_text(run_id_prefix + _LAST_CHARACTER)}',
+    ]
+    found = _select(location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "run_id"')
+    by_id = {row["run_id"]: row for row in found}
+    if len(by_id) > 1 and run_id_prefix not in by_id:
+        matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
+        raise RequestError(
+            f"{len(by_id)} runs have an id that starts with {run_id_prefix}",
+            f"give more of it: {', '.join(matches)}",
+        )
+    row = by_id.get(run_id_prefix) or next(iter(by_id.values()), None)
+    return None if row is None else _report(location, row)
+
+
+def list_runs(
+    root: str,
+    *,
+    gate: str | None = None,
+    dataset_date: date | None = None,
+    limit: int = 20,
+    all_attempts: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[RunRow, ...]:
+    """Runs, the one that finished last first.
+
+    Of each run key only the last attempt, unless `all_attempts`: the last that was started, since
+    attempt numbers may begin again at 1. Of two reports for one attempt, the first to finish, as
+    in `read_report`.
+
+    :raises StoreError: there is no store, or it cannot be read.
+    """
+    location = locate(root, storage_options)
+    runs = _existing_runs(location)
+    where = []
+    if gate is not None:
+        where.append(f'"gate" = {_text(gate)}')
+    if dataset_date is not None:
+        where.append(f'"dataset_date" = {_date(dataset_date)}')
+    columns = [name for name in RUNS_SCHEMA.names if name != "datasets"]
+    newest = f'ORDER BY "finished_at" DESC, "run_id" LIMIT {int(limit)}'
+    rows = _select(location, runs, columns, where, newest, standing=not all_attempts)
+    with foreign_errors_told(location, "read"):
+        return tuple(run_from_row(row) for row in rows)
+
+
+def _existing_runs(location: Location) -> DeltaTable:
+    runs = open_table(location, RUNS)
+    if runs is None:
+        raise StoreError(
+            f"no results under {location.root}",
+            "check the path; a gate makes the store when it finishes for the first time",
+        )
+    return runs
+
+
+def _report(location: Location, run: Row) -> GateReport:
+    try:
+        rows: Sequence[Row] = ()
+        results = open_table(location, RESULTS) if run["assertions"] else None
+        if results is not None:
+            where = [
+                f'"run_id" = {_text(run["run_id"])}',
+                f'"dataset_date" = {_date(run["dataset_date"])}',
+            ]
+            rows = _select(location, results, RESULTS_SCHEMA.names, where)
+        return report_from_rows(run, rows)
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"cannot read run {run['run_id']} in the results store {location.root}: {error}",
+            "rows were deleted or changed, or a newer version of this package wrote them",
+        ) from error
+
+
+def _select(
+    location: Location,
+    table: DeltaTable,
+    columns: Iterable[str],
+    where: Sequence[str],
+    order: str = "",
+    *,
+    standing: bool = False,
+) -> list[dict[str, Any]]:
+    """The rows; columns that the table does not have (an older writer) are not in them.
+
+    :param standing: only the runs that no later attempt supersedes.
+    """
+    there = {column.name for column in table.schema().fields}
+    selected = ", ".join(_column(name) for name in columns if name in there)
+    # Every text in `where` went through _text.
+    rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
+    if standing:
+        rows = _STANDING.format(rows=rows)
+    sql = f"SELECT {selected} FROM ({rows}) {order}"  # noqa: S608
+    with foreign_errors_told(location, "read"):
+        reader = QueryBuilder().register("stored", table).execute(sql)
+        # Not pa.table(reader): that imports pandas to see whether it was given a data frame.
+        found = pa.RecordBatchReader.from_stream(reader).read_all()
+        answer: list[dict[str, Any]] = found.to_pylist()
+        return answer
+
+
+_STANDING = """
+SELECT * FROM (
+    SELECT *, row_number() OVER (
+        PARTITION BY "gate", "dataset_date", "scheduler_run"
+        ORDER BY "started_at" DESC, "attempt" DESC, "run_id"
+    ) AS later_attempts FROM (
+        SELECT *, row_number() OVER (
+            PARTITION BY "gate", "dataset_date", "scheduler_run", "attempt_id"
+            ORDER BY "finished_at", "run_id"
+        ) AS earlier_reports FROM ({rows})
+    ) WHERE earlier_reports = 1
+) WHERE later_attempts = 1"""
+
+
+def _column(name: str) -> str:
+    # Moments come without their zone, which is UTC: pyarrow imports pandas to make a zoned one.
+    if name in {"started_at", "finished_at"}:
+        return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
+    return f'"{name}"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _date(value: date) -> str:
+    return f"DATE '{value.isoformat()}'"

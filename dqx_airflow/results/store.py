@@ -1,0 +1,145 @@
+"""Writes reports. Appends only, each of them once, whoever else is writing."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from dqx_airflow.errors import StoreError
+from dqx_airflow.results.schema import RESULTS, RUNS, results_table, runs_table
+from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
+from dqx_airflow.values import GateReport
+
+_WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+_CONFIGURATION = {
+    "delta.appendOnly": "true",
+    # Every run leaves a transaction identifier; nobody writes a run again after a month.
+    "delta.setTransactionRetentionDuration": "interval 30 days",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsStore:
+    """The results under `root`: a local path (`~` and relative ones are resolved), or a URI.
+
+    Nothing is touched before the first call. The tables are made by the first `write`.
+    """
+
+    root: str
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+
+    @property
+    def location(self) -> Location:
+        return locate(self.root, self.storage_options)
+
+    def write(self, report: GateReport) -> None:
+        """Appends the report: the rows of its assertions, then the row of the run.
+
+        Killed in between, the run is invisible to readers. Writing a `run_id` again appends only
+        what is not there yet, so it is safe to repeat.
+
+        :raises StoreError: the store cannot be written.
+        """
+        location = self.location
+        with foreign_errors_told(location, "write"):
+            if report.verdicts:
+                _append_once(location, RESULTS, results_table(report), report.run_id)
+            _append_once(location, RUNS, runs_table(report), report.run_id)
+
+    def check_writable(self) -> None:
+        """Returns if this process can read and write the store; leaves nothing behind.
+
+        A local root that does not exist is fine where it can be made.
+
+        :raises StoreError: it cannot.
+        """
+        location = self.location
+        for name in (RESULTS, RUNS):
+            open_table(location, name)
+        with foreign_errors_told(location, "write"):
+            if location.is_local:
+                _probe_folders(location)
+            else:
+                probe_objects(location)
+
+
+def probe_objects(location: Location) -> None:
+    """Writes and deletes one object below the root of an object store."""
+    from deltalake.fs import DeltaStorageHandler
+
+    handler = DeltaStorageHandler(location.root, location.options)
+    # Always the same name: where deleting is forbidden (appending does not need it), one object
+    # stays, not one for each gate. Two probes at once may delete each other's.
+    # deltalake's stream takes bytes only, and pyarrow hands its own buffers through. Buffered
+    # output arrives as bytes.
+    with pa.BufferedOutputStream(handler.open_output_stream("_dqx_probe", {}), 64) as stream:
+        stream.write(b"dqx")
+    with suppress(Exception):
+        handler.delete_file("_dqx_probe")
+
+
+def _probe_folders(location: Location) -> None:
+    root = Path(location.root)
+    folders = [Path(location.table(name)) for name in (RESULTS, RUNS)]
+    folders += [folder / "_delta_log" for folder in folders]
+    there = [folder for folder in folders if folder.is_dir()]
+    base = next((path for path in (root, *root.parents) if path.exists()), root)
+    if not base.is_dir():
+        raise StoreError(
+            f"the results root {location.root} cannot be made: {base} is a file",
+            "give the path of a folder; it is made when the first gate writes its results",
+        )
+    for folder in (base, *there):
+        # A permission says little (read-only mounts, quotas), so a file is really written.
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"dqx")
+
+
+def _append_once(location: Location, name: str, rows: pa.Table, run_id: str) -> None:
+    """Appends unless this run's rows are there.
+
+    A commit only records a transaction identifier, it does not look for it: so this does, and
+    appends on top of exactly the version it looked at. Delta then refuses the commit if another
+    writer recorded the same identifier meanwhile, or added columns; both are looked at again.
+    """
+    once = CommitProperties(app_transactions=[Transaction(f"dqx:{run_id}", 1)])
+    for wait_s in (*_WAITS_S, None):
+        table = _open_or_create(location, name, rows.schema)
+        if table.transaction_version(f"dqx:{run_id}") is not None:
+            return
+        try:
+            write_deltalake(table, rows, mode="append", schema_mode="merge", commit_properties=once)
+            return
+        except CommitFailedError:
+            if wait_s is None:
+                raise
+            time.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (spreads the writers)
+
+
+def _open_or_create(location: Location, name: str, schema: pa.Schema) -> DeltaTable:
+    table = open_table(location, name)
+    if table is not None:
+        return table
+    try:
+        return DeltaTable.create(
+            location.table(name),
+            schema=schema,
+            mode="ignore",
+            configuration=_CONFIGURATION,
+            storage_options=location.options,
+        )
+    except DeltaError:
+        # Another writer made it a moment ago. If not, the error is the answer.
+        table = open_table(location, name)
+        if table is None:
+            raise
+        return table

@@ -1,0 +1,140 @@
+"""Where the Delta tables of a store are, how they are opened, and how their failures are told."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from dqx_airflow.errors import DqxError, StoreError
+
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_BACKTRACE = re.compile(r"\s*\d+: ")
+_PERCENT_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+_LONGEST_CAUSE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A results root: an absolute local path, or a URI with the options of its storage."""
+
+    root: str
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+
+    @property
+    def is_local(self) -> bool:
+        return not _URI.match(self.root)
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        return dict(self.storage_options) if self.storage_options else None
+
+    def table(self, name: str) -> str:
+        """Path or URI of the table."""
+        return f"{self.root.rstrip('/')}/{name}"
+
+
+def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Location:
+    """The location that `root` means: `~` and relative paths are resolved, URIs are kept."""
+    if not root.strip():
+        raise StoreError("the results root is empty", "give a path or a URI")
+    if root.startswith("file://"):
+        root = unquote(urlsplit(root).path)
+    if _URI.match(root):
+        return Location(root, storage_options)
+    path = os.path.abspath(os.path.expanduser(root))
+    if _PERCENT_ENCODED.search(path):
+        # deltalake makes such a folder and then looks for the decoded name.
+        raise StoreError(
+            f"the results root {path} has a percent sign followed by two hexadecimal digits",
+            "choose a path without it",
+        )
+    return Location(path, storage_options)
+
+
+def open_table(location: Location, name: str) -> DeltaTable | None:
+    """The newest state of the table, or None where there is no table yet.
+
+    :raises StoreError: something is there, but it is not our table, or it cannot be read.
+    """
+    uri = location.table(name)
+    with foreign_errors_told(location, "read"):
+        if location.is_local and not _has_local_log(location, name):
+            return None
+        try:
+            table = DeltaTable(uri, storage_options=location.options)
+        except TableNotFoundError:
+            return None
+        columns = {column.name for column in table.schema().fields}
+    if "run_id" not in columns:
+        raise StoreError(
+            f"{uri} is a Delta table, but not one of a results store",
+            "choose another results root, or move that table away",
+        )
+    return table
+
+
+@contextmanager
+def foreign_errors_told(location: Location, doing: str) -> Iterator[None]:
+    """Turns whatever the guests raise into one `StoreError`. `doing`: "read" or "write"."""
+    try:
+        yield
+    except DqxError:
+        raise
+    except PermissionError as error:
+        raise StoreError(
+            f"no permission to {doing} the results store {location.root}: {error}",
+            "give this user access to it, or choose another results root",
+        ) from error
+    except Exception as error:
+        raise StoreError(
+            f"cannot {doing} the results store {location.root}: {_cause(error)}", _hint(location)
+        ) from error
+
+
+def _has_local_log(location: Location, name: str) -> bool:
+    """True where there is a Delta log to read. deltalake itself says "not found" to a file in
+    the way, to a missing permission and to a missing table alike."""
+    root, table = Path(location.root), Path(location.table(name))
+    for path in (root, table, table / "_delta_log"):
+        try:
+            entries = os.listdir(path)
+        except FileNotFoundError:
+            return False
+        except NotADirectoryError as error:
+            what = "results root" if path == root else "results store"
+            raise StoreError(
+                f"the {what} {location.root} cannot be used: {_file_in_the_way(path)} is a file",
+                "give the path of a folder; it is made when the first gate writes its results",
+            ) from error
+        if path == table and entries and "_delta_log" not in entries:
+            raise StoreError(
+                f"{table} is a folder with files, but not a Delta table",
+                "choose another results root, or move that folder away",
+            )
+    return True
+
+
+def _file_in_the_way(path: Path) -> Path:
+    return next((parent for parent in [*reversed(path.parents), path] if parent.is_file()), path)
+
+
+def _hint(location: Location) -> str:
+    if location.is_local:
+        return "if the files are damaged, restore them, or choose another results root"
+    return "check the address, the network and the credentials (environment or storage options)"
+
+
+def _cause(error: Exception) -> str:
+    """The message on one line, without the colours and the backtrace that Rust adds."""
+    lines = _COLOUR.sub("", str(error)).replace("\u21b3", "").splitlines()
+    kept = " ".join(" ".join(line for line in lines if not _BACKTRACE.match(line)).split())
+    return kept[:_LONGEST_CAUSE] or type(error).__name__

@@ -1,0 +1,26 @@
+"""The application that a gate operator submits: `spark-submit gate_job.py --request ...`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    try:
+        from dqx_airflow.engine.job import main as run
+    except ModuleNotFoundError as error:
+        print(
+            f"error: the Python of this Spark driver ({sys.executable}) has no module "
+            f"'{error.name}'\n  help: install dqx-airflow there, or point PYSPARK_PYTHON at the "
+            "Python of an environment that has it",
+            file=sys.stderr,
+        )
+        return 4
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    code = main()
+    # Without a word, `sys.exit(0)` would still be drawn as an exception by some cluster managers.
+    if code:
+        sys.exit(code)

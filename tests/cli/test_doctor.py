@@ -1,0 +1,514 @@
+"""What `dql doctor` finds and what it says to do. Real folders stand for installations."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from dqx_airflow.cli.checkup import airflow, packages, services, spark
+from dqx_airflow.cli.checkup.finding import Answer, Finding, Level, examine, ok, problem
+from dqx_airflow.cli.doctor import as_json, print_findings
+
+PINS = "pip install --force-reinstall --no-deps pyspark=={0} pyspark-client=={0}"
+
+
+def level(answer: Answer) -> Level:
+    return answer[0]
+
+
+def skip_without_airflow() -> None:
+    """Looks without importing: an import makes Airflow's home folder."""
+    if packages.installed_version("apache-airflow") is None:
+        pytest.skip("needs Airflow")
+
+
+# What any check may count on
+
+
+def raise_error() -> Answer:
+    raise KeyError("no such thing\nsecond line")
+
+
+def test_a_check_that_raises_becomes_a_finding() -> None:
+    good, bad = examine({"good": lambda: ok("fine"), "bad": raise_error})
+    assert good == Finding("good", Level.OK, "fine")
+    assert bad.level is Level.PROBLEM
+    assert bad.found.startswith("this check failed itself: KeyError: 'no such thing")
+    assert bad.remedy
+
+
+def test_a_check_that_hangs_becomes_a_finding_and_holds_up_nobody() -> None:
+    blocked = threading.Event()
+
+    def hang() -> Answer:
+        blocked.wait()
+        return ok("")
+
+    started = time.monotonic()
+    late, good = examine({"late": hang, "good": lambda: ok("fine")}, timeout_s=0.1)
+    blocked.set()
+    assert time.monotonic() - started < 5
+    assert late.level is Level.WARNING
+    assert late.found == "no answer within 0.1 s"
+    assert good.found == "fine"
+
+
+def test_credentials_of_a_url_are_not_shown() -> None:
+    told = "no route to postgresql://me:secret@host/db"
+    (finding,) = examine({"x": lambda: problem(told, "s3://key:secret@bucket")})
+    assert finding.found == "no route to postgresql://***@host/db"
+    assert "secret" not in finding.remedy
+
+
+def test_text_from_outside_is_neither_markup_nor_terminal_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = Finding("[red]name", Level.PROBLEM, "[bold]a[/bold] :smile: \x1b[31m\nb", "[/] do it")
+    print_findings((found,))
+    out = capsys.readouterr().out
+    assert "[red]name  [bold]a[/bold] :smile:  [31m b" in out
+    assert "-> [/] do it" in out
+    assert "\x1b" not in out
+    assert out.endswith("1 problem, 0 warnings\n")
+
+
+def test_the_json_form_has_all_of_a_finding() -> None:
+    form = json.loads(as_json((Finding("Java", Level.WARNING, "found", "remedy"),)))
+    expected = {"name": "Java", "level": "warning", "found": "found", "remedy": "remedy"}
+    assert form == {"findings": [expected]}
+
+
+# Packages
+
+
+@pytest.mark.parametrize(
+    ("versions", "version", "holds"),
+    [
+        (">=3.1,<3.4", "3.3.2", True),
+        ("<3.4,>=3.1", "3.1", True),
+        (">=3.1,<3.4", "3.4.0", False),
+        (">=3.1,<3.4", "3.0.6", False),
+        (">=3.10,<3.14", "3.9.1", False),
+        ("==4.2.0", "4.2", True),
+        ("!=4.2.0", "4.2.0", False),
+        ("", "1", True),
+    ],
+)
+def test_versions_are_compared_as_numbers(versions: str, version: str, holds: bool) -> None:
+    assert packages.is_within(versions, version) is holds
+
+
+def test_the_ranges_come_from_our_own_metadata() -> None:
+    assert packages.in_order(packages.wanted_range("apache-airflow")).startswith(">=3.")
+    assert packages.wanted_range("apache-airflow-providers-apache-spark")
+    assert packages.wanted_range("no-such-package") == ""
+
+
+def test_this_python_is_supported() -> None:
+    assert level(packages.python_version()) is Level.OK
+
+
+# pyspark and pyspark-client
+
+
+def install(
+    site: Path,
+    *,
+    pyspark: str | None = None,
+    client: str | None = None,
+    source: str | None = None,
+    jars: tuple[str, ...] = (),
+) -> Path:
+    """A site-packages folder as the two packages, in whatever order, would leave it."""
+    home = site / "pyspark"
+    home.mkdir(parents=True)
+    for name, version in (("pyspark", pyspark), ("pyspark-client", client)):
+        if version:
+            folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
+            folder.mkdir()
+            (folder / "METADATA").write_text(
+                f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+            )
+    if source:
+        (home / "__init__.py").write_text("raise RuntimeError('must not be imported')")
+        (home / "version.py").write_text(f"# a comment\n__version__: str = '{source}'\n")
+    for version in jars:
+        (home / "jars").mkdir(exist_ok=True)
+        (home / "jars" / f"spark-core_2.13-{version}.jar").write_text("")
+    return site
+
+
+def coherent(site: Path, **env: str) -> Answer:
+    return spark.pyspark_coherent([str(site)], {"PATH": "", **env})
+
+
+def write_program(path: Path, text: str = "#!/bin/sh\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def distribution(home: Path, version: str = "4.2.0") -> Path:
+    write_program(home / "bin" / "spark-submit")
+    (home / "jars").mkdir()
+    (home / "jars" / f"spark-core_2.13-{version}.jar").write_text("")
+    return home
+
+
+def test_equal_versions_are_fine(tmp_path: Path) -> None:
+    site = install(tmp_path, pyspark="4.2.0", client="4.2.0", source="4.2.0", jars=("4.2.0",))
+    assert level(coherent(site)) is Level.OK
+
+
+def test_pyspark_without_the_client_is_fine(tmp_path: Path) -> None:
+    site = install(tmp_path, pyspark="4.2.0", source="4.2.0", jars=("4.2.0",))
+    assert level(coherent(site)) is Level.OK
+
+
+def test_a_client_unpacked_over_another_pyspark_gets_equal_pins(tmp_path: Path) -> None:
+    site = install(tmp_path, pyspark="4.3.0", client="4.2.0", source="4.2.0", jars=("4.3.0",))
+    assert coherent(site) == (
+        Level.PROBLEM,
+        "mixed versions: pyspark 4.3.0, pyspark-client 4.2.0, pyspark/version.py 4.2.0, "
+        "Spark's jars 4.3.0",
+        PINS.format("4.2.0"),  # the client lags behind: of 4.3.0 there may be none
+    )
+
+
+def test_different_packages_are_a_problem_even_where_the_files_agree(tmp_path: Path) -> None:
+    site = install(tmp_path, pyspark="4.3.0", client="4.2.0", source="4.3.0", jars=("4.3.0",))
+    assert level(coherent(site)) is Level.PROBLEM
+
+
+@pytest.mark.parametrize("jars", [(), ("4.1.0",), ("4.1.0", "4.2.0")])
+def test_jars_of_another_version_or_none_are_a_problem(
+    tmp_path: Path, jars: tuple[str, ...]
+) -> None:
+    site = install(tmp_path, pyspark="4.2.0", source="4.2.0", jars=jars)
+    found = coherent(site)
+    assert level(found) is Level.PROBLEM
+    assert found[1].endswith(" and ".join(jars) or "missing")
+    assert found[2] == PINS.format("4.2.0")
+
+
+def test_an_empty_folder_after_uninstalling_the_client_is_seen(tmp_path: Path) -> None:
+    site = install(tmp_path, pyspark="4.2.0", jars=("4.2.0",))
+    found = coherent(site)
+    assert level(found) is Level.PROBLEM
+    assert "lost its files" in found[1]
+    assert found[2] == PINS.format("4.2.0")
+
+
+def test_nothing_installed_says_how_to_install(tmp_path: Path) -> None:
+    found = coherent(tmp_path)
+    assert level(found) is Level.PROBLEM
+    assert found[2] == "pip install 'dqx-airflow[spark]'"
+
+
+def test_the_client_alone_is_fine_beside_a_distribution_only(tmp_path: Path) -> None:
+    site = install(tmp_path / "site", client="4.2.0", source="4.2.0")
+    home = distribution(tmp_path / "spark", "4.1.1")
+    assert coherent(site, SPARK_HOME=str(home)) == (
+        Level.OK,
+        f"only pyspark-client 4.2.0; jobs run with the Spark in {home}",
+        "",
+    )
+    assert level(coherent(site, PATH=str(home / "bin"))) is Level.OK
+    alone = coherent(site)
+    assert level(alone) is Level.PROBLEM
+    assert "SPARK_HOME" in alone[2]
+
+
+def test_a_mixed_client_is_a_problem_beside_a_distribution_too(tmp_path: Path) -> None:
+    site = install(tmp_path / "site", client="4.2.0", source="4.1.0")
+    home = distribution(tmp_path / "spark")
+    assert level(coherent(site, SPARK_HOME=str(home))) is Level.PROBLEM
+
+
+# spark-submit
+
+
+def test_a_distribution_on_path_is_found_with_its_version(tmp_path: Path) -> None:
+    home = distribution(tmp_path / "spark")
+    found = spark.spark_submit([str(tmp_path)], {"PATH": str(home / "bin")})
+    assert found == (Level.OK, f"{home}/bin/spark-submit, Spark 4.2.0 in {home}", "")
+
+
+def test_spark_submit_of_pip_leads_to_the_jars_of_pyspark(tmp_path: Path) -> None:
+    site = tmp_path / "lib" / "python3.11" / "site-packages"
+    install(site, pyspark="4.2.0", source="4.2.0", jars=("4.2.0",))
+    write_program(tmp_path / "bin" / "spark-submit")
+    (tmp_path / "bin" / "find_spark_home.py").write_text("")
+    found = spark.spark_submit([str(site)], {"PATH": str(tmp_path / "bin")})
+    assert level(found) is Level.OK
+    assert found[1].endswith(f"Spark 4.2.0 in {site / 'pyspark'}")
+
+
+def test_spark_submit_off_path_says_what_to_export(tmp_path: Path) -> None:
+    home = distribution(tmp_path / "spark")
+    found = spark.spark_submit([str(tmp_path)], {"PATH": "", "SPARK_HOME": str(home)})
+    assert level(found) is Level.PROBLEM
+    assert f'export PATH="{home}/bin:$PATH"' in found[2]
+
+
+def test_a_linked_spark_submit_that_finds_no_jars_asks_for_spark_home(tmp_path: Path) -> None:
+    home = distribution(tmp_path / "spark")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "spark-submit").symlink_to(home / "bin" / "spark-submit")
+    env = {"PATH": str(tmp_path / "bin")}
+    found = spark.spark_submit([str(tmp_path)], env)
+    assert level(found) is Level.PROBLEM
+    assert "set SPARK_HOME" in found[2]
+    env["SPARK_HOME"] = str(home)
+    assert level(spark.spark_submit([str(tmp_path)], env)) is Level.OK
+
+
+def test_another_spark_than_pyspark_is_a_warning(tmp_path: Path) -> None:
+    site = install(tmp_path / "site", pyspark="4.2.0", source="4.2.0", jars=("4.2.0",))
+    home = distribution(tmp_path / "spark", "4.1.1")
+    found = spark.spark_submit([str(site)], {"PATH": str(home / "bin")})
+    assert level(found) is Level.WARNING
+    assert "Spark 4.1.1" in found[1]
+    assert "pyspark is 4.2.0" in found[1]
+
+
+# Java
+
+
+def java_that_is(version: str, home: Path) -> Path:
+    text = f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n"
+    write_program(home / "bin" / "java", text)
+    return home
+
+
+def test_an_old_java_is_mentioned_beside_the_one_that_is_used(tmp_path: Path) -> None:
+    old, new = java_that_is("11.0.2", tmp_path / "11"), java_that_is("17.0.1", tmp_path / "17")
+    found = spark.java({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
+    assert level(found) is Level.WARNING
+    assert f"Java 17 in {new} (from PATH)" in found[1]
+    assert f"{old}/bin/java (from JAVA_HOME): Java 11 is too old" in found[1]
+    assert f'JAVA_HOME="{new}"' in found[2]
+
+
+def test_a_good_java_is_all_there_is_to_say(tmp_path: Path) -> None:
+    home = java_that_is("17.0.1", tmp_path / "17")
+    expected = (Level.OK, f"Java 17 in {home} (from JAVA_HOME)", "")
+    assert spark.java({"JAVA_HOME": str(home), "PATH": ""}) == expected
+
+
+# Airflow
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ('{"conn_type": "spark", "host": "local[2]"}', "type spark, host local[2]"),
+        ('{"conn_type":"spark","host":"spark://m","port":7077}', "host spark://m:7077"),
+        ("spark://local%5B2%5D", "type spark, host local[2]"),
+        ("spark://user:secret@master:7077", "host master:7077"),
+        ('{"conn_type": "spark", "host": "u:secret@m", "password": "secret"}', "host m"),
+    ],
+)
+def test_a_connection_in_the_environment_is_told_without_its_secrets(value: str, told: str) -> None:
+    found = airflow.connection("spark_default", {"AIRFLOW_CONN_SPARK_DEFAULT": value})
+    assert level(found) is Level.OK
+    assert told in found[1]
+    assert "secret" not in " ".join(found[1:])
+
+
+@pytest.mark.parametrize("value", ["{not json", '"text"', "local[2]"])
+def test_a_connection_that_cannot_be_read_is_a_problem(value: str) -> None:
+    found = airflow.connection("spark_default", {"AIRFLOW_CONN_SPARK_DEFAULT": value})
+    assert level(found) is Level.PROBLEM
+    assert "AIRFLOW_CONN_SPARK_DEFAULT" in found[2]
+
+
+def test_a_connection_without_host_or_of_another_type_is_a_warning() -> None:
+    for value in ('{"conn_type": "spark"}', "http://master"):
+        found = airflow.connection("x", {"AIRFLOW_CONN_X": value})
+        assert level(found) is Level.WARNING
+
+
+def test_the_connection_is_found_among_the_lines_that_airflow_prints() -> None:
+    rows = json.dumps([{"conn_id": "s", "conn_type": "spark", "host": "m", "port": "7077"}])
+    summary = airflow.listed_connection(f"2026 [info] loading [x]\n{rows}\nbye\n", "s")
+    assert summary == airflow.ConnectionSummary("spark", "m:7077")
+    assert airflow.listed_connection("[1, 2]\nnothing", "s") is None
+
+
+def test_airflow_that_was_never_set_up_is_not_asked(tmp_path: Path) -> None:
+    skip_without_airflow()
+    env = {"AIRFLOW_HOME": str(tmp_path / "home"), "PATH": ""}
+    found = airflow.database(env)
+    assert level(found) is Level.PROBLEM
+    assert "airflow db migrate" in found[2]
+    missing = airflow.connection("spark_default", env)
+    assert level(missing) is Level.PROBLEM
+    assert "master yarn" in missing[1]
+    # Airflow makes its home when it is asked anything.
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_command_that_does_not_end_is_stopped() -> None:
+    reply = airflow.ask([sys.executable, "-c", "input(); import time; time.sleep(60)"], {}, 10)
+    assert reply.code == 1  # it has no terminal to read from
+    slow = airflow.ask([sys.executable, "-c", "import time; time.sleep(60)"], {}, 0.2)
+    assert slow.code is None
+
+
+def test_our_entry_points_are_registered_and_load(tmp_path: Path) -> None:
+    found = airflow.entry_points(dict(os.environ))
+    assert level(found) is Level.OK, found
+    assert "dqx_airflow:get_provider_info" in found[1]
+
+
+def test_a_plugin_that_does_not_import_says_why() -> None:
+    point = EntryPoint("ours", "dqx_airflow.no_such_plugin:Plugin", "airflow.plugins")
+    reply = airflow.load_apart([point], dict(os.environ))
+    assert reply.code == 1
+    assert reply.last_line == "ModuleNotFoundError: No module named 'dqx_airflow.no_such_plugin'"
+
+
+@pytest.mark.airflow
+def test_a_plugin_is_loaded_with_airflow_and_leaves_no_home_behind(tmp_path: Path) -> None:
+    skip_without_airflow()
+    point = EntryPoint("ours", "airflow.plugins_manager:AirflowPlugin", "airflow.plugins")
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    reply = airflow.load_apart([point], env)
+    assert reply.code == 0, reply.last_line
+    assert not list(tmp_path.iterdir())
+
+
+# Services
+
+
+def test_a_writable_results_root_is_fine_and_left_as_it_was(tmp_path: Path) -> None:
+    root = tmp_path / "results"
+    root.mkdir()
+    assert services.results_store(str(root)) == (Level.OK, f"{root} is writable", "")
+    assert not list(root.iterdir())
+
+
+def test_a_results_root_below_a_file_is_a_problem_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    found = services.results_store(str(tmp_path / "file" / "results"))
+    assert level(found) is Level.PROBLEM
+    assert found[2]
+
+
+@pytest.fixture
+def only_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """Nothing of OpenLineage is configured, neither by variables nor by a file."""
+    for name in [name for name in os.environ if name.startswith("OPENLINEAGE")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return monkeypatch
+
+
+def test_lineage_that_is_not_configured_is_fine_and_says_how(
+    only_lineage: pytest.MonkeyPatch,
+) -> None:
+    found = services.lineage()
+    assert level(found) is Level.OK
+    assert "OPENLINEAGE_URL" in found[2]
+
+
+def test_lineage_that_is_not_there_is_a_warning(only_lineage: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        only_lineage.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        found = services.lineage()
+    assert level(found) is Level.WARNING
+    assert "cannot be reached" in found[1]
+
+
+def test_lineage_into_a_file_is_fine(only_lineage: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    transport = {"type": "file", "log_file_path": str(tmp_path / "events"), "append": True}
+    for key, value in transport.items():
+        only_lineage.setenv(f"OPENLINEAGE__TRANSPORT__{key.upper()}", str(value))
+    found = services.lineage()
+    assert level(found) is Level.OK
+    assert found[2] == ""
+
+
+def test_without_a_results_root_it_says_how_to_check_it() -> None:
+    found = services.results_store(None)
+    assert level(found) is Level.WARNING
+    assert "--results-root" in found[2]
+
+
+# The command
+
+
+def test_importing_the_command_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, typer, __future__; before = set(sys.modules); import dqx_airflow.cli.doctor; "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.strip() == (b"['dqx_airflow', 'dqx_airflow.cli', 'dqx_airflow.cli.doctor']")
+
+
+def run_doctor(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = "import typer; from dqx_airflow.cli.doctor import doctor; typer.run(doctor)"
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_machine_without_anything_gets_a_list_and_exit_code_1(tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path), "AIRFLOW_HOME": str(tmp_path / "none")}
+    done = run_doctor(env, "--connection", "[bold]x", "--results-root", str(tmp_path / "r"))
+    assert done.returncode == 1, done.stderr
+    assert "problem connection [bold]x" in done.stdout
+    assert f"{tmp_path}/r is writable" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not done.stderr
+
+
+@pytest.mark.airflow
+def test_a_whole_installation_is_looked_through_for_real(tmp_path: Path) -> None:
+    skip_without_airflow()
+    command_folder = Path(sys.executable).parent
+    env = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
+        "PATH": f"{command_folder}{os.pathsep}{os.environ['PATH']}",
+        "AIRFLOW_HOME": str(tmp_path),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    }
+    (tmp_path / "airflow.cfg").write_text("")
+    before = json.loads(run_doctor(env, "--format", "json").stdout)["findings"]
+    found = {finding["name"]: finding for finding in before}
+    assert found["Airflow database"]["remedy"] == "airflow db migrate"
+    assert found["connection spark_default"]["level"] == "problem"
+
+    airflow_command = str(command_folder / "airflow")
+    subprocess.run([airflow_command, "db", "migrate"], env=env, capture_output=True, check=True)
+    add = ["connections", "add", "lake", "--conn-type", "spark", "--conn-host", "local[2]"]
+    add += ["--conn-password", "hush-hush"]
+    subprocess.run([airflow_command, *add], env=env, capture_output=True, check=True)
+    results = ["--results-root", str(tmp_path / "results")]
+    done = run_doctor(env, "--connection", "lake", "--format", "json", *results)
+    findings = json.loads(done.stdout)["findings"]
+    levels = {finding["name"]: finding["level"] for finding in findings}
+    assert levels["Airflow database"] == "ok"
+    assert levels["connection lake"] == "ok"
+    assert levels["Airflow"] == levels["entry points"] == levels["results store"] == "ok"
+    assert "hush-hush" not in done.stdout + done.stderr
+    assert done.returncode == ("problem" in levels.values())

@@ -1,0 +1,279 @@
+"""A request and the reports of its four outcomes; the schema validator; an HTTP server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from openlineage.client.event_v2 import RunEvent
+from openlineage.client.serde import Serde
+
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    DatasetSnapshot,
+    Field,
+    GateReport,
+    GateRequest,
+    MetricResult,
+    Outcome,
+    ParentRun,
+    RunKey,
+    Severity,
+    SourceFile,
+    Status,
+    Verdict,
+)
+
+HERE = Path(__file__).parent
+RUN_ID = "01939b7e-0000-7000-8000-000000000001"
+
+
+class Server(ThreadingHTTPServer):
+    """Answers every POST with `answer`, and keeps the bodies that it was sent."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answer = 200
+        self.headers: dict[str, str] = {}
+        self.delay_s = 0.0
+        self.bodies: list[dict[str, Any]] = []
+        self.released = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.released.wait(self.server.delay_s)
+        self.server.bodies.append(body)
+        self.send_response(self.server.answer)
+        for name, value in self.server.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_HEAD(self) -> None:
+        self.send_response(404)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as found:
+        thread = threading.Thread(target=found.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield found
+        found.released.set()
+        found.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _no_lineage_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No configuration of this machine is seen, and none that the client exports is left."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith("OPENLINEAGE"):
+            del os.environ[name]
+    os.environ["HOME"] = str(tmp_path)
+    os.environ["NO_PROXY"] = "127.0.0.1"
+    monkeypatch.chdir(tmp_path)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="session")
+def validator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "openlineage_validate", HERE / "openlineage" / "validate.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def problems(validator: ModuleType) -> Callable[[Sequence[Any]], list[str]]:
+    """What the published schemas say against events, warnings and life cycle included."""
+    spec = validator.Spec([HERE / "openlineage"])
+
+    def check(events: Sequence[RunEvent | dict[str, Any]], lifecycle: bool = True) -> list[str]:
+        checker = validator.Checker(spec, strict=True)
+        for number, event in enumerate(events):
+            text = json.dumps(event) if isinstance(event, dict) else Serde.to_json(event)
+            # As the validator reads a file: no NaN, no key twice.
+            checker.event(f"event {number}", validator.loads(text))
+        if lifecycle:
+            checker.lifecycle()
+        return checker.report.errors + checker.report.warnings
+
+    return check
+
+
+@pytest.fixture
+def request_() -> GateRequest:
+    return GateRequest(
+        run_key=RunKey("shop.check_orders", date(2026, 11, 20), "scheduled__2026-11-20"),
+        attempt=Attempt(1, "01939b7e-0000-7000-8000-0000000000cc"),
+        suite=SourceFile("orders.dql", 'suite "orders" {}'),
+        datasets=(
+            DatasetRef("orders", path="s3a://lake/silver/orders/", date_column="ds"),
+            DatasetRef("customers", path="/data/customers"),
+        ),
+        results_root="s3a://lake/dq",
+        parent=ParentRun(
+            "airflow",
+            "shop.check_orders",
+            "01939b7e-0000-7000-8000-0000000000aa",
+            "airflow",
+            "shop",
+            "01939b7e-0000-7000-8000-0000000000bb",
+        ),
+    )
+
+
+@pytest.fixture
+def passed() -> GateReport:
+    return GateReport(
+        run_id=RUN_ID,
+        run_key=RunKey("shop.check_orders", date(2026, 11, 20), "scheduled__2026-11-20"),
+        attempt=Attempt(1, "01939b7e-0000-7000-8000-0000000000cc"),
+        suite="orders",
+        fail_on=Severity.P1,
+        outcome=Outcome.PASSED,
+        verdicts=(
+            Verdict(
+                "orders.volume.num_rows",
+                "volume",
+                ("orders",),
+                "num_rows() > 1000",
+                "> 1000",
+                Severity.P0,
+                Status.PASSED,
+                value=1500,
+                scaled_value=1200.0,
+                multiplier=0.8,
+                threshold=1000,
+                metric="num_rows",
+                profiles=("holiday",),
+            ),
+            Verdict(
+                "email mostly there",
+                "completeness",
+                ("orders",),
+                "null_count(email)/num_rows() < 0.05",
+                "< 0.05",
+                Severity.P2,
+                Status.PASSED,
+                value=0.04,
+                scaled_value=0.04,
+                threshold=0.05,
+                column="email",
+                tags=("pii", "team-crm"),
+            ),
+            Verdict(
+                "orders.references.customer",
+                "references",
+                ("orders", "customers"),
+                "values(customer_id) in values(id, dataset customers)",
+                "all",
+                Severity.P1,
+                Status.PASSED,
+                value=0,
+                scaled_value=0,
+                metric="referential_integrity",
+                column="customer_id",
+            ),
+            Verdict(
+                "orders.trend.week",
+                "trend",
+                ("orders",),
+                "week_over_week(num_rows()) < 0.3",
+                "< 0.3",
+                Severity.P1,
+                Status.SKIPPED,
+                threshold=0.3,
+                reason="data for 1 of 2 dates (50%), the suite asks for 90%",
+            ),
+        ),
+        datasets=(
+            DatasetSnapshot(
+                "orders",
+                "s3a://lake/silver/orders/",
+                "delta",
+                version=12,
+                rows=1500,
+                fields=(Field("id", "bigint"), Field("email", "string"), Field("ds", "date")),
+                metrics=(
+                    MetricResult("num_rows", None, 1500),
+                    MetricResult("null_count", "email", 60),
+                    MetricResult("unique_count", "id", 1500),
+                    MetricResult("sum", "amount", 99.5),
+                    MetricResult("minimum", "amount", -3),
+                    MetricResult("maximum", "ds", "2026-11-20"),
+                    MetricResult("average", "amount", 0.07),
+                ),
+            ),
+            DatasetSnapshot("customers", "/data/customers", "parquet", rows=40),
+        ),
+        started_at=datetime(2026, 11, 21, 2, 0, tzinfo=timezone.utc),
+        finished_at=datetime(2026, 11, 21, 2, 3, 4, 500000, tzinfo=timezone.utc),
+    )
+
+
+@pytest.fixture
+def reports(passed: GateReport) -> dict[str, GateReport]:
+    volume, email, reference, trend = passed.verdicts
+    no_mail = replace(
+        email,
+        status=Status.FAILED,
+        value=0.062,
+        scaled_value=0.062,
+        reason="0.062 is not below 0.05",
+    )
+    too_few = replace(
+        volume, status=Status.FAILED, value=950, scaled_value=760.0, reason="760 is not above 1000"
+    )
+    unknown = replace(
+        reference,
+        status=Status.ERROR,
+        value=None,
+        scaled_value=None,
+        reason="dataset customers: column id is missing",
+    )
+    return {
+        "passed": passed,
+        "warned": replace(
+            passed, outcome=Outcome.WARNED, verdicts=(volume, no_mail, reference, trend)
+        ),
+        "blocked": replace(
+            passed, outcome=Outcome.BLOCKED, verdicts=(too_few, no_mail, reference, trend)
+        ),
+        "broken": replace(passed, outcome=Outcome.BROKEN, verdicts=(volume, email, unknown, trend)),
+    }

@@ -1,0 +1,204 @@
+"""`dql results`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dqx_airflow.cli.results import app
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import GateReport, Outcome, from_json
+
+from .samples import FAILED, PASSED, RUN_KEY, sample_report
+
+
+def dql(*arguments: str, **environment: str) -> Result:
+    variables = {"DQX_RESULTS_ROOT": None, "FORCE_COLOR": None, "NO_COLOR": None, **environment}
+    return CliRunner().invoke(app, arguments, env=variables)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    green = sample_report(
+        3,
+        run_key=replace(RUN_KEY, gate="customers_to_gold"),
+        outcome=Outcome.PASSED,
+        verdicts=(PASSED,),
+        minutes=-60,
+    )
+    for report in (green, sample_report(1, minutes=-5), sample_report(2, attempt=2)):
+        ResultsStore(str(tmp_path / "store")).write(report)
+    return str(tmp_path / "store")
+
+
+def test_list_shows_the_standing_runs_newest_first(root: str) -> None:
+    result = dql("list", "--root", root)
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["run", "outcome", "gate", "date", "attempt", "failed", "worst", "finished"],
+        ["00000002", "blocked", "orders_to_silver", "2024-02-29", "2", "1/4", "+1", "error",
+         "no_negative_amounts", "(P0)", "2024-03-01", "06:00:30Z"],
+        ["00000003", "passed", "customers_to_gold", "2024-02-29", "1", "0/1",
+         "2024-03-01", "05:00:30Z"],
+    ]  # fmt: skip
+
+
+def test_list_filters(root: str) -> None:
+    assert dql("list", "--root", root, "--gate", "customers_to_gold").stdout.count("\n") == 2
+    assert dql("list", "--root", root, "--date", "2024-02-29").stdout.count("\n") == 3
+    assert dql("list", "--root", root, "--limit", "1").stdout.count("\n") == 2
+    assert dql("list", "--root", root, "--all-attempts").stdout.count("\n") == 4
+
+
+def test_list_as_json_is_for_machines(root: str) -> None:
+    runs = json.loads(dql("list", "--root", root, "--format", "json").stdout)
+    assert [run["run_id"][:8] for run in runs] == ["00000002", "00000003"]
+    assert runs[0]["run_key"]["gate"] == "orders_to_silver"
+    assert runs[0]["outcome"] == "blocked"
+
+
+def test_the_root_may_come_from_the_environment(root: str) -> None:
+    assert dql("list", DQX_RESULTS_ROOT=root).exit_code == 0
+
+
+def test_show_prints_every_assertion_and_draws_what_went_wrong(root: str) -> None:
+    result = dql("show", "latest", "--root", root)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("blocked: gate orders_to_silver, dataset orders")
+    for text in (
+        sample_report(2).run_id,
+        "s3://lake/orders, version 12, 5 rows",
+        "-1.5 (scaled -1.65)",
+        "skipped: too few days",
+        "error: assertion failed: no_negative_amounts",
+        "3 |     assert minimum(amount) >= 0 # \N{SNOWMAN}",
+        "error: assertion could not be evaluated: typo",
+    ):
+        assert text in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_show_as_json_is_the_report(root: str) -> None:
+    result = dql("show", "00000001", "--root", root, "--format", "json")
+    assert from_json(GateReport, result.stdout) == sample_report(1, minutes=-5)
+
+
+def test_no_root_says_what_to_type() -> None:
+    for verb in (["list"], ["show", "latest"]):
+        result = dql(*verb)
+        assert result.exit_code == 2
+        assert "--root" in result.stderr
+        assert "DQX_RESULTS_ROOT" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list", "--gate", "nobody"],
+        ["list", "--date", "29.2.2024"],
+        ["list", "--limit", "0"],
+        ["list", "--format", "xml"],
+        ["show", "ffff"],
+        ["show", "0000"],
+        ["show", ""],
+    ],
+)
+def test_a_wrong_call_and_nothing_found_end_with_2(root: str, arguments: list[str]) -> None:
+    result = dql(*arguments, "--root", root)
+    assert result.exit_code == 2
+    assert result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_nothing_found_as_json_is_an_empty_list(root: str) -> None:
+    result = dql("list", "--root", root, "--gate", "nobody", "--format", "json")
+    assert (result.exit_code, result.stdout) == (2, "[]\n")
+
+
+def test_an_unreadable_store_ends_with_4_and_a_message(root: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "store" / "runs" / "_delta_log").glob("*.json"):
+        path.write_text("{garbage")
+    for bad in (str(tmp_path / "file"), str(tmp_path / "none"), root):
+        for verb in (["list"], ["show", "latest"], ["show", "1"]):
+            result = dql(*verb, "--root", bad)
+            assert result.exit_code == 4
+            assert result.stderr.startswith("error: ")
+            assert bad in result.stderr
+            assert result.stdout == ""
+
+
+def test_texts_from_the_store_are_neither_markup_nor_terminal_commands(tmp_path: Path) -> None:
+    nasty = "[red]x[/red] [/] \x1b[31m\x07\nnext :smile:"
+    verdicts = tuple(
+        replace(verdict, name=nasty, expected=nasty, reason=nasty, check=nasty, value=nasty)
+        for verdict in (FAILED, PASSED)
+    )
+    key = replace(RUN_KEY, gate=nasty, scheduler_run=nasty)
+    ResultsStore(str(tmp_path)).write(sample_report(verdicts=verdicts, run_key=key, suite=nasty))
+    for verb in (["list"], ["show", "latest"]):
+        result = dql(*verb, "--root", str(tmp_path))
+        assert result.exit_code == 0
+        assert r"[red]x[/red] [/] \x1b[31m\x07\nnext :smile:" in result.stdout
+        assert "\x1b" not in result.stdout
+        assert "\x07" not in result.stdout
+
+
+def test_in_a_pipe_nothing_is_cut_whatever_the_width(tmp_path: Path) -> None:
+    name = "a_very_long_assertion_name_" * 8
+    key = replace(RUN_KEY, gate="g" * 150)
+    report = sample_report(verdicts=(replace(FAILED, name=name),), run_key=key)
+    ResultsStore(str(tmp_path)).write(report)
+    for force in ({}, {"FORCE_COLOR": "1"}):
+        for verb in (["list"], ["show", "latest"]):
+            result = dql(*verb, "--root", str(tmp_path), COLUMNS="40", **force)
+            assert name in result.stdout
+            assert "g" * 150 in result.stdout
+            assert ("\x1b[" in result.stdout) == bool(force)
+
+
+def on_a_terminal(columns: int, *arguments: str) -> str:
+    ours, theirs = pty.openpty()
+    code = "from dqx_airflow.cli.results import app; app()"
+    variables = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FORCE_COLOR"}}
+    subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        stdout=theirs,
+        env={**variables, "TERM": "xterm-256color", "COLUMNS": str(columns)},
+        check=True,
+    )
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    return shown
+
+
+def test_on_a_terminal_outcomes_are_coloured(root: str) -> None:
+    shown = on_a_terminal(160, "list", "--root", root)
+    assert "\x1b[31mblocked" in shown
+    assert "no_negative_amounts (P0)" in shown
+
+
+def test_on_a_narrow_terminal_names_are_folded_and_ids_are_whole(root: str) -> None:
+    shown = on_a_terminal(40, "list", "--root", root)
+    assert "00000002" in shown
+    assert "2024-03-01 06:00:30Z" in shown
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+
+
+def test_importing_the_verbs_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, dqx_airflow.cli.results\n"
+        "print({'deltalake', 'pyarrow', 'cattrs', 'numpy', 'dqx_airflow.values'}"
+        " & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -1,0 +1,103 @@
+"""Nothing is lost between a report and its rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from dqx_airflow.results.schema import report_from_rows, results_table, runs_table
+from dqx_airflow.values import GateReport, Outcome, Verdict
+
+from .samples import FAILED, sample_report
+
+
+def through_rows(report: GateReport) -> GateReport:
+    (run,) = runs_table(report).to_pylist()
+    return report_from_rows(run, results_table(report).to_pylist())
+
+
+def test_a_report_comes_back_as_it_was() -> None:
+    assert through_rows(sample_report()) == sample_report()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 0, 1, -1, 2**53 + 1, 2**63, -(2**64), 10**400,
+        0.0, 1.0, 0.1, 1e300, 5e-324, 2.0**53,
+        "", "2024-02-29", "1", "None", "a\nb\t\N{SNOWMAN}'\"\x00", "[bold]",
+    ],
+)  # fmt: skip
+def test_a_value_keeps_its_type_and_every_digit(value: int | float | str | None) -> None:
+    verdict = replace(FAILED, value=value, scaled_value=value, threshold=value)
+    (back,) = through_rows(sample_report(verdicts=(verdict,))).verdicts
+    assert back == verdict
+    assert {type(v) for v in (back.value, back.scaled_value, back.threshold)} == {type(value)}
+
+
+def test_negative_zero_keeps_its_sign() -> None:
+    (back,) = through_rows(sample_report(verdicts=(replace(FAILED, value=-0.0),))).verdicts
+    assert str(back.value) == "-0.0"
+
+
+def test_numbers_are_also_there_as_doubles_and_texts_are_not() -> None:
+    verdicts = tuple(replace(FAILED, value=value) for value in (7, 0.5, "7", None, 10**400))
+    table = results_table(sample_report(verdicts=verdicts))
+    assert table["value"].to_pylist() == [7.0, 0.5, None, None, None]
+    assert table["value_text"].to_pylist()[:4] == ["7", "0.5", "7", None]
+    assert table["value_kind"].to_pylist()[:4] == ["integer", "number", "text", None]
+
+
+def test_a_report_without_verdicts_and_datasets_comes_back() -> None:
+    report = sample_report(outcome=Outcome.BROKEN, verdicts=(), datasets=())
+    assert through_rows(report) == report
+
+
+def test_times_of_another_zone_are_the_same_moment_in_utc() -> None:
+    here = timezone(timedelta(hours=5, minutes=30))
+    report = sample_report(finished_at=datetime(2024, 3, 1, 12, tzinfo=here))
+    assert through_rows(report) == report
+    assert through_rows(report).finished_at.tzinfo is timezone.utc
+
+
+def test_the_order_of_rows_does_not_matter_and_a_doubled_row_counts_once() -> None:
+    report = sample_report()
+    (run,) = runs_table(report).to_pylist()
+    rows = results_table(report).to_pylist()
+    assert report_from_rows(run, [*reversed(rows), rows[0]]) == report
+
+
+def test_missing_rows_are_told_and_not_guessed() -> None:
+    report = sample_report()
+    (run,) = runs_table(report).to_pylist()
+    with pytest.raises(ValueError, match="3 of its 4 result rows"):
+        report_from_rows(run, results_table(report).to_pylist()[1:])
+
+
+def test_columns_that_an_older_writer_did_not_know_read_as_absent() -> None:
+    report = sample_report(datasets=())
+    (run,) = runs_table(report).to_pylist()
+    rows = results_table(report).to_pylist()
+    optional = [f.name for f in (*Verdict.__dataclass_fields__.values(),) if f.default is None]
+    optional += ["tags", "profiles", "multiplier", "span_file", "value_text", "threshold_text"]
+    older = [{k: v for k, v in row.items() if k not in optional} for row in rows]
+    del run["datasets"]
+    back = report_from_rows(run, older)
+    assert [verdict.name for verdict in back.verdicts] == [v.name for v in report.verdicts]
+    assert back.verdicts[1].tags == ()
+    assert back.verdicts[1].span is None
+    assert back.verdicts[1].multiplier == 1.0
+
+
+def test_a_run_row_counts_each_status_and_names_the_worst() -> None:
+    (run,) = runs_table(sample_report()).to_pylist()
+    counts = [run[name] for name in ("assertions", "passed", "failed", "skipped", "errors")]
+    assert counts == [4, 1, 1, 1, 1]
+    assert (run["worst"], run["worst_severity"]) == ("no_negative_amounts", "P0")
+
+
+def test_the_worst_of_a_broken_run_is_what_could_not_be_evaluated() -> None:
+    (run,) = runs_table(sample_report(outcome=Outcome.BROKEN)).to_pylist()
+    assert run["worst"] == "typo"
