@@ -184,23 +184,24 @@ def _with_lookups(
     """
     if not lookups:
         return frame
-    # Names are quoted and braces escaped; nothing else of the user's gets into the query.
+    # Quoted names are all of the user's that gets into the query.
     columns, tables = ["*"], {"scanned": frame}
     for number, lookup in enumerate(lookups):
         table = f"reference_{number}"
         tables[table] = references[lookup.reference].frame
-        value, key = quote_name(lookup.column), quote_name(lookup.reference_column)
-        subquery = f"SELECT {key} FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
-        found = f"(scanned.{value} IN ({_escape_braces(subquery, table)}))"
-        columns.append(f"nullif({found}, false) AS {_escape_braces(quote_name(lookup.alias))}")
+        value, key, alias = (
+            _formatted(quote_name(name))
+            for name in (lookup.column, lookup.reference_column, lookup.alias)
+        )
+        known = f"SELECT {key} FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
+        columns.append(f"nullif(scanned.{value} IN ({known}), false) AS {alias}")
     query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned"  # noqa: S608
     return spark.sql(query, **tables)
 
 
-def _escape_braces(text: str, table: str | None = None) -> str:
-    """Braces in names doubled, since `spark.sql` formats the text; the table's own stay."""
-    escaped = text.replace("{", "{{").replace("}", "}}")
-    return escaped.replace(f"{{{{{table}}}}}", f"{{{table}}}") if table else escaped
+def _formatted(name: str) -> str:
+    """Braces doubled: `spark.sql` formats its text."""
+    return name.replace("{", "{{").replace("}", "}}")
 
 
 def _aggregate(

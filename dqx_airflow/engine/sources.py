@@ -126,7 +126,7 @@ def _open_delta(
             "conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension",
         )
     schema = StructType.fromJson(json.loads(snapshot.schema().to_json()))
-    files = snapshot.file_uris(_partitions(snapshot, ref, dates))
+    files = snapshot.file_uris(file_pruning_predicate=_pruning(schema, ref, dates))
     if not files:
         return OpenDataset(ref, spark.createDataFrame([], schema), path, version, rows)
     reader = spark.read.schema(schema).option("basePath", path)
@@ -141,14 +141,24 @@ def _counted_rows(snapshot: DeltaTable) -> int | None:
     return None if None in counts else sum(counts)
 
 
-def _partitions(
-    snapshot: DeltaTable, ref: DatasetRef, dates: Collection[date | None]
-) -> list[tuple[str, str, list[str]]] | None:
-    """The filter for the files of the dates, where the table is partitioned by its date column."""
+def _pruning(
+    schema: StructType, ref: DatasetRef, dates: Collection[date | None]
+) -> list[tuple[str, str, list[date] | list[str]]] | None:
+    """The filter for files that may hold the dates: by partition, else by their statistics.
+
+    None where all files have to be read. The rows are filtered again in the scan.
+    """
     column = ref.date_column
-    if column is None or column not in snapshot.metadata().partition_columns:
+    if column is None or column not in schema.names:
         return None
-    return [(column, "in", sorted(on.isoformat() for on in dates if on))]
+    days = sorted(on for on in dates if on)
+    match schema[column].dataType.simpleString():
+        case "date":
+            return [(column, "in", days)]
+        case "string":
+            return [(column, "in", [on.isoformat() for on in days])]
+        case _:
+            return None
 
 
 def _absolute(path: str) -> str:

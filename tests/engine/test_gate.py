@@ -1,0 +1,356 @@
+"""Whole gates on a real Spark: what they find, what they read, what they leave behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
+
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.errors import SourceError, StoreError
+from dqx_airflow.results.reader import read_report
+from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status
+
+pytestmark = pytest.mark.spark
+
+Run = Callable[[GateRequest], GateReport]
+
+
+@pytest.fixture
+def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs a gate in the shared session; lineage goes into `lineage.jsonl`."""
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    return lambda gate: run_gate(gate, lambda _: spark)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> DatasetRef:
+    return replace(delta(tmp_path, "orders", ORDERS, partition_by=["ds"]), date_column="ds")
+
+
+@pytest.fixture
+def countries(tmp_path: Path) -> DatasetRef:
+    return delta(tmp_path, "countries", COUNTRIES)
+
+
+def events(tmp_path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (tmp_path / "lineage.jsonl").read_text().splitlines()]
+
+
+def statuses(report: GateReport) -> dict[str, str]:
+    return {verdict.name: verdict.status.value for verdict in report.verdicts}
+
+
+VALUES = [
+    ("num_rows()", 4),
+    ("num_rows(lag 1)", 2),
+    ("count(price)", 3),
+    ("null_count(price)", 1),
+    ("average(price)", 35 / 3),
+    ("sum(amount)", 10),
+    ("minimum(price)", 5),
+    ("maximum(price)", 20),
+    ("variance(price)", 175 / 3),
+    ("variance(amount, lag 1)", None),
+    ("unique_count(id)", 3),
+    ("duplicate_count(id)", 1),
+    ("duplicate_count([id, status])", 0),
+    ('count_values(status, "paid")', 2),
+    ("count_values(id, 3)", 2),
+    ("min_length(status)", 3),
+    ("max_length(status)", 4),
+    ("day_over_day(num_rows())", 1.0),
+    ("week_over_week(num_rows())", None),
+    ("mean(num_rows(), n 2)", 3.0),
+    ("stddev(num_rows(), n 2)", 2**0.5),
+    ("null_count(price) / num_rows()", 0.25),
+    ("sum(price) / sum(amount, lag 1)", 35 / 6),
+]
+
+
+def test_every_metric_has_the_value_that_a_person_would_count(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    body = "\n".join(f'assert {text} is not None name "{n}"' for n, (text, _) in enumerate(VALUES))
+    suite = f'suite "T" {{ availability_threshold 0% check "All" on orders {{ {body} }} }}'
+    report = run(request(tmp_path, suite, [orders]))
+    found = {verdict.name: verdict.value for verdict in report.verdicts}
+    for number, (text, expected) in enumerate(VALUES):
+        assert found[str(number)] == pytest.approx(expected), text
+
+
+def test_predicates_over_rows_leave_out_null_and_count_the_rest(
+    run: Run, orders: DatasetRef, countries: DatasetRef, tmp_path: Path
+) -> None:
+    body = """
+    assert each row: price > 0 name "positive"
+    assert each row: price >= 10 or status == "paid" name "or"
+    assert each row: status in ["new", "paid"] name "set"
+    assert each row: not (status == "new") name "not"
+    assert 60% of rows: country in values(code, dataset countries) name "share"
+    assert values(country) in values(code, dataset countries) name "reference"
+    assert each row: length(trim(lower(status))) between 3 and 4 and id + 1 < 100 name "functions"
+    assert each row: status matches "^[a-z]+$" name "pattern"
+    assert each row: ds == 2024-03-02 name "date"
+    """
+    report = run(request(tmp_path, body, [orders, countries]))
+    found = {verdict.name: verdict.value for verdict in report.verdicts}
+    assert found["positive"] == 0
+    assert found["or"] == 0  # NULL or true is true, NULL or false is NULL
+    assert found["set"] == 0
+    assert found["not"] == 1
+    assert found["share"] == pytest.approx(2 / 3)
+    assert found["reference"] == 1
+    assert found["functions"] == found["pattern"] == found["date"] == 0
+
+
+def test_a_dataset_is_read_in_one_spark_job_for_all_its_metrics_and_dates(
+    spark: Any, run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    body = "\n".join(f"assert {text} is not None" for text, _ in VALUES if "unique" not in text)
+    tracker = spark.sparkContext.statusTracker()
+    before = len(tracker.getJobIdsForGroup(None))
+    run(request(tmp_path, body, [orders]))
+    assert len(tracker.getJobIdsForGroup(None)) - before == 1
+
+
+def test_only_the_files_of_the_needed_dates_are_read(spark: Any, tmp_path: Path) -> None:
+    from dqx_airflow.engine.sources import open_dataset
+
+    ref = replace(delta(tmp_path, "orders", ORDERS, partition_by=["ds"]), date_column="ds")
+    opened = open_dataset(spark, ref, {YESTERDAY})
+    assert ["ds=2024-03-01" in file for file in opened.frame.inputFiles()] == [True]
+
+
+def test_files_of_other_dates_are_left_out_by_their_statistics(spark: Any, tmp_path: Path) -> None:
+    from deltalake import write_deltalake
+
+    from dqx_airflow.engine.sources import open_dataset
+
+    path = str(tmp_path / "orders")
+    for on in (TODAY, YESTERDAY):
+        write_deltalake(path, ORDERS.filter(pc.equal(ORDERS["ds"], on)), mode="append")
+    opened = open_dataset(spark, DatasetRef("orders", path, date_column="ds"), {TODAY})
+    assert len(opened.frame.inputFiles()) == 1
+
+
+def test_a_date_without_data_never_passes(run: Run, orders: DatasetRef, tmp_path: Path) -> None:
+    body = 'assert null_count(price) == 0 name "nulls"\nassert average(price) > 0 name "average"'
+    on = TODAY.replace(year=2025)
+    report = run(request(tmp_path, body, [orders], on))
+    assert report.outcome is Outcome.BLOCKED
+    assert statuses(report) == {
+        "orders.not_empty": "failed",
+        "nulls": "passed",
+        "average": "failed",
+    }
+
+
+def test_an_empty_date_may_pass_where_the_gate_allows_it(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    gate = request(tmp_path, "assert num_rows() >= 0", [orders], TODAY.replace(year=2025))
+    assert run(replace(gate, allow_empty=True)).outcome is Outcome.PASSED
+
+
+def test_a_missing_dataset_breaks_the_gate_and_says_where_it_looked(
+    run: Run, tmp_path: Path
+) -> None:
+    missing = DatasetRef("orders", path=str(tmp_path / "nowhere"), date_column="ds")
+    report = run(request(tmp_path, 'assert num_rows() > 0 name "rows"', [missing]))
+    assert report.outcome is Outcome.BROKEN
+    assert set(statuses(report).values()) == {"error"}
+    reason = report.verdicts[-1].reason or ""
+    assert "there is no Delta table at" in reason
+    assert str(tmp_path / "nowhere") in reason
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "json", "orc"])
+def test_a_missing_path_of_files_breaks_the_gate(run: Run, tmp_path: Path, format: str) -> None:
+    missing = DatasetRef("orders", path=str(tmp_path / "nowhere"), format=format)
+    report = run(request(tmp_path, "assert num_rows() >= 0", [missing]))
+    assert report.outcome is Outcome.BROKEN
+
+
+def test_one_guilty_assertion_is_an_error_and_the_others_get_their_verdict(
+    run: Run, orders: DatasetRef, countries: DatasetRef, tmp_path: Path
+) -> None:
+    body = """
+    assert num_rows() == 4 name "good"
+    assert null_count(pricee) == 0 name "missing column"
+    assert average(status) > 0 name "wrong type"
+    assert each row: statuss == "new" name "missing in predicate"
+    assert each row: status > 5 name "cast"
+    assert values(id) in values(code, dataset countries) name "types of lookup"
+    assert values(country) in values(cod, dataset countries) name "missing in lookup"
+    assert values(country) in values(code, dataset countries) name "good lookup"
+    """
+    report = run(request(tmp_path, body, [orders, countries]))
+    reasons = {verdict.name: verdict.reason or "" for verdict in report.verdicts}
+    assert statuses(report)["good"] == "passed"
+    assert statuses(report)["good lookup"] == "failed"
+    assert reasons["missing column"].endswith("has no column 'pricee': did you mean 'price'?")
+    assert "average needs a number column" in reasons["wrong type"]
+    assert "no column 'statuss': did you mean 'status'?" in reasons["missing in predicate"]
+    assert statuses(report)["cast"] == "error"
+    assert "no values in common" in reasons["types of lookup"]
+    assert "did you mean 'code'?" in reasons["missing in lookup"]
+    assert report.outcome is Outcome.BLOCKED
+
+
+HOSTILE = ["a.b", "{brace}", "select", "x'y", "emoji 🎉", "back\\slash", "1st"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_columns_may_have_any_name(run: Run, tmp_path: Path, name: str) -> None:
+    table = pa.table({name: ["x", None, "y"], "ds": pa.array([TODAY] * 3, pa.date32())})
+    folder = tmp_path / "lake"
+    orders = replace(delta(folder, "orders", table), date_column="ds")
+    known = delta(folder, "known", pa.table({name: ["x"]}))
+    body = f"""
+    assert null_count(`{name}`) == 1 name "nulls"
+    assert unique_count(`{name}`) == 2 name "unique"
+    assert each row: `{name}` in ["x", "y"] name "set"
+    assert 50% of rows: `{name}` in values(`{name}`, dataset known) name "lookup"
+    """
+    report = run(request(tmp_path, body, [orders, known]))
+    assert {verdict.reason for verdict in report.verdicts} == {None}
+    assert report.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "text", "date"])
+def test_dates_may_be_timestamps_or_text_and_need_no_partitions(
+    run: Run, tmp_path: Path, kind: str
+) -> None:
+    types = {"timestamp": pa.timestamp("us", tz="UTC"), "text": pa.string(), "date": pa.date32()}
+    table = ORDERS.set_column(5, "ds", ORDERS["ds"].cast(types[kind]))
+    orders = replace(delta(tmp_path, "orders", table), date_column="ds")
+    body = "assert num_rows() == 4\nassert num_rows(lag 1) == 2"
+    assert run(request(tmp_path, body, [orders])).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("format", ["parquet", "json", "orc", "csv"])
+def test_files_of_other_formats_are_read(spark: Any, run: Run, tmp_path: Path, format: str) -> None:
+    path = str(tmp_path / "files")
+    rows = [(1, "a", TODAY.isoformat()), (2, None, TODAY.isoformat())]
+    frame = spark.createDataFrame(rows, "id bigint, name string, ds string")
+    frame.write.format(format).option("header", "true").save(path)
+    ref = DatasetRef("orders", path, format=format, date_column="ds", options=(("header", "true"),))
+    body = "assert num_rows() == 2\nassert null_count(name) == 1"
+    assert run(request(tmp_path, body, [ref])).outcome is Outcome.PASSED
+
+
+def test_the_version_that_was_validated_is_in_the_report(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    from deltalake import write_deltalake
+
+    write_deltalake(orders.path or "", ORDERS, mode="append")
+    body = "assert num_rows() == 4"
+    old = run(request(tmp_path, body, [replace(orders, version=0)]))
+    new = run(replace(request(tmp_path, body, [orders])))
+    assert [report.datasets[0].version for report in (old, new)] == [0, 1]
+    assert [report.outcome for report in (old, new)] == [Outcome.PASSED, Outcome.BLOCKED]
+    assert [report.datasets[0].rows for report in (old, new)] == [4, 8]
+
+
+def test_a_table_that_needs_deltas_own_source_names_the_package(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    log = next((Path(orders.path or "") / "_delta_log").glob("*.json"))
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        if "protocol" in line:
+            line["protocol"] = {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["deletionVectors"],
+                "writerFeatures": ["deletionVectors"],
+            }
+    log.write_text("\n".join(json.dumps(line) for line in lines))
+    report = run(request(tmp_path, "assert num_rows() > 0", [orders]))
+    assert report.outcome is Outcome.BROKEN
+    assert "deletionVectors" in (report.verdicts[0].reason or "")
+
+
+def test_the_report_is_in_the_store_and_the_events_frame_the_run(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    gate = request(tmp_path, 'assert average(price) < 0 name "a" severity P0', [orders])
+    report = run(gate)
+    assert read_report(gate.results_root, gate.run_key, "attempt-1") == report
+    assert DeltaTable(f"{gate.results_root}/results").to_pyarrow_table().num_rows == 2
+    assert [event["eventType"] for event in events(tmp_path)] == ["START", "FAIL"]
+    assert {event["run"]["runId"] for event in events(tmp_path)} == {report.run_id}
+
+
+def test_warnings_complete_the_run(run: Run, orders: DatasetRef, tmp_path: Path) -> None:
+    report = run(
+        request(tmp_path, "assert average(price) < 0 severity P2\nassert num_rows() > 0", [orders])
+    )
+    assert report.outcome is Outcome.WARNED
+    assert [event["eventType"] for event in events(tmp_path)] == ["START", "COMPLETE"]
+
+
+def test_a_gate_that_checked_nothing_is_broken(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    report = run(request(tmp_path, 'suite "Nothing" { check "None" on orders { } }', [orders]))
+    assert report.outcome is Outcome.BROKEN
+
+
+def test_disabled_assertions_are_skipped(run: Run, orders: DatasetRef, tmp_path: Path) -> None:
+    suite = """suite "S" {
+        check "C" on orders { assert num_rows() > 100 name "x"  assert num_rows() > 1 name "y" }
+        profile "P" { from 2024-03-01 to 2024-03-03 disable assertion "x" in "C" }
+    }"""
+    report = run(request(tmp_path, suite, [orders]))
+    assert report.outcome is Outcome.PASSED
+    assert statuses(report)["x"] == Status.SKIPPED.value
+
+
+def test_a_suite_with_an_error_is_not_run_and_leaves_nothing_behind(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    with pytest.raises(SourceError, match="unknown metric 'avg'"):
+        run(request(tmp_path, "assert avg(price) > 0", [orders]))
+    with pytest.raises(SourceError, match="the gate has no dataset 'orders'"):
+        run(request(tmp_path, "assert num_rows() > 0", [replace(orders, name="others")]))
+    with pytest.raises(SourceError, match="has no dates"):
+        body = "assert day_over_day(num_rows()) < 1"
+        run(request(tmp_path, body, [replace(orders, date_column=None)]))
+    assert not (tmp_path / "results" / "runs").exists()
+    assert not (tmp_path / "lineage.jsonl").exists()
+
+
+def test_a_store_that_cannot_be_written_is_found_before_the_scan(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(StoreError, match="results"):
+        run(request(tmp_path, "assert num_rows() > 0", [orders]))
+
+
+def test_a_crash_is_told_to_lineage_and_leaves_no_report(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    gate = request(tmp_path, "assert num_rows() > 0", [orders])
+
+    def no_session(name: str) -> Any:
+        raise RuntimeError("no cluster today")
+
+    with pytest.raises(RuntimeError):
+        run_gate(gate, no_session)
+    assert [event["eventType"] for event in events(tmp_path)] == ["START", "FAIL"]
+    message = events(tmp_path)[1]["run"]["facets"]["errorMessage"]["message"]
+    assert "no cluster today" in message
+    assert read_report(gate.results_root, gate.run_key, "attempt-1") is None

@@ -1,0 +1,132 @@
+"""A real Airflow on SQLite, and a `spark-submit` that is told what to do.
+
+Airflow reads its environment when it is first imported, so tests import it, and the operators,
+through fixtures only. The environment is set while a test of this folder runs, and gone after it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import STUB, SUITE, WRITER, FakeDag, FakeTask, Log, SparkSubmit
+
+collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def airflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of Airflow; it is imported for the first time here, with exactly this."""
+    home = tmp_path_factory.mktemp("airflow")
+    (home / "dags").mkdir()
+    settings = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__OPENLINEAGE__NAMESPACE": "tests",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "console"}),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        import airflow.sdk  # noqa: F401
+    return settings
+
+
+@pytest.fixture(scope="session")
+def airflow_database(airflow_settings: dict[str, str]) -> None:
+    """Airflow's metadata database, migrated."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in airflow_settings.items():
+            patch.setenv(name, value)
+        from airflow.utils.db import initdb
+
+        initdb()
+
+
+@pytest.fixture(autouse=True)
+def airflow_environment(
+    airflow_settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in airflow_settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def operators(airflow_environment: None) -> ModuleType:
+    """The package `dqx_airflow.operators`."""
+    import dqx_airflow.operators
+
+    return dqx_airflow.operators
+
+
+@pytest.fixture
+def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSubmit:
+    """A stub of `spark-submit`, first on PATH; it writes a passing report unless told otherwise."""
+    home, programs = tmp_path / "submitted", tmp_path / "bin"
+    home.mkdir()
+    programs.mkdir()
+    program = programs / "spark-submit"
+    paths = {"home": home, "python": sys.executable, "writer": WRITER}
+    program.write_text(STUB.format(**{key: shlex.quote(str(at)) for key, at in paths.items()}))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    stub = SparkSubmit(home)
+    stub.will("passed")
+    return stub
+
+
+@pytest.fixture
+def log(airflow_environment: None) -> Iterator[Log]:
+    """The log of the tasks. (pytest's caplog sees only the standard library's logging.)"""
+    from structlog.testing import capture_logs
+
+    with capture_logs() as entries:
+        yield Log(entries)
+
+
+@pytest.fixture
+def dag_folder(tmp_path: Path) -> Path:
+    """The folder of the DAG's file, with a suite beside it."""
+    folder = tmp_path / "dags"
+    folder.mkdir()
+    (folder / "orders.dql").write_text(SUITE)
+    return folder
+
+
+@pytest.fixture
+def task(dag_folder: Path) -> FakeTask:
+    return FakeTask()
+
+
+@pytest.fixture
+def context(task: FakeTask, dag_folder: Path) -> dict[str, Any]:
+    dag = FakeDag(str(dag_folder / "lake.py"))
+    return {"ti": task, "dag_run": task.dag_run, "dag": dag, "ds": "2024-05-17", "layer": "silver"}
+
+
+@pytest.fixture
+def gate(operators: ModuleType) -> Callable[..., Any]:
+    """Makes a gate over `orders`; every argument can be given."""
+
+    def make(**given: Any) -> Any:
+        defaults: Mapping[str, Any] = {
+            "task_id": "gate",
+            "suite": "orders.dql",
+            "datasets": {"orders": "/lake/orders"},
+        }
+        return operators.DqlGateOperator(**{**defaults, **given})
+
+    return make

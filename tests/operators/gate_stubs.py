@@ -1,0 +1,120 @@
+"""What the tests of the operators share: a stub of `spark-submit`, a task instance, the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from dqx_airflow.arguments import FLAG, from_arguments
+from dqx_airflow.values import GateRequest
+
+WRITER = Path(__file__).with_name("spark_submit_stub.py")
+
+SUITE = """suite "Orders" {
+    check "Completeness" on orders {
+        assert null_count(id) == 0
+            name "orders.id"
+            severity P0
+    }
+}
+"""
+
+STUB = """#!/bin/sh
+# Notes its arguments, then does what the plan says for this submission; the last line repeats.
+calls=$(ls {home} | grep -c '^call')
+printf '%s\\0' "$@" > {home}/call$((calls + 1))
+echo "$PYSPARK_PYTHON" > {home}/python
+total=$(wc -l < {home}/plan)
+line=$((calls + 1))
+[ $line -gt $total ] && line=$total
+for action in $(sed -n "${{line}}p" {home}/plan); do
+    case $action in
+        exit=*) exit ${{action#exit=}} ;;
+        killed) kill -9 $$ ;;
+        binary) printf 'caf\\351 \\377\\n' ;;
+        sleep) exec sleep 30 ;;
+        *) {python} {writer} $action "$@" || exit 70 ;;
+    esac
+done
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSubmit:
+    """The `spark-submit` of a test, and what it was called with."""
+
+    home: Path
+
+    def will(self, *submissions: str) -> None:
+        """Says what each submission does: words of STUB, in order (`"passed exit=1"`)."""
+        (self.home / "plan").write_text("".join(f"{line}\n" for line in submissions))
+
+    @property
+    def calls(self) -> list[list[str]]:
+        """The arguments of each call, in order."""
+        count = len(list(self.home.glob("call*")))
+        paths = [self.home / f"call{number}" for number in range(1, count + 1)]
+        return [path.read_bytes().decode().split("\0")[:-1] for path in paths]
+
+    @property
+    def requests(self) -> list[GateRequest]:
+        return [from_arguments(call[call.index(FLAG) :]) for call in self.calls]
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """The `--conf` settings of the last call."""
+        call = self.calls[-1]
+        pairs = [call[place + 1] for place, word in enumerate(call) if word == "--conf"]
+        return dict(pair.split("=", 1) for pair in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What was logged, Airflow's own structlog way: level and text."""
+
+    entries: list[MutableMapping[str, Any]]
+
+    def at(self, *levels: str) -> list[str]:
+        return [str(one["event"]) for one in self.entries if one["log_level"] in levels]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(str(one["event"]) for one in self.entries)
+
+
+@dataclass
+class FakeRun:
+    logical_date: datetime | None = datetime(2024, 5, 17, 3, tzinfo=timezone.utc)
+    run_after: datetime = datetime(2024, 5, 18, 3, tzinfo=timezone.utc)
+    conf: dict[str, Any] = field(default_factory=dict)
+    clear_number: int = 0
+
+
+@dataclass
+class FakeTask:
+    """What a gate asks of a running task instance."""
+
+    dag_id: str = "lake"
+    task_id: str = "gate"
+    run_id: str = "manual__1"
+    map_index: int = -1
+    try_number: int = 1
+    id: str = "attempt-1"
+    dag_run: FakeRun = field(default_factory=FakeRun)
+    pushed: dict[str, Any] = field(default_factory=dict)
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        json.dumps(value, allow_nan=False)
+        self.pushed[key] = value
+
+    def get_template_context(self) -> dict[str, Any]:
+        return {"dag_run": self.dag_run}
+
+
+@dataclass(frozen=True)
+class FakeDag:
+    fileloc: str

@@ -1,0 +1,95 @@
+"""Stands in for `spark-submit` in the tests of the operators: writes a canned report, or does not.
+
+Called as `spark_submit_stub.py ACTION ARGUMENT...` by the shell script that `conftest.py` puts on
+PATH. An action says which report is written: `passed`, `warned`, `blocked`, `broken`, `other`
+(of another attempt), `long` (with thousands of long verdicts), `by_dataset` (as the dataset's
+file name says).
+"""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from dqx_airflow.arguments import FLAG, from_arguments
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import (
+    Attempt,
+    DatasetSnapshot,
+    GateReport,
+    GateRequest,
+    Outcome,
+    Severity,
+    Status,
+    Verdict,
+)
+
+
+def verdict(name: str, severity: Severity, status: Status, reason: str | None = None) -> Verdict:
+    value = None if status is Status.ERROR else 12
+    return Verdict(
+        name=name,
+        check="Completeness",
+        datasets=("orders",),
+        expression="null_count(id) == 0",
+        expected="== 0",
+        severity=severity,
+        status=status,
+        value=value,
+        scaled_value=value,
+        threshold=0,
+        reason=reason,
+    )
+
+
+VERDICTS = {
+    "passed": (verdict("orders.id", Severity.P0, Status.PASSED),),
+    "warned": (
+        verdict("orders.id", Severity.P0, Status.PASSED),
+        verdict("orders.note", Severity.P2, Status.FAILED),
+    ),
+    "blocked": (
+        verdict("orders.note", Severity.P2, Status.FAILED),
+        verdict("orders.id", Severity.P0, Status.FAILED),
+    ),
+    "broken": (verdict("orders.id", Severity.P1, Status.ERROR, "there is no column 'id'"),),
+}
+
+
+def canned_report(request: GateRequest, action: str) -> GateReport:
+    """The report that `action` stands for."""
+    now = datetime.now(timezone.utc)
+    outcome = {"other": "passed", "long": "blocked"}.get(action, action)
+    verdicts = VERDICTS[outcome]
+    if action == "long":
+        one = verdict("n" * 5000, Severity.P0, Status.FAILED, "r" * 5000)
+        text = "v" * 5000
+        one = replace(one, expected="e" * 5000, value=text, scaled_value=text, threshold=text)
+        verdicts = (one,) * 3000
+    names = [f"{number}{'d' * 100}" for number in range(500)] if action == "long" else ["orders"]
+    return GateReport(
+        run_id=str(uuid.uuid4()),
+        run_key=request.run_key,
+        attempt=Attempt(9, "of-somebody-else") if action == "other" else request.attempt,
+        suite="Orders",
+        fail_on=request.fail_on,
+        outcome=Outcome(outcome),
+        verdicts=verdicts,
+        datasets=tuple(DatasetSnapshot(name, "/lake/orders", "delta", 3, 100) for name in names),
+        started_at=now,
+        finished_at=now,
+    )
+
+
+def main(action: str, arguments: list[str]) -> None:
+    request = from_arguments(arguments[arguments.index(FLAG) :])
+    if action == "by_dataset":
+        action = request.datasets[0].location.rpartition("/")[2]
+    ResultsStore(request.results_root).write(canned_report(request, action))
+    print(f"the job wrote a report: {action}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
