@@ -41,8 +41,10 @@ def from_arguments(arguments: Sequence[str]) -> GateRequest:
         packed = base64.urlsafe_b64decode("".join(arguments[1:]))
         unpacker = zlib.decompressobj()
         text = unpacker.decompress(packed, _LARGEST_REQUEST)
+        if not unpacker.eof:
+            raise ValueError("it is cut short, or too large")
         return from_json(GateRequest, text)
-    except (binascii.Error, zlib.error, ValueError) as error:
+    except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise RequestError(
             f"the request cannot be read: {error}",
             "the job and the operator have to come from the same version of dqx-airflow",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from unicodedata import combining, east_asian_width
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.values import Span
@@ -10,6 +11,7 @@ from dqx_airflow.values import Span
 _RESET, _BOLD, _RED, _YELLOW, _BLUE = "\033[0m", "\033[1m", "\033[31m", "\033[33m", "\033[34m"
 _COLOUR = {Level.ERROR: _RED, Level.WARNING: _YELLOW}
 _WIDEST_EXCERPT = 160
+_LONGEST_MESSAGE = 400
 
 
 def draw(
@@ -20,10 +22,14 @@ def draw(
     :param sources: the text of each file, by the name that the spans use. A file that is not
         there is shown without an excerpt.
     """
-    return "\n\n".join(_draw_one(diagnostic, sources, colour) for diagnostic in diagnostics)
+    lines = {name: text.removeprefix("\ufeff").split("\n") for name, text in sources.items()}
+    marked = {name for name, text in sources.items() if text.startswith("\ufeff")}
+    for name in marked:
+        lines[name][0] = " " + lines[name][0]  # keeps the columns right
+    return "\n\n".join(_draw_one(diagnostic, lines, colour) for diagnostic in diagnostics)
 
 
-def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, str], colour: bool) -> str:
+def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colour: bool) -> str:
     def paint(text: str, *codes: str) -> str:
         text = printable(text)
         return f"{''.join(codes)}{text}{_RESET}" if colour and text else text
@@ -38,7 +44,7 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, str], colour: bool) 
     bar = paint(" " * gutter + " |", _BLUE)
     lines = [
         paint(f"{level.value}{code}", _BOLD, _COLOUR[level])
-        + paint(f": {diagnostic.message}", _BOLD),
+        + paint(f": {_short(diagnostic.message)}", _BOLD),
         paint(" " * gutter + "-->", _BLUE) + f" {printable(span.file)}:{span.line}:{span.column}",
         bar,
     ]
@@ -50,9 +56,8 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, str], colour: bool) 
         excerpt = _line(sources.get(place.file), place.line)
         if excerpt is None:
             if label:
-                lines.append(
-                    f"{bar} {printable(label)} ({printable(place.file)}:{place.line}:{place.column})"
-                )
+                where = f"{place.file}:{place.line}:{place.column}"
+                lines.append(f"{bar} {printable(f'{label} ({where})')}")
             continue
         shown, underline = _underline(excerpt, place, caret)
         lines.append(paint(f"{place.line:>{gutter}} |", _BLUE) + f" {shown}")
@@ -64,16 +69,15 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, str], colour: bool) 
         f"{paint(equals, _BLUE)} {name}: {printable(text)}" for name, text in diagnostic.notes
     ]
     if diagnostic.help:
-        lines.append(f"{paint(equals, _BLUE)} {paint('help', _BOLD)}: {printable(diagnostic.help)}")
+        lines.append(f"{paint(equals, _BLUE)} {paint('help', _BOLD)}: {printable(_short(diagnostic.help))}")
     return "\n".join(lines)
 
 
-def _line(text: str | None, number: int) -> str | None:
-    """Line `number` of `text` (from 1), the empty line at its end included."""
-    if text is None:
+def _line(lines: Sequence[str] | None, number: int) -> str | None:
+    """Line `number` (from 1), the empty line at the end of a text included."""
+    if lines is None or not 0 < number <= len(lines):
         return None
-    lines = text.split("\n")
-    return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else None
+    return lines[number - 1].rstrip("\r")
 
 
 def _underline(excerpt: str, place: Span, caret: str) -> tuple[str, tuple[str, str]]:
@@ -85,8 +89,23 @@ def _underline(excerpt: str, place: Span, caret: str) -> tuple[str, tuple[str, s
     if len(excerpt) > _WIDEST_EXCERPT and start > _WIDEST_EXCERPT // 2:
         first = start - _WIDEST_EXCERPT // 2
     shown = printable(excerpt[first : first + _WIDEST_EXCERPT])
-    width = min(end, first + _WIDEST_EXCERPT) - start
-    return shown.rstrip(), (" " * (start - first), caret * max(width, 1))
+    blanks = _cells(shown[: start - first])
+    width = _cells(shown[start - first : end - first]) or 1
+    return shown.rstrip(), (" " * blanks, caret * width)
+
+
+def _cells(text: str) -> int:
+    """How many columns of a terminal a text takes: two for an emoji, none for an accent."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1
+        for character in text
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
 
 
 def printable(text: str) -> str:

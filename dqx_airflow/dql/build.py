@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from datetime import date
 from typing import Any, cast
@@ -13,6 +14,9 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.values import Span
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+
+LONGEST_WHOLE_NUMBER = 38
+"""Whole numbers with more digits become floating point: no column holds them."""
 
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -65,12 +69,14 @@ class _Builder:
     def _suite(self, children: list[Any], span: Span) -> nodes.Suite:
         items = children[1:]
         thresholds = [item for item in items if isinstance(item, nodes.Number)]
+        repeated = tuple(threshold.span for threshold in thresholds[1:])
         return nodes.Suite(
             self._text_token(children[0]),
-            thresholds[-1] if thresholds else None,
+            thresholds[0] if thresholds else None,
             tuple(item for item in items if isinstance(item, nodes.Constant)),
             tuple(item for item in items if isinstance(item, nodes.Check)),
             tuple(item for item in items if isinstance(item, nodes.Profile)),
+            repeated,
             span,
         )
 
@@ -213,7 +219,7 @@ class _Builder:
     _parameter_number = _number
 
     def _duration(self, children: list[Any], span: Span) -> nodes.Number:
-        seconds = _number(children[0]) * SECONDS[str(children[1]).rstrip("s")]
+        seconds = _finite(_number(children[0]) * SECONDS[str(children[1]).rstrip("s")])
         return nodes.Number(seconds, nodes.Unit.DURATION, span)
 
     def _day(self, children: list[Any], span: Span) -> nodes.Day | nodes.Text:
@@ -306,4 +312,11 @@ class _Builder:
 
 def _number(text: str) -> int | float:
     digits = text.replace("_", "")
-    return int(digits) if digits.isdigit() else float(digits)
+    if digits.isdigit() and len(digits) <= LONGEST_WHOLE_NUMBER:
+        return int(digits)
+    return _finite(float(digits))
+
+
+def _finite(number: int | float) -> int | float:
+    """The parser has reported what is too large; here it only must not become infinite."""
+    return min(number, sys.float_info.max)

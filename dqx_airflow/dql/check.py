@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import ClaimChecker
-from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.dates import check_date
+from dqx_airflow.dql.constants import fold, settle_one
+from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.parser import parse
-from dqx_airflow.values import Severity, SourceFile
+from dqx_airflow.values import Severity, SourceFile, Span
 
 ANNOTATIONS: dict[str, tuple[str, ...]] = {
     "experimental": (),
@@ -22,6 +24,9 @@ ANNOTATIONS: dict[str, tuple[str, ...]] = {
     "auto_approve": (),
 }
 """The annotations and the arguments that each takes."""
+
+IMPLICIT_CHECK = "implicit"
+"""The name of the check that holds the assertions which no suite has to write."""
 
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
@@ -47,13 +52,28 @@ def check_source(source: SourceFile) -> Checked:
     found = list(parsed.diagnostics)
     if parsed.suite is not None:
         broken = {diagnostic.code for diagnostic in found} & {"E007", "E014"}
+        stretches = {(stretch.line, stretch.column): stretch for stretch in parsed.broken}
+        starts = sorted(stretches)
         found += [
             diagnostic
             for diagnostic in check_suite(parsed.suite)
             if not (broken and diagnostic.code in _NEED_THE_WHOLE_FILE)
+            and not _begins_in(diagnostic.span, starts, stretches)
         ]
     found.sort(key=lambda diagnostic: (diagnostic.span.line, diagnostic.span.column))
     return Checked(parsed.suite, tuple(found))
+
+
+def _begins_in(
+    span: Span, starts: list[tuple[int, int]], stretches: dict[tuple[int, int], Span]
+) -> bool:
+    """True where `span` begins in one of the stretches, given by their sorted starts."""
+    start = (span.line, span.column)
+    index = bisect_right(starts, start)
+    if index == 0:
+        return False
+    stretch = stretches[starts[index - 1]]
+    return start < (stretch.end_line, stretch.end_column)
 
 
 def check_suite(suite: nodes.Suite) -> list[Diagnostic]:
@@ -63,10 +83,13 @@ def check_suite(suite: nodes.Suite) -> list[Diagnostic]:
     used: set[str] = set()
     for constant in suite.constants:
         found += _check_constant(constant, constants, used)
-        constants.setdefault(constant.name.text, constant)
+        constants.setdefault(constant.name.text, settle_one(constant, constants))
     threshold = suite.availability_threshold
     if threshold is not None and threshold.value > 1:
         found.append(Diagnostic("a share is at most 100%", threshold.span, code="E109"))
+    for repeated in suite.repeated:
+        message, help_line = "this is given twice", "remove one of them"
+        found.append(Diagnostic(message, repeated, code="E013", help=help_line))
     for check in suite.checks:
         claims = ClaimChecker(check.datasets, constants, found.append, used)
         for assertion in check.assertions:
@@ -110,10 +133,11 @@ def _check_constant(
     if not all(isinstance(number, int | float) for number in (value, low, high)):
         yield Diagnostic("only numbers can be tuned", constant.span, code="E107")
     elif low > high:  # type: ignore[operator]
-        message = f"the bounds are empty: {low:g} is above {high:g}"
+        message = f"the bounds are empty: {format_value(low)} is above {format_value(high)}"
         yield Diagnostic(message, constant.bounds[0].span, code="E105")
     elif not low <= value <= high:  # type: ignore[operator]
-        message = f"{value:g} lies outside of its bounds [{low:g}, {high:g}]"
+        bounds = f"[{format_value(low)}, {format_value(high)}]"
+        message = f"{format_value(value)} lies outside of its bounds {bounds}"
         yield Diagnostic(message, constant.value.span, code="E105")
 
 
@@ -179,6 +203,10 @@ def _check_names(check: nodes.Check) -> Iterator[Diagnostic]:
 
 
 def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
+    for check in suite.checks:
+        if check.name.value == IMPLICIT_CHECK:
+            message = f"'{IMPLICIT_CHECK}' is the check that every dataset has anyway"
+            yield Diagnostic(message, check.name.span, code="E002", help="take another name")
     for kind, items in (("check", suite.checks), ("profile", suite.profiles)):
         first: dict[str, nodes.Text] = {}
         for item in items:
@@ -199,17 +227,21 @@ def _check_profile(profile: nodes.Profile, suite: nodes.Suite) -> Iterator[Diagn
         )
     for repeated in profile.repeated:
         yield Diagnostic("this is given twice", repeated, code="E013", help="remove one of them")
+    sound = True
     for keyword, expression in (("from", profile.start), ("to", profile.end)):
         if expression is None:
             message = f"profile '{profile.name.value}' has no `{keyword}` date"
             help_line = f"add {keyword} 2024-12-24, or another date expression"
             yield Diagnostic(message, profile.name.span, code="E302", help=help_line)
+            sound = False
         else:
-            yield from check_date(expression)
-    match profile.start, profile.end:
-        case nodes.Day(value=start), nodes.Day(value=end, span=span) if end < start:
-            message = f"the profile ends on {end}, before it starts on {start}"
-            yield Diagnostic(message, span, code="E302")
+            wrong = list(check_date(expression))
+            yield from wrong
+            sound = sound and not wrong
+    if sound and profile.start and profile.end and is_backwards(profile.start, profile.end):
+        related = (Related(profile.start.span, "starts here"),)
+        message = "the profile ends before it starts"
+        yield Diagnostic(message, profile.end.span, code="E302", related=related)
     for rule in profile.rules:
         yield from _check_rule(rule, suite)
 
@@ -226,7 +258,12 @@ def _check_rule(rule: nodes.Rule, suite: nodes.Suite) -> Iterator[Diagnostic]:
         for assertion in check.assertions
         if selects(selector, check, assertion)
     ]
-    if not matched:
+    checks = [check.name.value for check in suite.checks]
+    if selector.check is not None and selector.check.value not in checks:
+        message = f"no check is named '{selector.check.value}'"
+        hint = did_you_mean(selector.check.value, checks)
+        yield Diagnostic(message, selector.check.span, code="W002", help=hint)
+    elif not matched:
         known: list[str] = []
         for check in suite.checks:
             names = {
@@ -239,7 +276,7 @@ def _check_rule(rule: nodes.Rule, suite: nodes.Suite) -> Iterator[Diagnostic]:
         if selector.kind == "check":
             message = f"no check with an assertion is named '{selector.name.value}'"
         if selector.check is not None:
-            message += f" in check '{selector.check.value}'"
+            message = f"check '{selector.check.value}' has no assertion '{selector.name.value}'"
         hint = did_you_mean(selector.name.value, known)
         yield Diagnostic(message, selector.span, code="W002", help=hint)
     if isinstance(rule, nodes.Disable):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.patterns import check_pattern
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import ARITY, CHANGES, SHORTCUTS, WINDOWS
 from dqx_airflow.metrics.registry import Argument, Kind
-from dqx_airflow.values import Span
+from dqx_airflow.values import MetricValue, Span
 
 _KNOWN = (*CALLABLE, *CHANGES, *WINDOWS, *ARITY, *SHORTCUTS, "values")
 
@@ -27,6 +28,9 @@ ROW_FUNCTIONS: dict[str, tuple[int, int]] = {
     "coalesce": (1, 99),
 }
 """Functions over the columns of a row: fewest and most arguments. Spark has them by these names."""
+
+MOST_VALUES = 10_000
+"""So many metric values may go into one assertion: windows in windows multiply."""
 
 _BOOLEAN = (nodes.Junction, nodes.Not, nodes.Compare, nodes.Within, nodes.Member, nodes.Matches)
 _PREDICATES = (*_BOOLEAN, nodes.IsNull)
@@ -51,6 +55,7 @@ class ClaimChecker:
         else:
             self._metric(claim.expression)
             self._check_condition(claim)
+            self._check_demand(claim)
         if tolerance is not None and not _takes_tolerance(claim):
             self._error("E103", "a tolerance belongs to `==` and `!=`", tolerance.span, "remove it")
 
@@ -134,8 +139,13 @@ class ClaimChecker:
             case Kind.LITERAL, nodes.Name(text=name) if name in self.constants:
                 self.used.add(name)
             case _:
-                message = f"{argument.name} has to be {argument.kind.value}"
-                self._error("E101", message, node.span)
+                message = f"this has to be {argument.kind.value}"
+                help_line = None
+                if argument.kind is Kind.LITERAL and isinstance(node, nodes.Name):
+                    help_line = f'a text is written in quotes: "{node.text}"'
+                elif argument.kind is not Kind.LITERAL and isinstance(node, nodes.Text):
+                    help_line = "a column is written without quotes, or in backticks"
+                self._error("E101", message, node.span, help_line)
 
     def _derived_call(self, call: nodes.Call) -> None:
         name = call.name.text
@@ -224,6 +234,8 @@ class ClaimChecker:
 
     def _check_condition(self, claim: nodes.Measure) -> None:
         match claim.condition:
+            case None if isinstance(claim.expression, _PREDICATES):
+                pass  # a predicate where a metric belongs: that is said already
             case None:
                 message = "this assertion has no condition"
                 self._error("E108", message, claim.span, "add one, such as `> 0`")
@@ -233,14 +245,35 @@ class ClaimChecker:
                 self._bound(low)
                 self._bound(high)
                 bottom, top = fold(low, self.constants), fold(high, self.constants)
-                if (
-                    isinstance(bottom, int | float)
-                    and isinstance(top, int | float)
-                    and bottom > top
-                ):
-                    message = f"nothing lies between {bottom:g} and {top:g}"
-                    help_line = f"write between {top:g} and {bottom:g}"
+                if _is_above(bottom, top):
+                    first, second = format_value(bottom), format_value(top)
+                    message = f"nothing lies between {first} and {second}"
+                    help_line = f"write between {second} and {first}"
                     self._error("E104", message, between.span, help_line)
+
+    def _check_demand(self, claim: nodes.Measure) -> None:
+        demand = self._demand(claim.expression)
+        if demand > MOST_VALUES:
+            message = f"this asks for {demand} metric values, {MOST_VALUES} are allowed"
+            self._error("E014", message, claim.expression.span, "shorten the windows")
+
+    def _demand(self, node: nodes.Expression) -> int:
+        """How many metric values an expression takes."""
+        match node:
+            case nodes.Negative(operand=operand):
+                return self._demand(operand)
+            case nodes.Arithmetic(left=left, right=right):
+                return self._demand(left) + self._demand(right)
+            case nodes.Call(name=name, arguments=arguments, parameters=parameters):
+                if name.text in METRICS:
+                    return 1
+                each = sum(self._demand(argument) for argument in arguments)
+                if name.text in CHANGES:
+                    return 2 * each
+                days = [fold(p.value, self.constants) for p in parameters if p.name.text == "n"]
+                return each * next((day for day in days if isinstance(day, int)), 1)
+            case _:
+                return 0
 
     def _bound(self, node: nodes.Expression) -> None:
         match node:
@@ -354,8 +387,11 @@ class ClaimChecker:
                 # In a row a name is a column, unless a constant has that name.
                 if name in self.constants:
                     self.used.add(name)
-            case nodes.Number() | nodes.Text() | nodes.Day() | nodes.Null():
+            case nodes.Number() | nodes.Text() | nodes.Day():
                 pass
+            case nodes.Null():
+                message = "nothing equals None, so this would never be evaluated"
+                self._error("E106", message, node.span, "write `is null` or `is not null`")
             case nodes.Negative(operand=operand):
                 self._row_value(operand)
             case nodes.Arithmetic(left=left, right=right):
@@ -392,16 +428,20 @@ class ClaimChecker:
                 self._error("E101", "a text, a number or a date is expected here", item.span)
 
     def _pattern(self, pattern: nodes.Text) -> None:
-        try:
-            re.compile(pattern.value)
-        except re.error as error:
-            # Spark uses Java's expressions; what Python cannot read is nearly always a mistake.
-            self._error("E110", f"bad regular expression: {error.msg}", pattern.span)
+        problem = check_pattern(pattern.value)
+        if problem:
+            self._error("E110", f"bad regular expression: {problem}", pattern.span)
 
     def _error(
         self, code: str, message: str, span: Span, help_line: str | None = None, *, label: str = ""
     ) -> None:
         self.report(Diagnostic(message, span, code=code, label=label, help=help_line))
+
+
+def _is_above(low: MetricValue, high: MetricValue) -> bool:
+    if isinstance(low, str) and isinstance(high, str):
+        return low > high
+    return isinstance(low, int | float) and isinstance(high, int | float) and low > high
 
 
 def _is_call(node: nodes.Expression, *names: str) -> bool:

@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.values import MetricValue
 
 
-def fold(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> MetricValue:
-    """The value of an expression without metrics; None where it has none.
+def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:
+    """The constants by name, each computed: `const B = A * 2` with A = 3 becomes 6.
 
-    Dates become ISO text. A constant may use those defined before it.
+    A constant may use those before it. Of two with one name the first counts. One that has no
+    value stays as it is.
+    """
+    settled: dict[str, nodes.Constant] = {}
+    for constant in constants:
+        if constant.name.text not in settled:
+            settled[constant.name.text] = settle_one(constant, settled)
+    return settled
+
+
+def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) -> nodes.Constant:
+    """The constant with a literal for its value, which keeps the span of the expression."""
+    value = constant.value
+    match value:
+        case nodes.Name(text=name) if name in earlier:
+            literal = replace(earlier[name].value, span=value.span)
+        case nodes.Negative() | nodes.Arithmetic():
+            folded = fold(value, earlier)
+            if not isinstance(folded, int | float):
+                return constant
+            literal = nodes.Number(folded, nodes.Unit.PLAIN, value.span)
+        case _:
+            return constant
+    return replace(constant, value=literal)
+
+
+def fold(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> MetricValue:
+    """The value of an expression without metrics; None where it has none. Dates become ISO text.
+
+    :param constants: settled ones.
     """
     match node:
         case nodes.Number(value=value) | nodes.Text(value=value):
@@ -24,7 +54,6 @@ def fold(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> Met
         case nodes.Arithmetic(op=op, left=left, right=right):
             return apply(op, (fold(left, constants), fold(right, constants)))
         case nodes.Name(text=name) if name in constants:
-            earlier = {key: value for key, value in constants.items() if key != name}
-            return fold(constants[name].value, earlier)
+            return fold(constants[name].value, {})
         case _:
             return None

@@ -10,8 +10,16 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 
-MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
-WEEKDAYS = {name.lower(): number for number, name in enumerate(calendar.day_name)}
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december"
+)
+_WEEKDAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday"
+
+MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES.split(), start=1)}
+WEEKDAYS = {name: number for number, name in enumerate(_WEEKDAY_NAMES.split())}
+
+FURTHEST_OFFSET = 366
+"""So many days may be added to a date or taken from it."""
 
 _FUNCTIONS = (*MONTHS, "nth_weekday", "last_day_of_month")
 
@@ -19,28 +27,45 @@ _FUNCTIONS = (*MONTHS, "nth_weekday", "last_day_of_month")
 def is_active(start: nodes.Expression, end: nodes.Expression, on: date) -> bool:
     """True where `on` lies between the two dates, both included.
 
-    Expressions are evaluated around `on`: in its month and the neighbours, in its year and the
-    neighbours, so that a period that reaches over the turn of a month or year is found from both
-    sides. An `end` in an earlier month than `start` belongs to the following year.
+    The expressions are evaluated in every month from the year before `on` to the year after, so
+    that a period that reaches over the turn of a month or year is found from both sides.
     """
-    for anchor in _anchors(on):
+    return any(first <= on <= last for first, last in _periods(start, end, on.year))
+
+
+def is_backwards(start: nodes.Expression, end: nodes.Expression) -> bool:
+    """True where the end always comes before the start, such as december(25) to december(20)."""
+    fixed = _fixed_year(start) or _fixed_year(end) or 2024
+    # Eight years hold a leap year and every weekday that a month may begin with.
+    periods = [p for year in range(fixed, fixed + 8) for p in _periods(start, end, year)]
+    return bool(periods) and all(last < first for first, last in periods)
+
+
+def _periods(
+    start: nodes.Expression, end: nodes.Expression, year: int
+) -> Iterator[tuple[date, date]]:
+    """The periods of the years around `year`.
+
+    Where the end is in an earlier month than the start, it belongs to the following year. Where
+    only one of the two has its year written down, it fixes the year of the other.
+    """
+    start_month, end_month = _month(start), _month(end)
+    rolls_over = bool(start_month and end_month and end_month < start_month)
+    fixed_start, fixed_end = _fixed_year(start), _fixed_year(end)
+    years = range(max(year - 1, 2), min(year + 1, 9997) + 1)
+    if fixed_start:
+        years = range(fixed_start, fixed_start + 1)
+    elif fixed_end:
+        before = max(fixed_end - (rolls_over and not _names_year(start)), 1)
+        years = range(before, before + 1)
+    for anchor in (date(in_year, month, 1) for in_year in years for month in range(1, 13)):
         first, last = evaluate(start, anchor), evaluate(end, anchor)
-        if first is None or last is None:
+        if first is None:
             continue
-        if last < first and not _is_fixed(end):
-            last = evaluate(end, anchor.replace(year=anchor.year + 1, day=1)) or last
-        if first <= on <= last:
-            return True
-    return False
-
-
-def _anchors(on: date) -> Iterator[date]:
-    first = on.replace(day=1)
-    yield first
-    yield (first - timedelta(days=1)).replace(day=1)
-    yield (first + timedelta(days=32)).replace(day=1)
-    yield first.replace(year=first.year - 1)
-    yield first.replace(year=first.year + 1)
+        if rolls_over and not _names_year(end) and (last is None or last < first):
+            last = evaluate(end, anchor.replace(year=min(anchor.year + 1, 9999)))
+        if last is not None:
+            yield first, last
 
 
 def evaluate(node: nodes.Expression, anchor: date) -> date | None:
@@ -54,8 +79,10 @@ def evaluate(node: nodes.Expression, anchor: date) -> date | None:
             return day
         case nodes.Arithmetic(op=op, left=left, right=nodes.Number(value=days)):
             base = evaluate(left, anchor)
-            offset = timedelta(days=int(days) if op == "+" else -int(days))
-            return base + offset if base else None
+            try:
+                return base + timedelta(days if op == "+" else -days) if base else None
+            except OverflowError:
+                return None  # beyond the year 9999
         case nodes.Call(name=nodes.Name(text="last_day_of_month")):
             return anchor.replace(day=calendar.monthrange(anchor.year, anchor.month)[1])
         case nodes.Call(name=nodes.Name(text="nth_weekday"), arguments=(month, weekday, n, *year)):
@@ -63,7 +90,7 @@ def evaluate(node: nodes.Expression, anchor: date) -> date | None:
             return _nth_weekday(in_year, MONTHS[_word(month)], WEEKDAYS[_word(weekday)], _whole(n))
         case nodes.Call(name=nodes.Name(text=month), arguments=(day, *year)):
             in_year, number = _year(year, anchor), MONTHS[month]
-            if _whole(day) > calendar.monthrange(in_year, number)[1]:
+            if not 1 <= in_year <= 9999 or _whole(day) > calendar.monthrange(in_year, number)[1]:
                 return None  # february(29) in most years
             return date(in_year, number, _whole(day))
         case _:
@@ -71,6 +98,8 @@ def evaluate(node: nodes.Expression, anchor: date) -> date | None:
 
 
 def _nth_weekday(year: int, month: int, weekday: int, n: int) -> date | None:
+    if not 1 <= year <= 9999:
+        return None
     days = [week[weekday] for week in calendar.monthcalendar(year, month) if week[weekday]]
     index = n - 1 if n > 0 else n
     return date(year, month, days[index]) if -len(days) <= index < len(days) else None
@@ -89,17 +118,47 @@ def _year(arguments: list[nodes.Expression], anchor: date) -> int:
             return anchor.year
 
 
-def _is_fixed(node: nodes.Expression) -> bool:
-    """True where the year is written down: no rollover into the next one."""
+def _month(node: nodes.Expression) -> int | None:
+    """The month that an expression names, offsets left aside."""
     match node:
-        case nodes.Day():
-            return True
+        case nodes.Day(value=day):
+            return day.month
         case nodes.Arithmetic(left=left):
-            return _is_fixed(left)
-        case nodes.Call(name=name, arguments=arguments):
-            return len(arguments) > (3 if name.text == "nth_weekday" else 1)
+            return _month(left)
+        case nodes.Call(name=nodes.Name(text="nth_weekday"), arguments=arguments):
+            return MONTHS[_word(arguments[0])]
+        case nodes.Call(name=name):
+            return MONTHS.get(name.text)
         case _:
-            return False
+            return None
+
+
+def _year_argument(node: nodes.Expression) -> nodes.Expression | None:
+    match node:
+        case nodes.Arithmetic(left=left):
+            return _year_argument(left)
+        case nodes.Call(name=name, arguments=arguments):
+            position = 3 if name.text == "nth_weekday" else 1
+            return arguments[position] if len(arguments) > position else None
+        case _:
+            return None
+
+
+def _names_year(node: nodes.Expression) -> bool:
+    """True where the year is said: no rollover into the next one."""
+    return _fixed_year(node) is not None or _year_argument(node) is not None
+
+
+def _fixed_year(node: nodes.Expression) -> int | None:
+    """The year that is written down as a number; None where it follows from the date of the run."""
+    match node:
+        case nodes.Day(value=day):
+            return day.year
+        case nodes.Arithmetic(left=left):
+            return _fixed_year(left)
+        case _:
+            year = _year_argument(node)
+            return _whole(year) if isinstance(year, nodes.Number) else None
 
 
 def check_date(node: nodes.Expression) -> Iterator[Diagnostic]:
@@ -107,7 +166,9 @@ def check_date(node: nodes.Expression) -> Iterator[Diagnostic]:
     match node:
         case nodes.Day():
             return
-        case nodes.Arithmetic(op="+" | "-", left=left, right=nodes.Number(value=int())):
+        case nodes.Arithmetic(op="+" | "-", left=left, right=nodes.Number() as days):
+            if not 0 <= _whole(days, -1) <= FURTHEST_OFFSET:
+                yield _bad(f"an offset is a whole number of days up to {FURTHEST_OFFSET}", days)
             yield from check_date(left)
         case nodes.Call(name=name) if name.text not in _FUNCTIONS:
             help_line = did_you_mean(name.text, _FUNCTIONS)
@@ -153,13 +214,13 @@ def _check_day_of_month(call: nodes.Call) -> Iterator[Diagnostic]:
 def _check_year(year: list[nodes.Expression]) -> Iterator[Diagnostic]:
     for node in year:
         match node:
-            case nodes.Number(value=int(value)) if 1 < value < 9998:
+            case nodes.Number() if 1 < _whole(node) < 9998:
                 continue
             case nodes.Name(text="year"):
                 continue
             case nodes.Arithmetic(
-                op="+" | "-", left=nodes.Name(text="year"), right=nodes.Number(value=int())
-            ):
+                op="+" | "-", left=nodes.Name(text="year"), right=nodes.Number() as offset
+            ) if 0 <= _whole(offset, -1) <= 10:
                 continue
         yield _bad("this is not a year", node, "write `year`, `year + 1`, `year - 1` or a number")
 
@@ -172,5 +233,10 @@ def _word(node: nodes.Expression) -> str:
     return node.text if isinstance(node, nodes.Name) else ""
 
 
-def _whole(node: nodes.Expression) -> int:
-    return int(node.value) if isinstance(node, nodes.Number) else 0
+def _whole(node: nodes.Expression, otherwise: int = 0) -> int:
+    """The whole number that a node is; `otherwise` for 1.5, 5% or 2 days."""
+    match node:
+        case nodes.Number(value=int(value), unit=nodes.Unit.PLAIN):
+            return value
+        case _:
+            return otherwise

@@ -349,4 +349,5 @@ class Suite:
     constants: tuple[Constant, ...]
     checks: tuple[Check, ...]
     profiles: tuple[Profile, ...]
+    repeated: tuple[Span, ...] = field(compare=False)
     span: Span = field(compare=False)

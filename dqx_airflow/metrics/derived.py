@@ -1,7 +1,7 @@
 """What can be computed from metric values: extended metrics and the functions of arithmetic.
 
 None propagates through every function but `coalesce`, `stddev` and `mean`; a result outside the
-domain, NaN or infinite is None (design, ruling 4).
+domain, NaN or infinite is None (design, ruling 4). There is no arithmetic on text and dates.
 """
 
 from __future__ import annotations
@@ -20,8 +20,12 @@ def apply(function: str, values: Numbers) -> MetricValue:
     compute = FUNCTIONS[function]
     if function not in _TAKES_NONE and any(value is None for value in values):
         return None
+    if function not in _TAKES_TEXT and any(isinstance(value, str) for value in values):
+        return None
     try:
         result = compute(*values)
+        if isinstance(result, int) and abs(result) > _LARGEST_WHOLE:
+            result = float(result)
     except (ZeroDivisionError, ValueError, OverflowError, TypeError):
         return None
     if isinstance(result, float) and not math.isfinite(result):
@@ -64,6 +68,8 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
 }
 
 _TAKES_NONE = frozenset({"coalesce", "stddev", "mean"})
+_TAKES_TEXT = frozenset({"coalesce", "min", "max"})
+_LARGEST_WHOLE = 10**38  # what a column may hold; beyond, whole numbers would only grow and grow
 
 ARITY: dict[str, tuple[int, int | None]] = {
     "abs": (1, 1),

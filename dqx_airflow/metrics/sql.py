@@ -7,7 +7,10 @@ from datetime import date
 
 def quote_name(name: str) -> str:
     """A column name as one identifier, whatever characters it holds."""
-    return "`" + name.replace("`", "``") + "`"
+    quoted = "`" + name.replace("`", "``") + "`"
+    # Spark replaces `${env:NAME}` in every text that it parses, even within quotes: see
+    # VariableSubstitution in its SparkSqlParser. In a literal the two signs can be kept apart.
+    return f"identifier({quote_literal(quoted)})" if "${" in quoted else quoted
 
 
 def quote_literal(value: str | int | float | bool | date) -> str:
@@ -15,8 +18,9 @@ def quote_literal(value: str | int | float | bool | date) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # Spark unescapes backslashes in quoted text.
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        # Spark unescapes backslashes in quoted text. `$\{` keeps it from replacing variables.
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")
+        return f"'{escaped}'"
     if isinstance(value, date):
         return f"DATE'{value.isoformat()}'"
     if isinstance(value, float):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,25 +27,33 @@ class DqlGateOperator(GateOperator):
 
     template_fields: Sequence[str] = (*GateOperator.template_fields, "suite")
 
-    def __init__(self, *, suite: str, **kwargs: Any) -> None:
+    def __init__(self, *, suite: str | os.PathLike[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.suite = suite
 
     def read_source(self, context: Any) -> SourceFile:
-        if "{" in self.suite or "\n" in self.suite:
-            return SourceFile(INLINE_NAME, self.suite)
-        given = Path(self.suite).expanduser()
+        if not isinstance(self.suite, str | os.PathLike) or not str(self.suite).strip():
+            raise GateMisconfigured(
+                f"suite={self.suite!r}: give the path of a .dql file, or a suite"
+            )
+        suite = os.fspath(self.suite)
+        if "{" in suite or "\n" in suite:
+            return SourceFile(INLINE_NAME, suite)
+        given = Path(os.path.expanduser(suite))
         folder = dag_folder(context)
         places = [given] if given.is_absolute() or folder is None else [folder / given, given]
         for place in places:
             try:
-                return SourceFile(self.suite, place.read_text(encoding="utf-8"))
+                return SourceFile(suite, place.read_text(encoding="utf-8"))
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            except (OSError, UnicodeDecodeError) as error:
+            except (OSError, ValueError) as error:
                 raise GateMisconfigured(f"the suite {place} cannot be read: {error}") from None
         looked = " or ".join(str(place.absolute()) for place in places)
-        raise GateMisconfigured(f"there is no suite {self.suite}: looked for {looked}")
+        raise GateMisconfigured(
+            f"there is no suite {suite}: looked for {looked}; give its path relative to the file "
+            "of the DAG, or absolute"
+        )
 
     def check_source(self, request: GateRequest) -> None:
         from dqx_airflow.diagnostics.diagnostic import Level
@@ -62,9 +71,10 @@ class DqlGateOperator(GateOperator):
             log("%s", draw([diagnostic], sources))
         errors = [diagnostic for diagnostic in found if diagnostic.level is Level.ERROR]
         if errors:
-            more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
             first = errors[0]
+            many = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
+            hint = first.help or first.label
             raise GateMisconfigured(
-                f"the suite {request.suite.name} has an error in line {first.span.line}: "
-                f"{first.message}{more}"
+                f"the suite {request.suite.name} has {many} in line {first.span.line}: "
+                f"{first.message}{f' ({hint})' if hint else ''}"
             )

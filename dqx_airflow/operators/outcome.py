@@ -7,12 +7,14 @@ from typing import Any, Literal, TypeAlias
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from dqx_airflow.diagnostics.verdicts import headline
-from dqx_airflow.values import GateReport, Outcome, Status
+from dqx_airflow.values import GateReport, MetricValue, Outcome, Status
 
 OnViolation: TypeAlias = Literal["fail", "skip", "warn"]
 
 _MOST_VERDICTS = 20
-_LONGEST_TEXT = 300
+_MOST_VERSIONS = 50
+_LONGEST_TEXT = 200
+_LONGEST_MESSAGE = 1000
 
 
 class GateBlocked(AirflowFailException):
@@ -38,7 +40,7 @@ def end_task(report: GateReport, on_violation: OnViolation) -> str:
     :raises AirflowSkipException: blocked, and `on_violation` is "skip".
     :raises GateBroken: broken.
     """
-    message = headline(report)
+    message = _cut(headline(report), _LONGEST_MESSAGE)
     if report.outcome is Outcome.BROKEN:
         raise GateBroken(message)
     if report.outcome is Outcome.BLOCKED and on_violation == "fail":
@@ -55,29 +57,38 @@ def summary(report: GateReport) -> dict[str, Any]:
         *report.with_status(Status.FAILED),
         *report.with_status(Status.ERROR),
     ]
+    versions = [
+        (_cut(dataset.name), dataset.version)
+        for dataset in report.datasets
+        if dataset.version is not None
+    ]
     return {
         "run_id": report.run_id,
-        "gate": report.run_key.gate,
+        "gate": _cut(report.run_key.gate),
         "date": report.run_key.date.isoformat(),
-        "suite": report.suite,
+        "suite": _cut(report.suite),
         "outcome": report.outcome.value,
-        "headline": headline(report)[:_LONGEST_TEXT],
+        "headline": _cut(headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
-        "versions": {
-            dataset.name: dataset.version
-            for dataset in report.datasets
-            if dataset.version is not None
-        },
+        "versions": dict(versions[:_MOST_VERSIONS]),
         "verdicts": [
             {
-                "name": verdict.name[:_LONGEST_TEXT],
+                "name": _cut(verdict.name),
                 "status": verdict.status.value,
                 "severity": verdict.severity.value,
-                "value": verdict.scaled_value,
-                "expected": verdict.expected[:_LONGEST_TEXT],
-                "reason": (verdict.reason or "")[:_LONGEST_TEXT] or None,
+                "value": _cut_value(verdict.scaled_value),
+                "expected": _cut(verdict.expected),
+                "reason": _cut(verdict.reason) if verdict.reason else None,
             }
             for verdict in shown[:_MOST_VERDICTS]
         ],
         "more_verdicts": max(len(shown) - _MOST_VERDICTS, 0),
     }
+
+
+def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _cut_value(value: MetricValue) -> MetricValue:
+    return _cut(value) if isinstance(value, str) else value

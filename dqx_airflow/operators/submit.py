@@ -6,9 +6,9 @@ import os
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
@@ -16,6 +16,7 @@ from airflow.sdk.configuration import conf as airflow_conf
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from dqx_airflow.operators.context import attempt_of, date_of, lineage_parent_of, run_key_of
+from dqx_airflow.operators.datasets import DatasetSetting, dataset_ref
 from dqx_airflow.operators.outcome import (
     GateInfrastructureError,
     GateMisconfigured,
@@ -24,7 +25,6 @@ from dqx_airflow.operators.outcome import (
     summary,
 )
 from dqx_airflow.values import (
-    DatasetRef,
     GateReport,
     GateRequest,
     Outcome,
@@ -35,12 +35,14 @@ from dqx_airflow.values import (
 
 XCOM_KEY = "dqx_report"
 
+_LONGEST_CAUSE = 300
+
 
 class GateOperator(SparkSubmitOperator):
     """Runs a gate as a Spark job and turns its report into the state of the task.
 
     Subclasses say which source is enforced. All arguments of `SparkSubmitOperator` are passed
-    through.
+    through, save `application_args`, which carry the request, and `durable`.
 
     :param datasets: the datasets by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
@@ -67,7 +69,7 @@ class GateOperator(SparkSubmitOperator):
     def __init__(
         self,
         *,
-        datasets: Mapping[str, str | DatasetRef | Mapping[str, Any]],
+        datasets: Mapping[str, DatasetSetting],
         date: str | None = None,
         results_root: str | None = None,
         gate: str | None = None,
@@ -78,6 +80,14 @@ class GateOperator(SparkSubmitOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
+        if self.application_args:
+            raise GateMisconfigured(
+                "a gate takes no application_args, its request travels in them: remove them"
+            )
+        if fail_on not in tuple(Severity):
+            raise GateMisconfigured(f"fail_on={fail_on!r}: write P0, P1, P2 or P3")
+        if on_violation not in get_args(OnViolation):
+            raise GateMisconfigured(f"on_violation={on_violation!r}: write fail, skip or warn")
         self.datasets = datasets
         self.date = date
         self.results_root = results_root
@@ -108,13 +118,17 @@ class GateOperator(SparkSubmitOperator):
         """
         request = self.build_request(context)
         self.check_source(request)
-        self._require_connection()
+        connection = self._require_connection()
         report = self._read_report(request)
         if report is None:
-            self._submit(request, context)
+            how, advice = self._submit(request, connection, context)
             report = self._read_report(request)
             if report is None:
-                raise GateInfrastructureError(self._no_report(request)) from None
+                key = request.run_key
+                raise GateInfrastructureError(
+                    f"no report in {request.results_root}: gate {key.gate}, "
+                    f"date {key.date.isoformat()}: {how}; {advice}"
+                )
         self.report = report
         context["ti"].xcom_push(key=XCOM_KEY, value=summary(report))
         self._log_report(report)
@@ -126,15 +140,18 @@ class GateOperator(SparkSubmitOperator):
             on = date_of(context, self.date)
         except ValueError:
             raise GateMisconfigured(f"date={self.date!r} is not a date: write YYYY-MM-DD") from None
-        if self.fail_on not in Severity.__members__:
-            raise GateMisconfigured(f"fail_on={self.fail_on!r}: severities are P0, P1, P2 and P3")
+        if not isinstance(self.datasets, Mapping):
+            raise GateMisconfigured(
+                f"datasets={self.datasets!r}: write a mapping of names to paths or tables"
+            )
         timeout = self.execution_timeout
         return GateRequest(
             run_key=run_key_of(context, self.gate, on),
             attempt=attempt_of(context),
             suite=self.read_source(context),
             datasets=tuple(
-                self._dataset(name, given, context) for name, given in self.datasets.items()
+                dataset_ref(str(name), given, partial(self.render_template, context=context))
+                for name, given in self.datasets.items()
             ),
             results_root=self._results_root(),
             fail_on=Severity(self.fail_on),
@@ -142,33 +159,6 @@ class GateOperator(SparkSubmitOperator):
             parent=lineage_parent_of(context),
             timeout_s=timeout.total_seconds() if timeout else None,
         )
-
-    def _dataset(
-        self, name: str, given: str | DatasetRef | Mapping[str, Any], context: Any
-    ) -> DatasetRef:
-        if isinstance(given, str):
-            is_path = "/" in given or os.sep in given
-            return DatasetRef(name, path=given) if is_path else DatasetRef(name, table=given)
-        if isinstance(given, Mapping):
-            known = {field.name for field in fields(DatasetRef)} - {"name"}
-            unknown = sorted(set(given) - known)
-            if unknown:
-                raise GateMisconfigured(
-                    f"dataset '{name}' has unknown settings {', '.join(unknown)}: "
-                    f"there is {', '.join(sorted(known))}"
-                )
-            settings = dict(given)
-            options = settings.pop("options", ())
-            pairs = options.items() if isinstance(options, Mapping) else options
-            return DatasetRef(
-                name, options=tuple((key, str(text)) for key, text in pairs), **settings
-            )
-        rendered = {
-            key: self.render_template(getattr(given, key), context)
-            for key in ("path", "table", "filter")
-            if getattr(given, key) is not None
-        }
-        return replace(given, name=name, **rendered)
 
     def _results_root(self) -> str:
         root = self.results_root or airflow_conf.get("dqx", "results_root", fallback=None)
@@ -180,11 +170,11 @@ class GateOperator(SparkSubmitOperator):
             )
         return str(root)
 
-    def _require_connection(self) -> None:
+    def _require_connection(self) -> Any:
         # SparkSubmitHook silently takes an unknown connection for the master `yarn`.
         conn_id = self._conn_id
         try:
-            BaseHook.get_connection(conn_id)
+            return BaseHook.get_connection(conn_id)
         except AirflowNotFoundException:
             raise GateMisconfigured(
                 f"there is no Spark connection '{conn_id}': create it with "
@@ -206,63 +196,90 @@ class GateOperator(SparkSubmitOperator):
         except StoreError as error:
             raise GateInfrastructureError(f"no report: {error}") from None
 
-    def _submit(self, request: GateRequest, context: Any) -> None:
+    def _submit(self, request: GateRequest, connection: Any, context: Any) -> tuple[str, str]:
+        """Runs the job; returns how it ended, and what to do should there be no report."""
         from dqx_airflow.arguments import to_arguments
         from dqx_airflow.shipped import shipped
 
         if not self.application:
             self.application: str = str(shipped("spark_jobs/gate_job.py"))
         self.application_args = to_arguments(request)
-        self.conf: dict[str, str] = {**self._driver_python(), **(self.conf or {})}
+        self.conf: dict[str, str] = {**self._driver_python(connection), **(self.conf or {})}
+        # `dag.test()` runs all tries on one operator, and a hook keeps the arguments it was given.
+        self._hook: Any = None
+        error: Exception | None = None
         try:
             super().execute(context)
-        except (AirflowException, RuntimeError, OSError) as error:
-            # The message of the hook holds the whole command, so it is not shown. Whether the job
-            # failed is decided by its report; Spark's own output is in the log above.
-            code = getattr(getattr(self._hook, "_submit_sp", None), "returncode", None)
-            told = f"exit code {code}" if code is not None else _kind_of(error)
-            self.log.warning("spark-submit failed (%s); looking for the report of the gate", told)
+        except (AirflowException, RuntimeError, OSError) as caught:
+            error = caught
+        except ValueError as unfit:
+            # What the hook says to settings that it cannot use, those of the connection among them.
+            raise GateMisconfigured(f"the Spark job cannot be submitted: {unfit}") from None
+        how, advice = self._how_it_ended(error)
+        if error is not None:
+            self.log.warning("%s; looking for the report of the gate", how)
+        return how, advice
 
-    def _driver_python(self) -> dict[str, str]:
+    def _get_hook(self) -> Any:
+        hook = super()._get_hook()
+        # One byte of output that is not UTF-8 would end the task while its job runs on.
+        hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
+        return hook
+
+    def _driver_python(self, connection: Any) -> dict[str, str]:
         """In client mode the driver runs on this worker: in its Python, unless told otherwise."""
         told = {**os.environ, **(self.env_vars or {})}
         if told.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
             return {}
-        if self._deploy_mode == "cluster" or "spark.pyspark.python" in (self.conf or {}):
+        conf = self.conf or {}
+        modes = (
+            self._deploy_mode,
+            connection.extra_dejson.get("deploy-mode"),
+            conf.get("spark.submit.deployMode"),
+        )
+        if next(filter(None, modes), "client") == "cluster" or "spark.pyspark.python" in conf:
             return {}
         return {"spark.pyspark.driver.python": sys.executable}
 
-    def _no_report(self, request: GateRequest) -> str:
+    def _how_it_ended(self, error: Exception | None) -> tuple[str, str]:
+        if isinstance(error, FileNotFoundError):
+            return (
+                f"there is no program {error.filename!r} on the PATH of this worker",
+                "install pyspark or a Spark distribution there, or set spark_binary",
+            )
         code = getattr(getattr(self._hook, "_submit_sp", None), "returncode", None)
-        key = request.run_key
-        return (
-            f"no report: gate {key.gate}, date {key.date.isoformat()}: the Spark job ended "
-            f"(exit code {'unknown' if code is None else code}) without a report in "
-            f"{request.results_root}; its output above says why"
-        )
+        if error is None:
+            return (
+                f"the Spark job ended well (exit code {code})",
+                "its driver has to see the same storage there as this worker",
+            )
+        output = "its output above says why"
+        if code:
+            how = f"was killed by signal {-code}" if code < 0 else f"failed (exit code {code})"
+            return f"the Spark job {how}", output
+        # This message of the hook holds the whole command, which is long, and may hold secrets.
+        if str(error).startswith("Cannot execute"):
+            return "the Spark job failed", output
+        return f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", output
 
     def _log_report(self, report: GateReport) -> None:
         from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
 
+        fails = report.outcome is Outcome.BROKEN or (
+            report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
+        )
         for status in (Status.SKIPPED, Status.ERROR, Status.FAILED):
             for verdict in report.with_status(status):
                 if status is Status.SKIPPED:
                     self.log.info("skipped: %s: %s", verdict.name, verdict.reason)
                     continue
-                blocks = verdict.severity.at_least(report.fail_on) and self.on_violation != "warn"
+                blocks = fails and verdict.severity.at_least(report.fail_on)
                 log = self.log.error if blocks else self.log.warning
                 log("%s", draw_verdict(verdict, report.run_key.date))
-        quiet = report.outcome is Outcome.PASSED
-        log = self.log.info if quiet else self.log.warning
-        if report.outcome in (Outcome.BLOCKED, Outcome.BROKEN) and self.on_violation == "fail":
+        log = self.log.info if report.outcome is Outcome.PASSED else self.log.warning
+        if fails:
             log = self.log.error
         log("%s", headline(report))
-
-
-def _kind_of(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return f"there is no program {error.filename!r} on the PATH of this worker"
-    return type(error).__name__
 
 
 def dag_folder(context: Any) -> Path | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
+from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.plan.model import (
     Applied,
@@ -19,7 +20,6 @@ from dqx_airflow.plan.model import (
     Term,
     row_count,
 )
-from dqx_airflow.plan.resolve import IMPLICIT_CHECK
 from dqx_airflow.values import MetricValue, Outcome, Severity, Status, Verdict
 
 EQUALITY_TOLERANCE = 1e-9
@@ -98,7 +98,9 @@ def _judge(
         return _verdict(assertion, Status.SKIPPED, unavailable)
     value = value_of(assertion.term, values)
     bounds = tuple(value_of(bound, values) for bound in assertion.condition.bounds)
-    scaled = apply("*", (value, assertion.multiplier)) if assertion.multiplier != 1.0 else value
+    scaled = value
+    if assertion.multiplier != 1.0 and not isinstance(value, str):  # a date has no multiple
+        scaled = apply("*", (value, assertion.multiplier))
     status, why = _compare(assertion, scaled, bounds)
     return _verdict(assertion, status, why, value, scaled, bounds[0] if bounds else None)
 
@@ -159,7 +161,7 @@ def _unavailable(
         is_empty = on != plan.date and not values.get(row_count(dataset, on))
         if is_empty or on in skip_dates:
             missing.append((on, dataset))
-    share = 1 - len(missing) / len(needed) if needed else 1.0
+    share = (len(needed) - len(missing)) / len(needed) if needed else 1.0
     if not missing or share >= plan.availability_threshold:
         return None
     first = min(missing)
@@ -182,13 +184,26 @@ def _compare(
         return Status.FAILED, "the right-hand side has no value"
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
         return Status.ERROR, "a text or date cannot be compared with a number"
-    if condition.kind == "between":
-        low, high = bounds
-        return _passed(_ORDER["<="](low, value) and _ORDER["<="](value, high))
     if condition.kind in ("==", "!="):
         equal = _is_equal(value, bounds[0], condition.tolerance)
         return _passed(equal == (condition.kind == "=="))
-    return _passed(_ORDER[condition.kind](value, bounds[0]))
+    subject, *limits = _comparable(value, *bounds)
+    if condition.kind == "between":
+        return _passed(limits[0] <= subject <= limits[1])
+    return _passed(_ORDER[condition.kind](subject, limits[0]))
+
+
+def _comparable(*values: MetricValue) -> tuple[Any, ...]:
+    """Texts as moments where all of them are dates or timestamps, else the values as they are.
+
+    So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T00:00:00` are equal.
+    """
+    try:
+        moments = tuple(datetime.fromisoformat(value) for value in values)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return values
+    zoned = {moment.tzinfo is not None for moment in moments}
+    return moments if len(zoned) == 1 else values
 
 
 def _passed(holds: bool) -> tuple[Status, str | None]:
@@ -197,13 +212,16 @@ def _passed(holds: bool) -> tuple[Status, str | None]:
 
 def _is_equal(value: MetricValue, bound: MetricValue, tolerance: float | None) -> bool:
     if isinstance(value, str) or isinstance(bound, str):
-        return value == bound
+        subject, limit = _comparable(value, bound)
+        return bool(subject == limit)
     assert value is not None
     assert bound is not None
     if tolerance is None:
         if isinstance(value, int) and isinstance(bound, int):
             return value == bound
         tolerance = EQUALITY_TOLERANCE
-    difference = abs(value - bound)
+    difference = apply("abs", (apply("-", (value, bound)),))
+    if not isinstance(difference, int | float):
+        return False  # further apart than any number
     # The tolerance is inclusive, also where binary fractions miss it by a hair: |1.05 - 1| <= 0.05.
     return difference <= tolerance or math.isclose(difference, tolerance, rel_tol=1e-9)

@@ -9,8 +9,9 @@ from datetime import date, timedelta
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.claims import datasets_of
-from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES, WINDOWS
 from dqx_airflow.metrics.registry import Arguments
@@ -32,7 +33,8 @@ from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
 from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
-IMPLICIT_CHECK = "implicit"
+
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*"|`[^`]*`)|#.*')
 
 
 def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[Diagnostic, ...]:
@@ -72,9 +74,9 @@ def resolve(
     allow_empty: bool = False,
 ) -> Plan:
     """The plan of a suite without errors, over datasets that `check_datasets` found sound."""
-    lines = source.text.splitlines()
+    lines = source.text.split("\n")
     refs = {dataset.name: dataset for dataset in datasets}
-    constants = {constant.name.text: constant for constant in suite.constants}
+    constants = settle(suite.constants)
     profiles = active_profiles(suite, on)
     assertions: list[PlannedAssertion] = []
     if not allow_empty:
@@ -156,7 +158,7 @@ class _Compiler:
             adjustment.disabled_by,
             False,
             marked,
-            self.lines[marked.line - 1],
+            self.lines[marked.line - 1].rstrip("\r"),
         )
 
     def _claim(self, assertion: nodes.Assertion) -> tuple[Term, Condition, Span]:
@@ -332,7 +334,8 @@ class _Compiler:
         lines = list(self.lines[span.line - 1 : span.end_line])
         lines[-1] = lines[-1][: span.end_column - 1]
         lines[0] = lines[0][span.column - 1 :]
-        return " ".join(line.strip() for line in lines)
+        lines = [_COMMENT.sub(r"\1", line).strip() for line in lines]
+        return " ".join(line for line in lines if line)
 
     def _generated_name(self, requests: list[MetricRequest], marked: Span) -> str:
         dataset = requests[0].dataset if requests else self.check.datasets[0].text

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import logging
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,12 +34,10 @@ def airflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
         "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "tests",
-        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "console"}),
+        "AIRFLOW__OPENLINEAGE__DISABLED": "True",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
     }
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in settings.items():
-            patch.setenv(name, value)
+    with applied(settings):
         import airflow.sdk  # noqa: F401
     return settings
 
@@ -45,12 +45,22 @@ def airflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
 @pytest.fixture(scope="session")
 def airflow_database(airflow_settings: dict[str, str]) -> None:
     """Airflow's metadata database, migrated."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in airflow_settings.items():
-            patch.setenv(name, value)
+    with applied(airflow_settings):
         from airflow.utils.db import initdb
 
         initdb()
+
+
+@contextmanager
+def applied(settings: Mapping[str, str]) -> Iterator[None]:
+    """Sets the environment, and takes it back, with what Airflow does to the root logger."""
+    handlers, level = list(logging.root.handlers), logging.root.level
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +89,8 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSubmit
     home.mkdir()
     programs.mkdir()
     program = programs / "spark-submit"
-    paths = {"home": home, "python": sys.executable, "writer": WRITER}
+    results = tmp_path / "results"
+    paths = {"home": home, "python": sys.executable, "writer": WRITER, "results": results}
     program.write_text(STUB.format(**{key: shlex.quote(str(at)) for key, at in paths.items()}))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")

@@ -68,6 +68,8 @@ class DemoHome:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             # 32 idle worker processes are no use on a laptop.
             "AIRFLOW__CORE__PARALLELISM": "2",
+            # Nobody has to log in, so nobody but this machine may come in.
+            "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__DQX__RESULTS_ROOT": str(self.results),
             "AIRFLOW__OPENLINEAGE__NAMESPACE": "demo",

@@ -1,0 +1,79 @@
+"""`dql check` as a user and as a script calls it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOOD = 'suite "S" { check "C" on t { assert num_rows() > 0 name "n" } }\n'
+BAD = 'suite "S" {\n  check "C" on t {\n    assert avg(price) > 5, name "50%: n"\n  }\n}\n'
+
+
+def check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(Path(sys.executable).parent / "dql"), "check", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    path = tmp_path / "bad.dql"
+    path.write_text(BAD.replace(",", ""))
+    return path
+
+
+def test_a_sound_suite_exits_0(tmp_path: Path) -> None:
+    (tmp_path / "good.dql").write_text(GOOD)
+    found = check(tmp_path)
+    assert (found.returncode, found.stdout) == (0, "1 file checked, no errors\n")
+
+
+def test_an_error_exits_2_and_is_drawn(bad: Path) -> None:
+    found = check(bad)
+    assert found.returncode == 2
+    assert "did you mean 'average'?" in found.stdout
+    assert "\033[" not in found.stdout
+
+
+def test_json_holds_the_place_and_the_code(bad: Path) -> None:
+    (diagnostic,) = json.loads(check(bad, "--format", "json").stdout)
+    assert diagnostic["code"] == "E001"
+    assert diagnostic["level"] == "error"
+    assert (diagnostic["span"]["line"], diagnostic["span"]["column"]) == (3, 12)
+
+
+def test_github_gets_one_annotation_a_line_with_its_signs_escaped(bad: Path) -> None:
+    found = check(bad, "--format", "github").stdout
+    assert found == (
+        f"::error file={bad},line=3,endLine=3,col=12,endColumn=15,title=E001::"
+        "unknown metric 'avg'%0Adid you mean 'average'?\n"
+    )
+
+
+def test_sarif_names_the_rules_that_occur(bad: Path) -> None:
+    log = json.loads(check(bad, "--format", "sarif").stdout)
+    (run,) = log["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["E001"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00\x01\x02", b""])
+def test_what_is_no_text_exits_2_without_a_traceback(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.dql"
+    path.write_bytes(content)
+    found = check(path)
+    assert found.returncode == 2
+    assert "Traceback" not in found.stderr + found.stdout
+
+
+def test_a_missing_path_exits_2_and_says_so(tmp_path: Path) -> None:
+    found = check(tmp_path / "nowhere")
+    assert found.returncode == 2
+    assert "there is no .dql file at" in found.stderr

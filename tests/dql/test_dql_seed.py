@@ -1,0 +1,40 @@
+"""Every example of the language's description is accepted, wrapped in the suite that it belongs to.
+
+What it describes and the grammar does not know yet stands in `seed/not_yet.md`.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from dqx_airflow.diagnostics import Level, draw
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.claims import datasets_of
+from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.values import DatasetRef, SourceFile
+
+SUITES = sorted(Path(__file__).parent.glob("seed/*.dql"))
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
+def test_an_example_of_the_seed_is_accepted_and_can_be_planned(path: Path) -> None:
+    source = SourceFile(path.name, path.read_text(encoding="utf-8"))
+    checked = check_source(source)
+    assert not checked.errors, draw(checked.errors, {source.name: source.text})
+    assert checked.suite is not None
+    names = datasets_of(checked.suite.checks)
+    datasets = [DatasetRef(name, path="there", date_column="day") for name in names]
+    assert not check_datasets(checked.suite, datasets)
+    plan = resolve(checked.suite, source, datasets, date(2024, 11, 29))
+    written = sum(len(check.assertions) for check in checked.suite.checks)
+    assert len(plan.assertions) == written + len(names)
+
+
+@pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
+def test_an_example_of_the_seed_draws_no_warning_but_for_missing_names(path: Path) -> None:
+    found = check_source(SourceFile(path.name, path.read_text(encoding="utf-8"))).diagnostics
+    warnings = {item.code for item in found if item.level is Level.WARNING}
+    assert warnings <= {"W001"}

@@ -1,0 +1,332 @@
+"""What a gate asks of its job, and what it says to a DAG author who asked for something else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import SUITE, FakeRun, FakeTask, Log, SparkSubmit
+
+from dqx_airflow.arguments import FLAG, to_arguments
+from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, Severity
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+
+def rendered(gate: Any, context: Context) -> Any:
+    """The gate as Airflow hands it to `execute`."""
+    gate.render_template_fields(context)
+    return gate
+
+
+def the_dataset(gate: Gate, context: Context, given: Any) -> DatasetRef:
+    built: GateRequest = rendered(gate(datasets={"orders": given}), context).build_request(context)
+    (ref,) = built.datasets
+    return ref
+
+
+# The suite
+
+
+def test_a_suite_is_found_beside_the_dag(gate: Gate, context: Context) -> None:
+    source = gate(suite="orders.dql").build_request(context).suite
+    assert (source.name, source.text) == ("orders.dql", SUITE)
+
+
+def test_a_suite_is_found_in_the_working_directory(
+    gate: Gate, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here.dql").write_text(SUITE)
+    monkeypatch.chdir(tmp_path)
+    assert gate(suite="here.dql").build_request(context).suite.text == SUITE
+    del context["dag"]
+    assert gate(suite="here.dql").build_request(context).suite.text == SUITE
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_suite_may_have_an_absolute_path(
+    gate: Gate, context: Context, dag_folder: Path, kind: type
+) -> None:
+    path = dag_folder / "orders.dql"
+    source = gate(suite=kind(path)).build_request(context).suite
+    assert (source.name, source.text) == (str(path), SUITE)
+
+
+def test_a_suite_below_the_home_folder(
+    gate: Gate, context: Context, dag_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(dag_folder))
+    assert gate(suite="~/orders.dql").build_request(context).suite.text == SUITE
+
+
+def test_a_suite_may_be_inline(gate: Gate, context: Context) -> None:
+    source = gate(suite=SUITE).build_request(context).suite
+    assert (source.name, source.text) == ("<inline suite>", SUITE)
+
+
+def test_templates_are_rendered_in_the_path_of_a_suite_and_not_in_its_file(
+    gate: Gate, context: Context, dag_folder: Path
+) -> None:
+    (dag_folder / "silver.dql").write_text("# {{ ds }}\n" + SUITE)
+    source = rendered(gate(suite="{{ layer }}.dql"), context).build_request(context).suite
+    assert (source.name, source.text) == ("silver.dql", "# {{ ds }}\n" + SUITE)
+
+
+# The datasets
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("/lake/{{ layer }}/orders", DatasetRef("orders", path="/lake/silver/orders")),
+        ("s3://lake/orders", DatasetRef("orders", path="s3://lake/orders")),
+        ("{{ layer }}.orders", DatasetRef("orders", table="silver.orders")),
+        ("orders", DatasetRef("orders", table="orders")),
+        (Path("lake"), DatasetRef("orders", path="lake")),
+        (
+            {"path": "/lake/{{ layer }}", "format": "csv", "options": {"header": True}},
+            DatasetRef("orders", path="/lake/silver", format="csv", options=(("header", "True"),)),
+        ),
+        (
+            {"table": "t", "date_column": "ds", "filter": "layer = '{{ layer }}'", "version": "7"},
+            DatasetRef("orders", table="t", date_column="ds", filter="layer = 'silver'", version=7),
+        ),
+        ({"path": "/lake", "table": None}, DatasetRef("orders", path="/lake")),
+        (
+            DatasetRef("x", path="/{{ layer }}", filter="d = '{{ ds }}'", options=(("a", "b"),)),
+            DatasetRef("orders", path="/silver", filter="d = '2024-05-17'", options=(("a", "b"),)),
+        ),
+        (
+            DatasetRef("x", table="{{ layer }}.t", version=0),
+            DatasetRef("orders", table="silver.t", version=0),
+        ),
+    ],
+    ids=str,
+)
+def test_a_dataset_is_a_path_a_table_or_settings(
+    gate: Gate, context: Context, given: Any, expected: DatasetRef
+) -> None:
+    assert the_dataset(gate, context, given) == expected
+
+
+# The date
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, date(2024, 5, 17)),
+        ("", date(2024, 5, 17)),
+        ("{{ ds }}", date(2024, 5, 17)),
+        (" 2024-02-29\n", date(2024, 2, 29)),
+        ("{{ dag_run.run_after }}", date(2024, 5, 18)),
+        ("{{ dag_run.run_after.isoformat() }}", date(2024, 5, 18)),
+        ("2024-02-29T23:59:59Z", date(2024, 2, 29)),
+        ("2024-02-29T23:59:59-08:00", date(2024, 2, 29)),
+        (date(2024, 2, 29), date(2024, 2, 29)),
+        (datetime(2024, 2, 29, 23), date(2024, 2, 29)),
+    ],
+    ids=str,
+)
+def test_the_date_is_as_given_or_the_logical_date(
+    gate: Gate, context: Context, given: Any, expected: date
+) -> None:
+    built = rendered(gate(date=given), context).build_request(context)
+    assert built.run_key.date == expected
+
+
+def test_without_a_logical_date_it_is_the_day_on_which_the_run_is_due(
+    gate: Gate, context: Context
+) -> None:
+    context["dag_run"] = context["ti"].dag_run = FakeRun(logical_date=None)
+    assert gate().build_request(context).run_key.date == date(2024, 5, 18)
+
+
+# The rest of the request
+
+
+def test_a_run_key_and_an_attempt_name_the_task_run(gate: Gate, context: Context) -> None:
+    built = gate().build_request(context)
+    assert built.run_key == RunKey("lake.gate", date(2024, 5, 17), "manual__1")
+    assert built.attempt == Attempt(1, "attempt-1")
+    assert gate(gate="Orders at the door").build_request(context).run_key.gate == (
+        "Orders at the door"
+    )
+
+
+def test_every_map_index_has_a_run_key_of_its_own(
+    gate: Gate, context: Context, task: FakeTask
+) -> None:
+    keys = set()
+    for task.map_index in (-1, 0, 1, 10):
+        keys.add(str(gate().build_request(context).run_key))
+    assert len(keys) == 4
+
+
+def test_results_go_where_the_gate_or_the_configuration_says(
+    gate: Gate, context: Context, tmp_path: Path
+) -> None:
+    assert gate().build_request(context).results_root == str(tmp_path / "results")
+    given = rendered(gate(results_root="/results/{{ layer }}"), context)
+    assert given.build_request(context).results_root == "/results/silver"
+    assert gate(results_root=tmp_path).build_request(context).results_root == str(tmp_path)
+
+
+def test_settings_travel(gate: Gate, context: Context) -> None:
+    plain = gate().build_request(context)
+    assert (plain.fail_on, plain.allow_empty, plain.timeout_s) == (Severity.P1, False, None)
+    built = gate(
+        fail_on="P3", allow_empty=True, execution_timeout=timedelta(minutes=2)
+    ).build_request(context)
+    assert (built.fail_on, built.allow_empty, built.timeout_s) == (Severity.P3, True, 120.0)
+    assert gate(fail_on=Severity.P0).build_request(context).fail_on is Severity.P0
+
+
+def test_the_task_is_the_lineage_parent(gate: Gate, context: Context) -> None:
+    parent = gate().build_request(context).parent
+    assert parent is not None
+    assert (parent.namespace, parent.job) == ("tests", "lake.gate")
+    assert (parent.root_namespace, parent.root_job) == ("tests", "lake")
+    assert parent.run_id != parent.root_run_id
+
+
+def test_a_request_comes_back_from_its_arguments(gate: Gate, context: Context) -> None:
+    # Hard to compress, so that one argument of 128 KiB would not do.
+    noise = "".join(f"# {number * 7919 % 1000003:x}\n" for number in range(90_000))
+    built = gate(suite=noise + SUITE).build_request(context)
+    arguments = to_arguments(built)
+    assert arguments[0] == FLAG
+    assert len(arguments) > 2
+    assert all(len(argument.encode()) < 131_072 for argument in arguments)
+
+
+def test_every_template_field_is_an_attribute(gate: Gate) -> None:
+    made = gate()
+    assert {"suite", "datasets", "date", "results_root"} < set(made.template_fields)
+    assert [name for name in made.template_fields if not hasattr(made, name)] == []
+
+
+def test_a_gate_is_never_durable(gate: Gate) -> None:
+    assert gate().durable is False
+    assert gate(durable=True).durable is False
+
+
+# Misuse: the message says what to type
+
+
+MISUSES: list[tuple[dict[str, Any], str]] = [
+    ({"suite": "orders.dq"}, r"no suite orders\.dq: looked for .*/dags/orders\.dq or .*relative"),
+    ({"suite": "/no/such.dql"}, r"no suite /no/such\.dql: looked for /no/such\.dql; give"),
+    ({"suite": "."}, r"cannot be read: .*directory"),
+    ({"suite": "~nobody-here/x.dql"}, r"no suite ~nobody-here/x\.dql"),
+    ({"suite": "binary.dql"}, r"binary\.dql cannot be read: .*utf-8"),
+    ({"suite": "nul\0.dql"}, r"cannot be read: .*null"),
+    ({"suite": ""}, r"suite='': give the path of a \.dql file, or a suite"),
+    ({"suite": None}, r"suite=None: give the path"),
+    ({"suite": 7}, r"suite=7: give the path"),
+    ({"date": "yesterday"}, r"date='yesterday' is not a date: write YYYY-MM-DD"),
+    ({"date": "17.05.2024"}, r"date='17\.05\.2024' is not a date"),
+    ({"date": "2024-05-171"}, r"is not a date"),
+    ({"date": "2024-05-17 or so"}, r"is not a date"),
+    ({"date": "{{ dag_run.conf.get('date') }}"}, r"date='None' is not a date"),
+    ({"datasets": ["orders"]}, r"datasets=\['orders'\]: write a mapping"),
+    ({"datasets": None}, r"datasets=None: write a mapping"),
+    ({"datasets": {}}, r"no dataset 'orders'.*add 'orders'"),
+    ({"datasets": {"order": "/lake"}}, r"no dataset 'orders'.*its datasets are: order; add"),
+    ({"datasets": {"orders": None}}, r"dataset 'orders' is None: write a path, a table, or"),
+    ({"datasets": {"orders": 5}}, r"dataset 'orders' is 5: write a path"),
+    ({"datasets": {"orders": ""}}, r"'orders': give it a path or a table, and not both"),
+    ({"datasets": {"orders": {}}}, r"'orders': give it a path or a table"),
+    ({"datasets": {"orders": {"format": "csv"}}}, r"'orders': give it a path or a table"),
+    ({"datasets": {"orders": {"path": "/a", "table": "b"}}}, r"'orders': give .* not both"),
+    ({"datasets": {"orders": DatasetRef("orders")}}, r"'orders': give it a path or a table"),
+    ({"datasets": {"orders": {"pth": "/a"}}}, r"unknown settings pth: there are path, table"),
+    ({"datasets": {"orders": {"path": "/a", 5: "/a"}}}, r"unknown settings 5"),
+    ({"datasets": {"orders": {"path": "/a", "version": "newest"}}}, r"version='newest': write the"),
+    ({"datasets": {"orders": {"path": "/a", "options": "header"}}}, r"options='header': write a"),
+    ({"datasets": {"orders": {"path": "/a", "options": 5}}}, r"options=5: write a mapping"),
+    ({"fail_on": "P4"}, r"fail_on='P4': write P0, P1, P2 or P3"),
+    ({"fail_on": "p0"}, r"fail_on='p0': write P0"),
+    ({"fail_on": ["P0"]}, r"fail_on=\['P0'\]: write P0"),
+    ({"fail_on": None}, r"fail_on=None: write P0"),
+    ({"on_violation": "Fail"}, r"on_violation='Fail': write fail, skip or warn"),
+    ({"on_violation": None}, r"on_violation=None: write fail"),
+    ({"application_args": ["--fast"]}, r"no application_args.*remove them"),
+    ({"conn_id": "spark_prod"}, r"no Spark connection 'spark_prod'.*AIRFLOW_CONN_SPARK_PROD"),
+    ({"conn_id": "old_binary"}, r"cannot be submitted: .*spark-binary"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), MISUSES, ids=lambda value: str(value)[:60])
+def test_misuse_is_told_and_nothing_is_submitted(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    dag_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, Any],
+    message: str,
+) -> None:
+    (dag_folder / "binary.dql").write_bytes(b"suite \xff\xfe\x00")
+    monkeypatch.setenv("AIRFLOW_CONN_OLD_BINARY", "spark://m?spark-binary=spark9-submit")
+    with pytest.raises(operators.GateMisconfigured, match=f"(?s){message}"):
+        rendered(gate(**given), context).execute(context)
+    assert spark_submit.calls == []
+
+
+def test_a_gate_without_a_place_for_results_is_told_where_to_set_it(
+    operators: ModuleType, gate: Gate, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
+    with pytest.raises(operators.GateMisconfigured, match="AIRFLOW__DQX__RESULTS_ROOT"):
+        gate().execute(context)
+
+
+def test_all_the_errors_of_a_suite_are_in_the_log_and_nothing_is_submitted(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+) -> None:
+    suite = SUITE.replace("null_count", "nul_count").replace("P0", "P7")
+    with pytest.raises(
+        operators.GateMisconfigured,
+        match=r"inline suite> has 2 errors, the first in line 3: .*\(did you mean 'null_count'\?\)",
+    ):
+        gate(suite=suite).execute(context)
+    unknown, severity = log.at("error")
+    assert "error[E001]" in unknown
+    assert "nul_count(id) == 0" in unknown
+    assert "^^^" in unknown
+    assert "error[E004]" in severity
+    assert spark_submit.calls == []
+
+
+def test_a_warning_of_a_suite_is_logged_and_stops_nothing(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+) -> None:
+    suite = SUITE.replace('name "orders.id"', "")
+    assert gate(suite=suite).execute(context) == "passed"
+    (warning,) = log.at("warning")
+    assert "W001" in warning
+    assert log.at("error") == []
+
+
+def test_checking_a_suite_takes_neither_spark_nor_sympy(
+    operators: ModuleType, gate: Gate, context: Context
+) -> None:
+    before = set(sys.modules)
+    with pytest.raises(operators.GateMisconfigured):
+        gate(suite=SUITE.replace("null_count", "nul_count")).execute(context)
+    loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+    assert loaded.isdisjoint({"pyspark", "py4j", "sympy"})
+
+
+def test_the_moment_of_a_run_is_in_utc_as_in_ds(gate: Gate, context: Context) -> None:
+    context["dag_run"] = FakeRun(datetime(2024, 5, 17, 23, 30, tzinfo=timezone.utc))
+    context["ti"].dag_run = context["dag_run"]
+    assert gate().build_request(context).run_key.date == date(2024, 5, 17)

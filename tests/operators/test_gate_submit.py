@@ -1,0 +1,341 @@
+"""The way of a gate through `spark-submit` and the results store, without Airflow's database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import FakeTask, Log, SparkSubmit
+from spark_submit_stub import canned_report
+
+from dqx_airflow.results.store import ResultsStore
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+
+def test_the_job_gets_the_very_request(
+    gate: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    made = gate(gate="door", conf={"spark.ui.enabled": "false"}, fail_on="P2")
+    assert made.execute(context) == "passed"
+    (call,) = spark_submit.calls
+    assert call[:2] == ["--master", "local[2]"]
+    assert any(word.endswith("spark_jobs/gate_job.py") for word in call)
+    assert call[call.index("--name") + 1] == "dqx-gate"
+    assert spark_submit.conf["spark.ui.enabled"] == "false"
+    assert spark_submit.requests == [made.build_request(context)]
+
+
+def test_a_large_suite_gets_through(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, dag_folder: Path
+) -> None:
+    suite = dag_folder / "orders.dql"
+    noise = "".join(f"# {number * 7919 % 1000003:x}\n" for number in range(90_000))
+    suite.write_text(noise + suite.read_text())
+    assert gate().execute(context) == "passed"
+    (call,) = spark_submit.calls
+    assert max(len(word) for word in call) < 131_072
+    assert spark_submit.requests[0].suite.text == suite.read_text()
+
+
+def test_an_application_of_ones_own_gets_the_request(
+    gate: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    gate(application="/jobs/mine.py").execute(context)
+    call = spark_submit.calls[0]
+    assert call[call.index("--request") - 1] == "/jobs/mine.py"
+
+
+# The Python of the driver
+
+
+PYTHON = "spark.pyspark.driver.python"
+
+
+def test_in_client_mode_the_driver_runs_in_the_python_of_the_worker(
+    gate: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    gate().execute(context)
+    assert spark_submit.conf[PYTHON] == sys.executable
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"deploy_mode": "cluster"},
+        {"conn_id": "cluster"},
+        {"conf": {"spark.submit.deployMode": "cluster"}},
+        {"conf": {"spark.pyspark.python": "/opt/python"}},
+        {"env_vars": {"PYSPARK_PYTHON": "/opt/python"}},
+        {"env_vars": {"PYSPARK_DRIVER_PYTHON": "/opt/python"}},
+    ],
+    ids=str,
+)
+def test_elsewhere_the_driver_keeps_its_own_python(
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, Any],
+) -> None:
+    extra = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", json.dumps(extra))
+    gate(**given).execute(context)
+    assert PYTHON not in spark_submit.conf
+
+
+def test_a_python_given_in_conf_or_by_the_worker_is_kept(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate(conf={PYTHON: "/opt/python"}).execute(context)
+    assert spark_submit.conf[PYTHON] == "/opt/python"
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    context["ti"].id = "attempt-2"
+    gate().execute(context)
+    assert len(spark_submit.calls) == 2
+    assert PYTHON not in spark_submit.conf
+
+
+# The results store
+
+
+def break_with_a_file(root: Path) -> None:
+    root.write_text("")
+
+
+def break_the_log(root: Path) -> None:
+    log = root / "runs" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json").write_text("{broken")
+
+
+@pytest.mark.parametrize("damage", [break_with_a_file, break_the_log])
+def test_an_unreadable_store_is_found_before_anything_is_submitted(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    tmp_path: Path,
+    damage: Callable[[Path], None],
+) -> None:
+    damage(tmp_path / "results")
+    with pytest.raises(operators.GateInfrastructureError, match=r"no report: .*results"):
+        gate().execute(context)
+    assert spark_submit.calls == []
+
+
+def test_a_store_that_breaks_while_the_job_runs_is_no_report(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, tmp_path: Path
+) -> None:
+    spark_submit.will("passed break-results")
+    with pytest.raises(operators.GateInfrastructureError, match="no report"):
+        gate().execute(context)
+
+
+def test_a_complete_report_of_this_attempt_is_not_made_again(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
+) -> None:
+    request = gate().build_request(context)
+    ResultsStore(request.results_root).write(canned_report(request, "blocked"))
+    with pytest.raises(operators.GateBlocked):
+        gate().execute(context)
+    assert spark_submit.calls == []
+    assert task.pushed["dqx_report"]["outcome"] == "blocked"
+
+
+def test_a_report_of_another_attempt_is_not_believed(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
+) -> None:
+    request = gate().build_request(context)
+    ResultsStore(request.results_root).write(canned_report(request, "passed"))
+    task.id, task.try_number = "attempt-2", 2
+    spark_submit.will("other")
+    with pytest.raises(operators.GateInfrastructureError):
+        gate().execute(context)
+    assert len(spark_submit.calls) == 1
+    assert task.pushed == {}
+
+
+# How spark-submit ends
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ("exit=0", r"the Spark job ended well \(exit code 0\); its driver has to see the same"),
+        ("exit=1", r"the Spark job failed \(exit code 1\); its output above says why"),
+        ("killed", r"the Spark job was killed by signal 9; its output"),
+        ("other exit=0", r"ended well"),
+    ],
+)
+def test_without_a_report_the_message_says_how_the_job_ended(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    tmp_path: Path,
+    plan: str,
+    message: str,
+) -> None:
+    spark_submit.will(plan)
+    with pytest.raises(operators.GateInfrastructureError, match=message) as raised:
+        gate().execute(context)
+    told = str(raised.value)
+    assert told.startswith(f"no report in {tmp_path / 'results'}: gate lake.gate, date 2024-05-17")
+    assert "--request" not in told
+    assert "\n" not in told
+
+
+def test_a_missing_spark_submit_is_named(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    message = "there is no program 'spark-submit' on the PATH of this worker; install pyspark"
+    with pytest.raises(operators.GateInfrastructureError, match=message):
+        gate().execute(context)
+
+
+def test_what_the_hook_says_before_it_submits_is_told(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    refused = gate(deploy_mode="cluster", env_vars={"TOKEN": "x"})
+    with pytest.raises(operators.GateInfrastructureError, match="env_vars is not supported in"):
+        refused.execute(context)
+    assert spark_submit.calls == []
+
+
+def test_a_job_that_fails_after_its_report_is_judged_by_the_report(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+) -> None:
+    spark_submit.will("passed exit=1")
+    assert gate().execute(context) == "passed"
+    (warning,) = log.at("warning")
+    assert warning == ("the Spark job failed (exit code 1); looking for the report of the gate")
+
+
+def test_output_that_is_no_utf8_does_no_harm(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+) -> None:
+    spark_submit.will("binary passed")
+    assert gate().execute(context) == "passed"
+    assert "caf\ufffd \ufffd" in log.text
+
+
+def test_the_second_execution_of_an_operator_sends_its_own_request(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
+) -> None:
+    spark_submit.will("exit=1", "passed")
+    made = gate()
+    with pytest.raises(operators.GateInfrastructureError):
+        made.execute(context)
+    task.id, task.try_number = "attempt-2", 2
+    assert made.execute(context) == "passed"
+    assert [request.attempt.id for request in spark_submit.requests] == ["attempt-1", "attempt-2"]
+
+
+# What is told
+
+
+def test_the_verdict_is_the_last_line_of_the_log(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+) -> None:
+    spark_submit.will("blocked")
+    with pytest.raises(operators.GateBlocked) as raised:
+        gate().execute(context)
+    last = log.entries[-1]
+    assert last["log_level"] == "error"
+    assert last["event"] == str(raised.value)
+    assert str(raised.value) == (
+        "blocked: gate lake.gate, dataset orders, date 2024-05-17: 2 of 2 assertions failed; "
+        "worst: orders.id (P0) is 12, expected == 0"
+    )
+    # Milder failures would not have blocked it.
+    assert ["orders.note" in line for line in log.at("warning")] == [True]
+
+
+@pytest.mark.parametrize("on_violation", ["fail", "skip", "warn"])
+def test_a_broken_gate_is_an_error_whatever_a_violation_does(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    log: Log,
+    on_violation: str,
+) -> None:
+    spark_submit.will("broken")
+    with pytest.raises(operators.GateBroken, match="there is no column 'id'"):
+        gate(on_violation=on_violation).execute(context)
+    drawn, last = log.at("error")
+    assert "could not be evaluated: orders.id" in drawn
+    assert last.startswith("broken: gate lake.gate")
+
+
+def test_a_violation_that_warns_is_no_error_in_the_log(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+) -> None:
+    spark_submit.will("blocked")
+    assert gate(on_violation="warn").execute(context) == "blocked"
+    assert log.at("error") == []
+    assert log.at("warning")[-1].startswith("blocked: gate")
+
+
+def test_the_summary_is_bounded_whatever_the_report(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
+) -> None:
+    request = gate(gate="g" * 2000).build_request(context)
+    ResultsStore(request.results_root).write(canned_report(request, "long"))
+    with pytest.raises(operators.GateBlocked) as raised:
+        gate(gate="g" * 2000).execute(context)
+    assert spark_submit.calls == []
+    pushed = task.pushed["dqx_report"]
+    assert len(json.dumps(pushed)) < 32_000
+    assert len(pushed["verdicts"]) == 20
+    assert pushed["more_verdicts"] == 280
+    assert pushed["counts"]["failed"] == 300
+    assert len(str(raised.value)) <= 1000
+
+
+def test_the_types_of_the_exceptions_tell_what_is_retried(operators: ModuleType) -> None:
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    final = (operators.GateBlocked, operators.GateBroken, operators.GateMisconfigured)
+    assert all(issubclass(kind, AirflowFailException) for kind in final)
+    assert issubclass(operators.GateInfrastructureError, AirflowException)
+    assert not issubclass(operators.GateInfrastructureError, AirflowFailException)
+
+
+def test_a_kill_reaches_spark_submit(
+    gate: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("sleep")
+    made = gate()
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            made.execute(context)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not spark_submit.calls or getattr(made._hook, "_submit_sp", None) is None:
+        time.sleep(0.02)
+    process: subprocess.Popen[str] = made._hook._submit_sp
+    made.on_kill()
+    thread.join(10)
+    assert process.returncode == -9
+    assert "killed by signal 9" in str(ended[0])

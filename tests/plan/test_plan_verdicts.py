@@ -1,0 +1,160 @@
+"""From metric values to verdicts: see the Markdown files for what is promised.
+
+A case is a suite (or bare assertions, on `orders`), a block of metric values, and the verdicts due.
+The options behind `dql`: `date`, `skip` (dates), `fail_on`, `implicit` (show the assertions that
+every dataset has), `undated` (datasets without dates), `requests` (show what has to be computed).
+
+A line of values is `[dataset:] metric(arguments) [@ date] = value`; `no value` stands for a metric
+without one and `error: reason` for one that could not be computed. The dataset is `orders` and the
+date that of the case where nothing is said. Every date has 100 rows unless `num_rows()` says
+otherwise; all other metrics that a case needs are written down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from markdown_cases import Block, Case, cases
+
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.claims import datasets_of
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.plan.evaluate import decide, evaluate
+from dqx_airflow.plan.model import MetricRequest, Plan
+from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Verdict
+
+CASES = list(cases(*Path(__file__).parent.glob("verdicts/*.md")))
+DATE = "2024-11-29"
+
+_LINE = re.compile(
+    r"(?:(?P<dataset>\w+): )?(?P<metric>\w+\(.*?\))(?: @ (?P<date>\S+))? = (?P<value>.+)"
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_verdicts_are_those_of_the_case(case: Case) -> None:
+    block = case.block("dql")
+    plan = _plan(block)
+    values, failures = _values(case.block("values"), plan)
+    skip_dates = [date.fromisoformat(day) for day in block.option("skip").split(",") if day]
+    verdicts = evaluate(plan, values, failures, skip_dates)
+    outcome = decide(verdicts, Severity(block.option("fail_on", "P1")))
+    lines = []
+    if block.has("requests"):
+        lines += [f"computes {_name_of(request, plan)}" for request in plan.requests]
+    shown = [v for v in verdicts if block.has("implicit") or v.check != "implicit"]
+    lines += [line for verdict in shown for line in _describe(verdict)]
+    case.expect("\n".join([*lines, f"outcome: {outcome.value}"]))
+
+
+def test_titles_of_verdict_cases_are_unique() -> None:
+    titles = [str(case) for case in CASES]
+    assert len(titles) == len(set(titles))
+
+
+def _plan(block: Block) -> Plan:
+    text = block.text
+    if not text.startswith("suite"):
+        if text.startswith(("assert", "@")):
+            text = f'check "C" on orders {{\n{text}}}\n'
+        text = f'suite "S" {{\n{text}}}\n'
+    source = SourceFile("suite.dql", text)
+    checked = check_source(source)
+    assert not checked.errors, draw(checked.errors, {source.name: text})
+    assert checked.suite is not None
+    undated = block.option("undated").split(",")
+    datasets = [
+        DatasetRef(name, path="there", date_column=None if name in undated else "day")
+        for name in datasets_of(checked.suite.checks)
+    ]
+    assert not check_datasets(checked.suite, datasets)
+    return resolve(
+        checked.suite,
+        source,
+        datasets,
+        date.fromisoformat(block.option("date", DATE)),
+        allow_empty=block.has("allow_empty"),
+    )
+
+
+def _values(
+    block: Block, plan: Plan
+) -> tuple[dict[MetricRequest, MetricValue], dict[MetricRequest, str]]:
+    given = {key: value for line in block.text.splitlines() for key, value in _read(line, plan)}
+    values: dict[MetricRequest, MetricValue] = {}
+    failures: dict[MetricRequest, str] = {}
+    for request in plan.requests:
+        name = _name_of(request, plan)
+        rows = given.get(_name_of(MetricRequest(request.dataset, "num_rows", (), request.date), plan))
+        text = given.pop(name, None) if request.metric != "num_rows" else given.get(name, "100")
+        if text is None:
+            assert rows == "0", f"the case gives no value for {name}"
+            values[request] = METRICS[request.metric].empty
+        elif text.startswith("error: "):
+            failures[request] = text.removeprefix("error: ")
+        else:
+            values[request] = _value(text)
+    left = [name for name in given if "num_rows()" not in name]
+    assert not left, f"nobody asks for {left}"
+    return values, failures
+
+
+def _read(line: str, plan: Plan) -> Iterator[tuple[str, str]]:
+    found = _LINE.fullmatch(line)
+    assert found, f"not a line of values: {line}"
+    dataset, on = found["dataset"] or "orders", found["date"] or plan.date.isoformat()
+    days = [on]
+    if ".." in on:
+        first, last = (date.fromisoformat(day).toordinal() for day in on.split(".."))
+        days = [date.fromordinal(day).isoformat() for day in range(first, last + 1)]
+    for day in days:
+        yield f"{dataset}: {found['metric']} @ {day}", found["value"]
+
+
+def _name_of(request: MetricRequest, plan: Plan) -> str:
+    arguments = ", ".join(
+        f"[{', '.join(item)}]" if isinstance(item, tuple) else str(item)
+        for item in request.arguments
+    )
+    if METRICS[request.metric].is_internal:
+        arguments = ""
+    on = request.date or plan.date
+    return f"{request.dataset}: {request.metric}({arguments}) @ {on.isoformat()}"
+
+
+def _value(text: str) -> MetricValue:
+    if text == "no value":
+        return None
+    if text.startswith('"'):
+        return text.strip('"')
+    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+
+
+def _describe(verdict: Verdict) -> list[str]:
+    lines = [f"{verdict.status.value} {verdict.severity.value} {verdict.name}"]
+    if verdict.status.value in ("passed", "failed"):
+        lines.append(f"    {_exact(verdict.value)} {verdict.expected}")
+    if verdict.multiplier != 1.0:
+        lines.append(f"    times {verdict.multiplier:g} is {_exact(verdict.scaled_value)}")
+    if isinstance(verdict.threshold, float):
+        lines.append(f"    threshold {_exact(verdict.threshold)}")
+    if verdict.profiles:
+        lines.append(f"    profiles: {', '.join(verdict.profiles)}")
+    if verdict.reason:
+        lines.append(f"    because {verdict.reason}")
+    return lines
+
+
+def _exact(value: MetricValue) -> str:
+    """A date or text in quotes, a float always with its point."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    text = format_value(value)
+    return f"{text}.0" if isinstance(value, float) and text.lstrip("-").isdigit() else text
