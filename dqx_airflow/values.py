@@ -16,6 +16,9 @@ MetricValue: TypeAlias = int | float | str | None
 """What a metric yields: counts are int, other numbers float, dates and timestamps ISO text.
 None means that there is no value. NaN and infinity never get here."""
 
+FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
+"""The formats in which a dataset at a path may be stored."""
+
 T = TypeVar("T")
 
 
@@ -259,6 +262,8 @@ def from_json(kind: type[T], text: str | bytes) -> T:
         return value
     except BaseValidationError as error:
         raise ValueError(f"not a {kind.__name__}: {'; '.join(transform_error(error))}") from error
+    except TypeError as error:  # `null` or a number where an object belongs
+        raise ValueError(f"not a {kind.__name__}: {error}") from error
 
 
 def _converter() -> Any:

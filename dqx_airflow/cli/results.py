@@ -169,7 +169,7 @@ def _print_report(report: GateReport) -> None:
         console.print(_verdicts_table(report.verdicts))
     colour = console.is_terminal and not console.no_color
     for verdict in report.with_status(Status.FAILED) + report.with_status(Status.ERROR):
-        drawing = draw_verdict(_printable_verdict(verdict), report.run_key.date, colour=colour)
+        drawing = draw_verdict(_printable_verdict(verdict), report, colour=colour)
         typer.echo(f"\n{drawing}", color=colour)
 
 

@@ -26,7 +26,8 @@ class Diagnostic:
     """One finding about a source.
 
     `label` stands beside the carets, `notes` are pairs such as ("expected", "== 0") below the
-    excerpt, `help` says what to type instead. `code` is None for run-time findings.
+    excerpt, `help` says what to type instead. `code` is None for run-time findings, of which
+    `is_mild` marks those that are no more than a warning.
     """
 
     message: str
@@ -36,7 +37,9 @@ class Diagnostic:
     related: tuple[Related, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     help: str | None = None
+    is_mild: bool = False
 
     @property
     def level(self) -> Level:
-        return Level.WARNING if (self.code or "E").startswith("W") else Level.ERROR
+        is_warning = self.is_mild or (self.code or "E").startswith("W")
+        return Level.WARNING if is_warning else Level.ERROR

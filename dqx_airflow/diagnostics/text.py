@@ -69,7 +69,9 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colo
         f"{paint(equals, _BLUE)} {name}: {printable(text)}" for name, text in diagnostic.notes
     ]
     if diagnostic.help:
-        lines.append(f"{paint(equals, _BLUE)} {paint('help', _BOLD)}: {printable(_short(diagnostic.help))}")
+        lines.append(
+            f"{paint(equals, _BLUE)} {paint('help', _BOLD)}: {printable(_short(diagnostic.help))}"
+        )
     return "\n".join(lines)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw, printable
 from dqx_airflow.values import GateReport, MetricValue, Outcome, Status, Verdict
@@ -20,15 +18,16 @@ def format_value(value: MetricValue) -> str:
     return str(value)
 
 
-def draw_verdict(verdict: Verdict, on: date, *, colour: bool = False) -> str:
-    """A failed or unevaluated assertion as seed 001 draws it, for the data of date `on`."""
+def draw_verdict(verdict: Verdict, report: GateReport, *, colour: bool = False) -> str:
+    """A failed or unevaluated assertion as seed 001 draws it; a warning below `fail_on`."""
+    is_mild = not verdict.severity.at_least(report.fail_on)
     notes = [("metric value", format_value(verdict.value))]
     if verdict.multiplier != 1.0:
         scaled = f"{format_value(verdict.scaled_value)} (multiplier {verdict.multiplier:g})"
         notes.append(("scaled value", scaled))
     notes.append(("expected", verdict.expected))
     notes.append(("dataset", ", ".join(verdict.datasets)))
-    notes.append(("date", on.isoformat()))
+    notes.append(("date", report.run_key.date.isoformat()))
     notes.append(("severity", verdict.severity.value))
     if verdict.profiles:
         notes.append(("profiles", ", ".join(verdict.profiles)))
@@ -36,9 +35,9 @@ def draw_verdict(verdict: Verdict, on: date, *, colour: bool = False) -> str:
         notes.append(("reason", verdict.reason))
     message = f"{_MESSAGE.get(verdict.status, verdict.status.value)}: {verdict.name}"
     if verdict.span is None or verdict.source_line is None:
-        level = "error: " + message
-        return "\n".join([level, *(f"   = {name}: {printable(text)}" for name, text in notes)])
-    diagnostic = Diagnostic(message, verdict.span, notes=tuple(notes))
+        first = f"{'warning' if is_mild else 'error'}: {printable(message)}"
+        return "\n".join([first, *(f"   = {name}: {printable(text)}" for name, text in notes)])
+    diagnostic = Diagnostic(message, verdict.span, notes=tuple(notes), is_mild=is_mild)
     source = "\n" * (verdict.span.line - 1) + verdict.source_line
     return draw([diagnostic], {verdict.span.file: source}, colour=colour)
 

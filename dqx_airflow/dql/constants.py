@@ -24,11 +24,11 @@ def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:
 
 
 def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) -> nodes.Constant:
-    """The constant with a literal for its value, which keeps the span of the expression."""
+    """The constant with a literal for its value."""
     value = constant.value
     match value:
         case nodes.Name(text=name) if name in earlier:
-            literal = replace(earlier[name].value, span=value.span)
+            literal = earlier[name].value
         case nodes.Negative() | nodes.Arithmetic():
             folded = fold(value, earlier)
             if not isinstance(folded, int | float):

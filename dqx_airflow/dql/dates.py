@@ -52,7 +52,7 @@ def _periods(
     start_month, end_month = _month(start), _month(end)
     rolls_over = bool(start_month and end_month and end_month < start_month)
     fixed_start, fixed_end = _fixed_year(start), _fixed_year(end)
-    years = range(max(year - 1, 2), min(year + 1, 9997) + 1)
+    years = range(max(year - 1, 1), min(year + 1, 9999) + 1)
     if fixed_start:
         years = range(fixed_start, fixed_start + 1)
     elif fixed_end:

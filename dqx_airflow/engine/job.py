@@ -116,7 +116,7 @@ def plan_gate(request: GateRequest) -> Plan:
 def describe(report: GateReport) -> str:
     """The report as a person reads it: what failed in full, the headline last."""
     parts = [
-        draw_verdict(verdict, report.run_key.date)
+        draw_verdict(verdict, report)
         for status in (Status.ERROR, Status.FAILED)
         for verdict in report.with_status(status)
     ]

@@ -22,9 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.values import DatasetRef, Field
-
-FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
+from dqx_airflow.values import FORMATS, DatasetRef, Field
 
 _NEEDS_DELTA_SOURCE = frozenset({"deletionVectors", "columnMapping"})
 

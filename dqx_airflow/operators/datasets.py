@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any, TypeAlias
 
 from dqx_airflow.operators.outcome import GateMisconfigured
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.values import FORMATS, DatasetRef
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
 
@@ -41,6 +41,10 @@ def dataset_ref(name: str, given: DatasetSetting, render: Callable[[Any], Any]) 
     settings = {key: value for key, value in given.items() if value not in (None, "")}
     if ("path" in settings) == ("table" in settings):
         raise GateMisconfigured(f"dataset '{name}': give it a path or a table, and not both")
+    if settings.get("format", FORMATS[0]) not in FORMATS:
+        raise GateMisconfigured(
+            f"dataset '{name}' has format={settings['format']!r}: write one of {', '.join(FORMATS)}"
+        )
     options, version = settings.pop("options", ()), settings.pop("version", None)
     return DatasetRef(
         name,

@@ -275,7 +275,9 @@ class GateOperator(SparkSubmitOperator):
                     continue
                 blocks = fails and verdict.severity.at_least(report.fail_on)
                 log = self.log.error if blocks else self.log.warning
-                log("%s", draw_verdict(verdict, report.run_key.date))
+                log("%s", draw_verdict(verdict, report))
+        root = self._results_root()
+        self.log.info("all verdicts: dql results show %s --root %s", report.run_id[:8], root)
         log = self.log.info if report.outcome is Outcome.PASSED else self.log.warning
         if fails:
             log = self.log.error

@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
+from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.plan.model import (
     Applied,
+    Condition,
     Constant,
     Measured,
     MetricRequest,
     Plan,
     PlannedAssertion,
     Term,
+    requests_of,
     row_count,
 )
 from dqx_airflow.values import MetricValue, Outcome, Severity, Status, Verdict
@@ -102,7 +106,16 @@ def _judge(
     if assertion.multiplier != 1.0 and not isinstance(value, str):  # a date has no multiple
         scaled = apply("*", (value, assertion.multiplier))
     status, why = _compare(assertion, scaled, bounds)
-    return _verdict(assertion, status, why, value, scaled, bounds[0] if bounds else None)
+    threshold = bounds[0] if bounds else None
+    verdict = _verdict(assertion, status, why, value, scaled, threshold)
+    return replace(verdict, expected=_expected(assertion.condition, bounds))
+
+
+def _expected(condition: Condition, bounds: tuple[MetricValue, ...]) -> str:
+    """The condition as text, with the values of the metrics in it."""
+    if not any(True for bound in condition.bounds for _ in requests_of(bound)):
+        return condition.text
+    return f"{condition.text} ({' and '.join(format_value(bound) for bound in bounds)})"
 
 
 def _verdict(
@@ -130,7 +143,7 @@ def _verdict(
         severity=assertion.severity,
         status=status,
         value=value,
-        multiplier=assertion.multiplier,
+        multiplier=1.0 if isinstance(value, str) else assertion.multiplier,
         scaled_value=scaled,
         threshold=threshold,
         reason=reason,

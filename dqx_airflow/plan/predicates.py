@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import date
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.constants import fold
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.model import Lookup
 
@@ -15,7 +14,10 @@ _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divi
 
 
 class PredicateWriter:
-    """Writes the predicates of one dataset and gathers the lookups that they need."""
+    """Writes the predicates of one dataset and gathers the lookups that they need.
+
+    The constants are settled ones: their values are literals.
+    """
 
     def __init__(self, dataset: str, constants: Mapping[str, nodes.Constant]) -> None:
         self.dataset = dataset
@@ -59,9 +61,7 @@ class PredicateWriter:
     def _value(self, node: nodes.Expression) -> str:
         match node:
             case nodes.Name(text=name) if name in self.constants:
-                value = fold(node, self.constants)
-                assert value is not None
-                return quote_literal(value)
+                return self._value(self.constants[name].value)
             case nodes.Name(text=name):
                 return quote_name(name)
             case nodes.Number(value=value) | nodes.Text(value=value):
@@ -70,7 +70,7 @@ class PredicateWriter:
                 assert isinstance(day, date)
                 return quote_literal(day)
             case nodes.Negative(operand=operand):
-                return f"(- {self._value(operand)})"
+                return f"try_subtract(0, {self._value(operand)})"
             case nodes.Arithmetic(op=op, left=left, right=right):
                 return f"{_TRY[op]}({self._value(left)}, {self._value(right)})"
             case nodes.Call(name=name, arguments=arguments):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.claims import datasets_of
@@ -34,6 +35,7 @@ from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 
+_LONGEST_WORDS = 80
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*"|`[^`]*`)|#.*')
 
 
@@ -82,7 +84,7 @@ def resolve(
     if not allow_empty:
         assertions += [_not_empty(ref, _date_in(ref, on)) for ref in datasets]
     lookups: dict[Lookup, None] = {}
-    names: set[str] = set()
+    names = {item.name.value for check in suite.checks for item in check.assertions if item.name}
     for check in suite.checks:
         compiler = _Compiler(check, constants, refs, on, lines, lookups)
         for assertion in check.assertions:
@@ -137,17 +139,17 @@ class _Compiler:
         self, assertion: nodes.Assertion, adjustment: Adjustment, names: set[str]
     ) -> PlannedAssertion:
         term, condition, marked = self._claim(assertion)
-        requests = list(requests_of(term))
-        datasets = tuple(dict.fromkeys(request.dataset for request in requests))
+        measured = dict.fromkeys(request.dataset for request in requests_of(term))
+        datasets = tuple(measured) or (self.check.datasets[0].text,)
         if assertion.name is not None:
             name = assertion.name.value
         else:
-            name = _unused(self._generated_name(requests, marked), names)
-        names.add(name)
+            name = _unused(self._generated_name(datasets[0], marked), names)
+            names.add(name)
         return PlannedAssertion(
             name,
             self.check.name.value,
-            datasets or tuple(dataset.text for dataset in self.check.datasets[:1]),
+            datasets,
             self._text(marked),
             term,
             condition,
@@ -265,7 +267,11 @@ class _Compiler:
         text = self._text(node.span)
         if isinstance(node, nodes.Name) and node.text in self.constants:
             constant = self.constants[node.text].value
-            return f"{text} ({self._text(constant.span)})"
+            match constant:
+                case nodes.Number(value=value, unit=nodes.Unit.PLAIN):
+                    return f"{text} ({format_value(value)})"
+                case _:
+                    return f"{text} ({self._text(constant.span)})"
         return text
 
     # Terms
@@ -337,14 +343,10 @@ class _Compiler:
         lines = [_COMMENT.sub(r"\1", line).strip() for line in lines]
         return " ".join(line for line in lines if line)
 
-    def _generated_name(self, requests: list[MetricRequest], marked: Span) -> str:
-        dataset = requests[0].dataset if requests else self.check.datasets[0].text
-        words = [_slug(self._text(marked))]
-        if requests and not METRICS[requests[0].metric].is_internal:
-            words = [requests[0].metric]
-            for argument in requests[0].arguments:
-                words += argument if isinstance(argument, tuple) else [str(argument)]
-        return f"{dataset}.{_slug(self.check.name.value)}.{_slug('_'.join(words))}"
+    def _generated_name(self, dataset: str, marked: Span) -> str:
+        """`dataset.check.metric_column`: the words of what is measured, without the condition."""
+        words = _slug(self._text(marked))[:_LONGEST_WORDS]
+        return f"{dataset}.{_slug(self.check.name.value)}.{words}"
 
 
 def _unused(name: str, names: set[str]) -> str:

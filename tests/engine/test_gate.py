@@ -325,9 +325,11 @@ def test_a_suite_with_an_error_is_not_run_and_leaves_nothing_behind(
         run(request(tmp_path, "assert avg(price) > 0", [orders]))
     with pytest.raises(SourceError, match="the gate has no dataset 'orders'"):
         run(request(tmp_path, "assert num_rows() > 0", [replace(orders, name="others")]))
+    lagged = request(
+        tmp_path, "assert day_over_day(num_rows()) < 1", [replace(orders, date_column=None)]
+    )
     with pytest.raises(SourceError, match="has no dates"):
-        body = "assert day_over_day(num_rows()) < 1"
-        run(request(tmp_path, body, [replace(orders, date_column=None)]))
+        run(lagged)
     assert not (tmp_path / "results" / "runs").exists()
     assert not (tmp_path / "lineage.jsonl").exists()
 

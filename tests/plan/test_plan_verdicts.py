@@ -26,7 +26,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.claims import datasets_of
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate
-from dqx_airflow.plan.model import MetricRequest, Plan
+from dqx_airflow.plan.model import MetricRequest, Plan, row_count
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Verdict
 
@@ -90,10 +90,12 @@ def _values(
     given = {key: value for line in block.text.splitlines() for key, value in _read(line, plan)}
     values: dict[MetricRequest, MetricValue] = {}
     failures: dict[MetricRequest, str] = {}
+    asked: set[str] = set()
     for request in plan.requests:
         name = _name_of(request, plan)
-        rows = given.get(_name_of(MetricRequest(request.dataset, "num_rows", (), request.date), plan))
-        text = given.pop(name, None) if request.metric != "num_rows" else given.get(name, "100")
+        rows = given.get(_name_of(row_count(request.dataset, request.date), plan))
+        text = given.get(name, "100" if request.metric == "num_rows" else None)
+        asked.add(name)
         if text is None:
             assert rows == "0", f"the case gives no value for {name}"
             values[request] = METRICS[request.metric].empty
@@ -101,8 +103,7 @@ def _values(
             failures[request] = text.removeprefix("error: ")
         else:
             values[request] = _value(text)
-    left = [name for name in given if "num_rows()" not in name]
-    assert not left, f"nobody asks for {left}"
+    assert set(given) <= asked, f"nobody asks for {set(given) - asked}"
     return values, failures
 
 

@@ -80,7 +80,7 @@ def test_show_prints_every_assertion_and_draws_what_went_wrong(root: str) -> Non
         "skipped: too few days",
         "error: assertion failed: no_negative_amounts",
         "3 |     assert minimum(amount) >= 0 # \N{SNOWMAN}",
-        "error: assertion could not be evaluated: typo",
+        "warning: assertion could not be evaluated: typo",
     ):
         assert text in result.stdout
     assert "\x1b" not in result.stdout

@@ -152,7 +152,7 @@ def _show(
                 if verdict.profiles and verdict.multiplier != 1.0:
                     console.print(f"    {_scaled(verdict)}", markup=False, soft_wrap=True)
             for verdict in report.with_status(Status.FAILED):
-                drawn = draw_verdict(verdict, day.date, colour=console.is_terminal)
+                drawn = draw_verdict(verdict, report, colour=console.is_terminal)
                 console.print()
                 console.out(drawn, highlight=False)
     for surprise in surprises:

@@ -1,0 +1,95 @@
+"""Predicates over rows as Spark SQL: nothing that a suite says can leave its quotes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_cases import Case, cases
+
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.constants import settle
+from dqx_airflow.dql.nodes import Rows
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.plan.predicates import PredicateWriter
+from dqx_airflow.values import SourceFile
+
+CASES = list(cases(*Path(__file__).parent.glob("predicates/*.md")))
+HOSTILE = (
+    "'; DROP TABLE orders; --",
+    "\\",
+    "\\'",
+    "'\\''",
+    "`",
+    "``) OR (`1`=`1",
+    '"',
+    "${env:HOME}",
+    "${spark.app.name}",
+    "$${x}",
+    "{x}",
+    "/* */ -- #",
+    "a\tb",
+    "größe 🦆",
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_predicate_becomes_the_sql_of_the_case(case: Case) -> None:
+    """A line of the case is a predicate, or a constant for those that follow."""
+    lines = case.block("dql").text.splitlines()
+    constants = [line for line in lines if line.startswith("const ")]
+    rows = [f"assert each row: {line}" for line in lines if line and line not in constants]
+    text = "\n".join(['suite "S" {', *constants, 'check "C" on orders {', *rows, "}", "}"])
+    checked = check_source(SourceFile("suite.dql", text))
+    assert not checked.errors, draw(checked.errors, {"suite.dql": text})
+    assert checked.suite is not None
+    writer = PredicateWriter("orders", settle(checked.suite.constants))
+    written = []
+    for assertion in checked.suite.checks[0].assertions:
+        assert isinstance(assertion.claim, Rows)
+        written.append(writer.write(assertion.claim.predicate))
+    written += [f"-- joins {lookup.reference} for {lookup.alias}" for lookup in writer.lookups]
+    case.expect("\n".join(written))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_literal_holds_its_text_and_nothing_else(text: str) -> None:
+    written = quote_literal(text)
+    assert _unescaped(written) == text
+    assert "${" not in written
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_one_identifier_whatever_it_holds(name: str) -> None:
+    written = quote_name(name)
+    assert "${" not in written
+    if written.startswith("identifier("):
+        written = _unescaped(written.removeprefix("identifier(").removesuffix(")"))
+    assert re.fullmatch(r"`(?:[^`]|``)*`", written)
+    assert written[1:-1].replace("``", "`") == name
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_metric_lets_an_argument_out_of_its_quotes(name: str) -> None:
+    quoted = {quote_name(name), quote_literal(name)}
+    for metric in METRICS.values():
+        if not metric.arguments or metric.is_internal:
+            continue
+        arguments = tuple(
+            (name, name) if argument.kind is Kind.COLUMNS else name for argument in metric.arguments
+        )
+        for sql in metric.aggregates(arguments):
+            rest = sql
+            for part in quoted:
+                rest = rest.replace(part, "")
+            assert re.fullmatch(r"[A-Za-z_ (),=1]*", rest), sql
+
+
+def _unescaped(literal: str) -> str:
+    """What Spark reads: a backslash stands for the character behind it."""
+    assert re.fullmatch(r"'(?:[^'\\]|\\.)*'", literal, re.DOTALL)
+    return re.sub(r"\\(.)", r"\1", literal[1:-1], flags=re.DOTALL)

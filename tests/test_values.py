@@ -1,0 +1,199 @@
+"""The plain values come back from their JSON form as they were."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from datetime import date, datetime, timezone
+from typing import Any
+
+import pytest
+
+from dqx_airflow import values
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    DatasetSnapshot,
+    Field,
+    GateReport,
+    GateRequest,
+    MetricResult,
+    Outcome,
+    ParentRun,
+    RunKey,
+    Severity,
+    SourceFile,
+    Span,
+    Status,
+    Verdict,
+    from_json,
+    to_json,
+)
+
+SPAN = Span("größe 🦆.dql", 1, 2, 3, 4)
+KEY = RunKey("gate", date(2024, 2, 29), "scheduled__2024-03-01T00:00:00+00:00")
+DATASETS = (
+    DatasetRef("orders", path="s3://lake/orders", date_column="day", version=7),
+    DatasetRef("returns", table="lake.returns", format="table", options=(("a", "b"), ("a", ""))),
+)
+REQUEST = GateRequest(
+    run_key=KEY,
+    attempt=Attempt(2, "id"),
+    suite=SourceFile("größe 🦆.dql", 'suite "\\"\n\r\t🦆" { }'),
+    datasets=DATASETS,
+    results_root="s3://lake/results",
+    fail_on=Severity.P2,
+    allow_empty=True,
+    skip_dates=(date(2024, 1, 1), date(2024, 12, 31)),
+    parent=ParentRun("airflow", "dag.task", "1", "airflow", "dag", "2"),
+    timeout_s=1.5,
+)
+VERDICT = Verdict(
+    name="orders.rows",
+    check="Volume 🦆",
+    datasets=("orders",),
+    expression="num_rows()",
+    expected=">= 10",
+    severity=Severity.P0,
+    status=Status.FAILED,
+    value=3,
+    multiplier=1.5,
+    scaled_value=4.5,
+    threshold="2024-01-01",
+    reason='"because"',
+    tags=("a", "b-c"),
+    profiles=("Holiday",),
+    metric="num_rows",
+    column=None,
+    span=SPAN,
+    source_line="    assert num_rows() >= 10",
+)
+SNAPSHOT = DatasetSnapshot(
+    "orders",
+    "s3://lake/orders",
+    "delta",
+    version=7,
+    rows=0,
+    fields=(Field("price", "decimal(18,2)"), Field("a", "struct<b:array<int>>")),
+    metrics=(MetricResult("sum", "price", 0.1), MetricResult("num_rows", None, 0)),
+)
+REPORT = GateReport(
+    run_id="0192",
+    run_key=KEY,
+    attempt=Attempt(2, "id"),
+    suite="S",
+    fail_on=Severity.P1,
+    outcome=Outcome.BLOCKED,
+    verdicts=(VERDICT,),
+    datasets=(SNAPSHOT,),
+    started_at=datetime(2024, 3, 1, 0, 0, 0, 123456, tzinfo=timezone.utc),
+    finished_at=datetime(2024, 3, 1, 0, 1, tzinfo=timezone.utc),
+)
+EXAMPLES = (
+    REQUEST,
+    dataclasses.replace(REQUEST, parent=None, timeout_s=None, skip_dates=()),
+    REPORT,
+    dataclasses.replace(REPORT, verdicts=(), datasets=()),
+    VERDICT,
+    SNAPSHOT,
+    KEY,
+    SPAN,
+    *DATASETS,
+)
+
+
+@pytest.mark.parametrize("value", EXAMPLES, ids=lambda value: type(value).__name__)
+def test_a_value_comes_back_from_its_json_form(value: Any) -> None:
+    text = to_json(value)
+    assert from_json(type(value), text) == value
+    assert from_json(type(value), text.encode()) == value
+    assert to_json(from_json(type(value), text)) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        0,
+        1,
+        -1,
+        2**63,
+        10**38,
+        0.0,
+        1.0,
+        -0.5,
+        0.1,
+        1e300,
+        5e-324,
+        "",
+        "1",
+        "None",
+        "🦆 'ö\"\n",
+    ],
+)
+def test_a_metric_value_keeps_its_type(value: values.MetricValue) -> None:
+    for field in ("value", "scaled_value", "threshold"):
+        back = from_json(Verdict, to_json(dataclasses.replace(VERDICT, **{field: value})))
+        found = getattr(back, field)
+        assert found == value
+        assert type(found) is type(value)
+
+
+def test_the_json_form_is_plain_and_readable() -> None:
+    plain = json.loads(to_json(REPORT))
+    assert plain["outcome"] == "blocked"
+    assert plain["run_key"]["date"] == "2024-02-29"
+    assert plain["verdicts"][0]["severity"] == "P0"
+    assert "🦆" in to_json(REPORT)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_never_gets_into_json(number: float) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        to_json(dataclasses.replace(VERDICT, value=number))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "5",
+        '"text"',
+        "[]",
+        "{}",
+        "{",
+        to_json(KEY),
+        to_json(REQUEST).replace("2024-02-29", "2024-02-30"),
+        to_json(REQUEST).replace('"P2"', '"P9"'),
+        to_json(REQUEST).replace('"number": 2', '"number": "two"'),
+    ],
+)
+def test_what_is_not_the_json_form_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        from_json(GateRequest, text)
+
+
+def test_the_message_names_the_key_that_is_missing() -> None:
+    plain = json.loads(to_json(REQUEST))
+    del plain["results_root"]
+    with pytest.raises(ValueError, match="results_root"):
+        from_json(GateRequest, json.dumps(plain))
+
+
+def test_severities_are_ordered_from_worst_to_mildest() -> None:
+    assert Severity.P0.at_least(Severity.P1)
+    assert Severity.P1.at_least(Severity.P1)
+    assert not Severity.P2.at_least(Severity.P1)
+
+
+def test_a_report_lists_its_verdicts_worst_first() -> None:
+    verdicts = tuple(
+        dataclasses.replace(VERDICT, name=name, severity=severity)
+        for name, severity in (("a", Severity.P2), ("b", Severity.P0), ("c", Severity.P2))
+    )
+    report = dataclasses.replace(REPORT, verdicts=verdicts)
+    assert [verdict.name for verdict in report.with_status(Status.FAILED)] == ["b", "a", "c"]
+    assert report.count(Status.FAILED) == 3
+    assert report.count(Status.PASSED) == 0
