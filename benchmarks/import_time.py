@@ -25,9 +25,8 @@ def main() -> None:
     ratios = sorted(ours / theirs for ours, theirs in pairs)
     for name, column in (("DqlGateOperator", 0), ("SparkSubmitOperator", 1)):
         print(f"{name:<20} {statistics.median(pair[column] for pair in pairs):.3f} s")
-    print(
-        f"ratio                {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
-    )
+    spread = f"({ratios[0]:.3f} to {ratios[-1]:.3f})"
+    print(f"ratio                {statistics.median(ratios):.3f} {spread}")
 
 
 if __name__ == "__main__":

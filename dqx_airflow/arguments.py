@@ -1,7 +1,8 @@
 """A gate request as arguments of an application, and back.
 
-One argument may hold 128 KiB at most on Linux, so a large request is cut into several. It is
-compressed, not encrypted: a request holds no secret.
+A request is cut into short arguments: one argument may hold 128 KiB at most on Linux, and Airflow's
+Spark hook masks the command with a regular expression whose time grows with the square of the
+longest word (minutes for 100 kB). It is compressed, not encrypted: a request holds no secret.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import GateRequest, from_json, to_json
 
 FLAG = "--request"
-_LONGEST_ARGUMENT = 100_000
+_LONGEST_ARGUMENT = 500
 _LARGEST_REQUEST = 64 * 2**20
 
 

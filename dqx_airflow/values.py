@@ -73,6 +73,15 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """A file that `importer` imports by writing `path`."""
+
+    importer: str
+    path: str
+    file: SourceFile
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetRef:
     """Where a dataset of a suite is found.
 
@@ -150,6 +159,7 @@ class GateRequest:
     skip_dates: tuple[date, ...] = ()
     parent: ParentRun | None = None
     timeout_s: float | None = None
+    imports: tuple[ImportedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -34,6 +35,7 @@ def check(
     """Check suites: every mistake of every file at once. Exit 0 without errors, else 2."""
     from dqx_airflow.diagnostics.diagnostic import Level
     from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.imports import FileReader, search_path
     from dqx_airflow.values import SourceFile
 
     files, missing = _files(paths)
@@ -42,6 +44,7 @@ def check(
     unreadable = len(missing)
     found: list[Diagnostic] = []
     sources: dict[str, str] = {}
+    count = 0
     for file in files:
         try:
             # utf-8-sig would hide the byte order mark from the columns.
@@ -50,14 +53,18 @@ def check(
             typer.echo(f"error: {file} cannot be read: {error}", err=True)
             unreadable += 1
             continue
-        found += check_source(source).diagnostics
-        sources[source.name] = source.text
+        # A path of this file is read as one from where the user stands, and from DQL_PATH.
+        reader = FileReader(source.name, file, Path.cwd(), search_path(os.environ))
+        checked = check_source(source, reader)
+        found += [item for item in checked.diagnostics if item not in found]
+        sources |= checked.sources
+        count += 1
     written = _written(found, sources, format)
     if written:
         typer.echo(written)
     errors = unreadable + sum(diagnostic.level is Level.ERROR for diagnostic in found)
     if format is Format.TEXT:
-        typer.echo(f"{_count(len(sources), 'file')} checked, {_count(errors, 'error')}")
+        typer.echo(f"{_count(count, 'file')} checked, {_count(errors, 'error')}")
     if errors:
         raise typer.Exit(EXIT_ERRORS)
 

@@ -16,6 +16,7 @@ CODES: dict[str, str] = {
     "E012": "unknown annotation",
     "E013": "modifier given twice",
     "E014": "nested too deeply",
+    "E015": "several suites",
     # Types and units
     "E101": "wrong arguments",
     "E102": "a column where a metric belongs",
@@ -28,6 +29,18 @@ CODES: dict[str, str] = {
     "E109": "percentage out of range",
     "E110": "bad regular expression",
     "E111": "lag on a dataset without dates",
+    # Macros and imports
+    "E005": "circular import",
+    "E006": "import not found",
+    "E201": "unknown macro",
+    "E202": "wrong number of macro arguments",
+    "E203": "recursive macro",
+    "E204": "macro used before its definition",
+    "E205": "unknown macro parameter",
+    "E206": "expansion too large",
+    "E207": "import of a suite",
+    "E208": "name that is not exported",
+    "E209": "duplicate parameter",
     # Profiles and dates
     "E301": "bad date expression",
     "E302": "profile without dates",
@@ -37,4 +50,7 @@ CODES: dict[str, str] = {
     "W002": "rule matches nothing",
     "W003": "rule disables a required assertion",
     "W004": "unused constant",
+    "W005": "unused macro",
+    "W006": "name made twice by a macro",
+    "W007": "unused import",
 }

@@ -21,10 +21,16 @@ LONGEST_WHOLE_NUMBER = 38
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def build_suite(tree: Tree[Token], file: str) -> nodes.Suite | None:
-    """The suite of a parse tree; None where an error swallowed the suite itself."""
-    suite = _Builder(file).build(tree.children[0]) if tree.children else None
-    return suite if isinstance(suite, nodes.Suite) else None
+def build_file(tree: Tree[Token], file: str) -> nodes.File:
+    """What a parse tree holds; without a suite where an error swallowed the suite itself."""
+    builder = _Builder(file)
+    items = [builder.build(child) for child in tree.children]
+    return nodes.File(
+        tuple(item for item in items if isinstance(item, nodes.Import)),
+        tuple(item for item in items if isinstance(item, nodes.Constant)),
+        tuple(item for item in items if isinstance(item, nodes.Macro)),
+        tuple(item for item in items if isinstance(item, nodes.Suite)),
+    )
 
 
 def span_of(token: Token, file: str) -> Span:
@@ -76,6 +82,8 @@ class _Builder:
             tuple(item for item in items if isinstance(item, nodes.Constant)),
             tuple(item for item in items if isinstance(item, nodes.Check)),
             tuple(item for item in items if isinstance(item, nodes.Profile)),
+            tuple(item for item in items if isinstance(item, nodes.Macro)),
+            tuple(item for item in items if isinstance(item, nodes.Import)),
             repeated,
             span,
         )
@@ -95,7 +103,7 @@ class _Builder:
         return nodes.Check(
             self._text_token(children[0]),
             tuple(item for item in rest if isinstance(item, nodes.Name)),
-            tuple(item for item in rest if isinstance(item, nodes.Assertion)),
+            tuple(item for item in rest if isinstance(item, nodes.Assertion | nodes.Use)),
             span,
         )
 
@@ -133,6 +141,39 @@ class _Builder:
 
     def _share_of_rows(self, children: list[Any], span: Span) -> nodes.Rows:
         return nodes.Rows(children[1], self._number_token(children[0]), span)
+
+    # Macros and imports
+
+    def _macro(self, children: list[Any], span: Span) -> nodes.Macro:
+        name, parameters, *body = children
+        names, is_variadic = parameters or ((), False)
+        return nodes.Macro(self._name_token(name), names, is_variadic, tuple(body), span)
+
+    def _parameters(self, children: list[Any], span: Span) -> tuple[tuple[nodes.Name, ...], bool]:
+        *names, ellipsis = children
+        return tuple(self._name_token(name) for name in names), ellipsis is not None
+
+    def _loop(self, children: list[Any], span: Span) -> nodes.Loop:
+        variable, over, *body = children
+        return nodes.Loop(self._name_token(variable), self._name_token(over), tuple(body), span)
+
+    def _use(self, children: list[Any], span: Span) -> nodes.Use:
+        name, *arguments = children
+        given = tuple(argument for argument in arguments if argument is not None)
+        return nodes.Use(name, given, span)
+
+    def _import_all(self, children: list[Any], span: Span) -> nodes.Import:
+        path, alias = children
+        name = None if alias is None else self._name_token(alias)
+        return nodes.Import(self._text_token(path), name, (), span)
+
+    def _import_names(self, children: list[Any], span: Span) -> nodes.Import:
+        *names, path = children
+        tokens = tuple(self._name_token(name) for name in names)
+        return nodes.Import(self._text_token(path), None, tokens, span)
+
+    def _exported(self, children: list[Any], span: Span) -> Any:
+        return children[0]
 
     # Conditions and modifiers
 
@@ -238,7 +279,16 @@ class _Builder:
         return nodes.Null(span)
 
     def _name(self, children: list[Any], span: Span) -> nodes.Name:
-        return self._name_token(children[0])
+        if len(children) == 1:
+            return self._name_token(children[0])
+        return nodes.Name(".".join(children), span)
+
+    _qualified = _name
+
+    def _placeholder(self, children: list[Any], span: Span) -> nodes.Placeholder:
+        return nodes.Placeholder(str(children[0]), span)
+
+    _parameter_placeholder = _placeholder
 
     def _parenthesis(self, children: list[Any], span: Span) -> nodes.Expression:
         return cast(nodes.Expression, children[0])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
@@ -13,8 +13,10 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import ClaimChecker
 from dqx_airflow.dql.constants import fold, settle_one
 from dqx_airflow.dql.dates import check_date, is_backwards
+from dqx_airflow.dql.expand import Expander, placeholders_in
+from dqx_airflow.dql.imports import Linker, Reader, no_imports
 from dqx_airflow.dql.parser import parse
-from dqx_airflow.values import Severity, SourceFile, Span
+from dqx_airflow.values import ImportedFile, Severity, SourceFile, Span
 
 ANNOTATIONS: dict[str, tuple[str, ...]] = {
     "experimental": (),
@@ -30,38 +32,111 @@ IMPLICIT_CHECK = "implicit"
 
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
+# What seems unused may be meant by a name that was mistyped, and what seems unknown may come from
+# a file that could not be imported.
+_CASCADES = (
+    (frozenset({"E005", "E006", "E207"}), frozenset({"E003", "E201"})),
+    (frozenset({"E003", "E201", "E208"}), frozenset({"W004", "W005", "W007"})),
+)
+
 # With statements missing after a syntax error, these would be cascades of it.
-_NEED_THE_WHOLE_FILE = frozenset({"E003", "E102", "W002", "W004"})
+_NEED_THE_WHOLE_FILE = frozenset({"E003", "E102", "E201", "W002", "W004", "W005", "W007"})
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A suite and what there is to say about it. `suite` is sound where there is no error."""
+    """A suite, its macros expanded, and what there is to say about it.
+
+    `suite` is sound where there is no error, and None for a library file. `sources` are the texts
+    of all files that diagnostics point into; `imports` the files that were read.
+    """
 
     suite: nodes.Suite | None
     diagnostics: tuple[Diagnostic, ...]
+    sources: Mapping[str, str]
+    imports: tuple[ImportedFile, ...] = ()
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
         return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
 
 
-def check_source(source: SourceFile) -> Checked:
-    """Parses and checks a suite file."""
+def check_source(
+    source: SourceFile, read: Reader = no_imports, *, needs_suite: bool = False
+) -> Checked:
+    """Parses a file, links what it imports, expands its macros, and checks the outcome.
+
+    :param read: reads imported files.
+    :param needs_suite: a library file is an error, since there is nothing in it to run.
+    """
     parsed = parse(source)
     found = list(parsed.diagnostics)
-    if parsed.suite is not None:
+    linker = Linker(read, found.append, {source.name: source.text})
+    suite = None
+    if parsed.file is not None:
         broken = {diagnostic.code for diagnostic in found} & {"E007", "E014"}
+        hidden = _NEED_THE_WHOLE_FILE if broken else frozenset()
         stretches = {(stretch.line, stretch.column): stretch for stretch in parsed.broken}
         starts = sorted(stretches)
+        later: list[Diagnostic] = []
+        linker.report = later.append
+        suite = _check_file(parsed.file, source, linker, later)
         found += [
             diagnostic
-            for diagnostic in check_suite(parsed.suite)
-            if not (broken and diagnostic.code in _NEED_THE_WHOLE_FILE)
-            and not _begins_in(diagnostic.span, starts, stretches)
+            for diagnostic in later
+            if diagnostic.code not in hidden
+            and not (
+                diagnostic.span.file == source.name
+                and _begins_in(diagnostic.span, starts, stretches)
+            )
         ]
-    found.sort(key=lambda diagnostic: (diagnostic.span.line, diagnostic.span.column))
-    return Checked(parsed.suite, tuple(found))
+    if needs_suite and suite is None and not any(item.level is Level.ERROR for item in found):
+        first = Span(source.name, 1, 1, 1, 2)
+        help_line = "this is a library file; a gate needs a suite that imports it"
+        found.append(Diagnostic("the file holds no suite", first, code="E008", help=help_line))
+    for causes, effects in _CASCADES:
+        if any(item.code in causes for item in found):
+            found = [item for item in found if item.code not in effects]
+    order = {name: number for number, name in enumerate(linker.sources)}
+    found.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
+    # What is wrong in a macro is wrong at every use: the first one tells it.
+    once = {(item.code, item.span, item.message): item for item in reversed(found)}
+    kept = [item for item in found if once[item.code, item.span, item.message] is item]
+    return Checked(suite, tuple(kept), linker.sources, tuple(linker.imported))
+
+
+def _check_file(
+    file: nodes.File, source: SourceFile, linker: Linker, found: list[Diagnostic]
+) -> nodes.Suite | None:
+    """Links, expands and checks; the expanded suite, None for a library file."""
+    scope = linker.link(file, source.name)
+    expander = Expander(scope, found.append)
+    expander.check_macros()
+    for another in file.suites[1:]:
+        related = (Related(file.suites[0].name.span, "the first suite"),)
+        help_line = "a file holds one suite: move this one to a file of its own"
+        message = "a second suite in this file"
+        found.append(
+            Diagnostic(message, another.name.span, code="E015", related=related, help=help_line)
+        )
+    if file.suite is None:
+        earlier: dict[str, nodes.Constant] = {}
+        for constant in file.constants:
+            found += _check_constant(constant, earlier, set())
+            earlier.setdefault(constant.name.text, settle_one(constant, earlier))
+        return None
+    suite = expander.expand(file.suite)
+    used = expander.used
+    found += check_suite(suite, used)
+    for macro in file.suite.macros:
+        if macro.name.text not in used:
+            message = f"macro '{macro.name.text}' is never used"
+            found.append(Diagnostic(message, macro.name.span, code="W005", help="remove it"))
+    for statement, visible in scope.imports:
+        if visible and not visible & used:
+            message = f"nothing of '{statement.path.value}' is used"
+            found.append(Diagnostic(message, statement.span, code="W007", help="remove the import"))
+    return suite
 
 
 def _begins_in(
@@ -76,11 +151,13 @@ def _begins_in(
     return start < (stretch.end_line, stretch.end_column)
 
 
-def check_suite(suite: nodes.Suite) -> list[Diagnostic]:
-    """What is wrong with a suite, in no particular order."""
+def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
+    """What is wrong with an expanded suite, in no particular order.
+
+    :param used: takes the names of the constants that are used.
+    """
     found: list[Diagnostic] = []
     constants: dict[str, nodes.Constant] = {}
-    used: set[str] = set()
     for constant in suite.constants:
         found += _check_constant(constant, constants, used)
         constants.setdefault(constant.name.text, settle_one(constant, constants))
@@ -91,19 +168,51 @@ def check_suite(suite: nodes.Suite) -> list[Diagnostic]:
         message, help_line = "this is given twice", "remove one of them"
         found.append(Diagnostic(message, repeated, code="E013", help=help_line))
     for check in suite.checks:
-        claims = ClaimChecker(check.datasets, constants, found.append, used)
         for assertion in check.assertions:
+            report = _reporter(found, assertion.uses)
+            holes = list(placeholders_in(assertion.claim))
+            for hole in holes:
+                report(_unfilled(hole, assertion))
+            if holes:
+                continue
+            claims = ClaimChecker(check.datasets, constants, report, used)
             claims.check(assertion.claim, assertion.tolerance)
-            found += _check_assertion(assertion)
+            for diagnostic in _check_assertion(assertion):
+                report(diagnostic)
         found += _check_names(check)
     found += _check_unique_titles(suite)
     for profile in suite.profiles:
         found += _check_profile(profile, suite)
     for constant in suite.constants:
-        if constant.name.text not in used:
+        is_own = constant.span.file == suite.span.file
+        if is_own and constant.name.text not in used:
             message = f"constant '{constant.name.text}' is never used"
             found.append(Diagnostic(message, constant.name.span, code="W004", help="remove it"))
     return found
+
+
+def _unfilled(hole: nodes.Placeholder, assertion: nodes.Assertion) -> Diagnostic:
+    if assertion.uses:
+        message = f"the macro has no parameter '{hole.name}'"
+        return Diagnostic(message, hole.span, code="E205")
+    message = f"`{{{hole.name}}}` stands for a parameter, and this is no macro"
+    help_line = f"write {hole.name}, without braces"
+    return Diagnostic(message, hole.span, code="E205", help=help_line)
+
+
+def _reporter(found: list[Diagnostic], uses: tuple[Span, ...]) -> Callable[[Diagnostic], None]:
+    """Adds the uses that led there to what is found in the body of a macro."""
+
+    def report(item: Diagnostic) -> None:
+        led = tuple(
+            Related(use, "used here")
+            for use in reversed(uses)
+            # What is wrong with an argument stands in the use itself.
+            if use.file != item.span.file or not use.line <= item.span.line <= use.end_line
+        )
+        found.append(replace(item, related=(*item.related, *led)))
+
+    return report
 
 
 def _check_constant(

@@ -81,6 +81,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Placeholder:
+    """`{name}` in the body of a macro: the argument given for a parameter."""
+
+    name: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """`[a, b]`"""
 
@@ -174,6 +182,7 @@ Expression: TypeAlias = (
     | Day
     | Null
     | Call
+    | Placeholder
     | Listing
     | Negative
     | Arithmetic
@@ -258,7 +267,10 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """`severity` is the name as written; the checker turns down what is not one of P0 to P3."""
+    """`severity` is the name as written; the checker turns down what is not one of P0 to P3.
+
+    `uses` are the places that led to an assertion made by a macro, the outermost first.
+    """
 
     claim: Measure | Rows
     name: Text | None
@@ -268,17 +280,57 @@ class Assertion:
     annotations: tuple[Annotation, ...]
     repeated: tuple[Span, ...] = field(compare=False)
     span: Span = field(compare=False)
+    uses: tuple[Span, ...] = field(default=(), compare=False)
 
     def is_annotated(self, name: str) -> bool:
         return any(annotation.name.text == name for annotation in self.annotations)
 
 
 @dataclass(frozen=True, slots=True)
+class Use:
+    """`use name(arguments)`, or `use alias.name(arguments)` of an imported file."""
+
+    name: Name
+    arguments: tuple[Expression, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for variable in parameter { ... }`, over the arguments of a variadic parameter."""
+
+    variable: Name
+    over: Name
+    body: tuple[MacroItem, ...]
+    span: Span = field(compare=False)
+
+
+MacroItem: TypeAlias = Assertion | Use | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """`macro name(parameters) { ... }`; `is_variadic` where the last parameter takes the rest."""
+
+    name: Name
+    parameters: tuple[Name, ...]
+    is_variadic: bool
+    body: tuple[MacroItem, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
+    """`body` as written; after expansion it holds assertions alone."""
+
     name: Text
     datasets: tuple[Name, ...]
-    assertions: tuple[Assertion, ...]
+    body: tuple[Assertion | Use, ...]
     span: Span = field(compare=False)
+
+    @property
+    def assertions(self) -> tuple[Assertion, ...]:
+        return tuple(item for item in self.body if isinstance(item, Assertion))
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +340,16 @@ class Constant:
     name: Name
     value: Expression
     bounds: tuple[Expression, Expression] | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """`import "path"`, with an alias, or with the names that it is about."""
+
+    path: Text
+    alias: Name | None
+    names: tuple[Name, ...]
     span: Span = field(compare=False)
 
 
@@ -349,5 +411,21 @@ class Suite:
     constants: tuple[Constant, ...]
     checks: tuple[Check, ...]
     profiles: tuple[Profile, ...]
+    macros: tuple[Macro, ...]
+    imports: tuple[Import, ...]
     repeated: tuple[Span, ...] = field(compare=False)
     span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A suite file, or a library file: then `suite` is None and `constants`, `macros` exported."""
+
+    imports: tuple[Import, ...]
+    constants: tuple[Constant, ...]
+    macros: tuple[Macro, ...]
+    suites: tuple[Suite, ...]
+
+    @property
+    def suite(self) -> Suite | None:
+        return self.suites[0] if self.suites else None

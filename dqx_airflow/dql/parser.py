@@ -21,8 +21,8 @@ from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.dql.build import build_suite, span_of
-from dqx_airflow.dql.nodes import Suite
+from dqx_airflow.dql.build import build_file, span_of
+from dqx_airflow.dql.nodes import File, Suite
 from dqx_airflow.values import SourceFile, Span
 
 DEEPEST_NESTING = 100
@@ -38,7 +38,7 @@ _STATEMENT = re.compile(
       "(?:\\.|[^"\\\n])*"?                         # skipped whole: a brace in a string is no brace
     | `[^`\n]*`? | \#[^\n]*
     | (?:(?<=\n)|(?<=\{)|(?<=\}))[ \t]*(?P<word>   # a statement begins a line or follows a brace
-        (?:suite|assert|check|profile|const|availability_threshold
+        (?:suite|assert|check|profile|const|macro|use|for|import|export|availability_threshold
           |type|from|to|disable|scale|downgrade)\b | @ )
     | (?P<brace>[{}])
     """,
@@ -46,9 +46,11 @@ _STATEMENT = re.compile(
 )
 _STARTERS = frozenset(
     {"AT", "ASSERT", "CHECK", "PROFILE", "CONST", "AVAILABILITY_THRESHOLD"}
+    | {"MACRO", "USE", "FOR", "IMPORT", "EXPORT"}
     | {"TYPE", "FROM", "TO", "DISABLE", "SCALE", "DOWNGRADE"}
 )
-_RESERVED = frozenset({"assert", "check", "profile", "const"})
+_RESERVED = frozenset({"assert", "check", "profile", "const", "macro", "use"})
+_OUTERMOST = frozenset({"suite", "import", "export"})
 _REST_OF_WORD = re.compile(r"\w+")
 _PLAIN_NAMES = {
     "IDENT": "a name",
@@ -67,20 +69,25 @@ _PLAIN_NAMES = {
     "SLASH": "an operator",
     "$END": "the end of the file",
 }
+_SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"@": "assert", "+/-": "tolerance", "±": "tolerance"}
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The tree of a file as far as it could be read; None where there is no suite in it.
+    """The tree of a file as far as it could be read; None where nothing of it could.
 
     With `diagnostics`, statements are missing from the tree. `broken` are the stretches that were
     read of statements with a syntax error: half a statement may be in the tree.
     """
 
-    suite: Suite | None
+    file: File | None
     diagnostics: tuple[Diagnostic, ...]
     broken: tuple[Span, ...] = ()
+
+    @property
+    def suite(self) -> Suite | None:
+        return self.file.suite if self.file else None
 
 
 def parse(source: SourceFile) -> Parsed:
@@ -91,8 +98,8 @@ def parse(source: SourceFile) -> Parsed:
     diagnostics: list[Diagnostic] = []
     broken: list[Span] = []
     tree = _parse_with_recovery(source, diagnostics, broken)
-    suite = build_suite(tree, source.name) if tree is not None else None
-    return Parsed(suite, tuple(diagnostics), tuple(broken))
+    file = build_file(tree, source.name) if tree is not None else None
+    return Parsed(file, tuple(diagnostics), tuple(broken))
 
 
 @cache
@@ -151,10 +158,14 @@ def _parse_with_recovery(
         except UnexpectedInput as error:
             expected = _expected(parser)
             position = error.pos_in_stream
-            if expected == {"$END"}:
+            if "$END" in expected:
                 # With the braces miscounted after an earlier error, that one is enough.
                 if not diagnostics or text[position or 0 :][:1] != "}":
                     diagnostics.append(_syntax_error(error, expected, source))
+                if _skip_to_next_statement(parser, text, position or 0, _OUTERMOST):
+                    depth = operators = 0
+                    started = None
+                    continue
                 last: Tree[Token] = parser.feed_eof()
                 return last
             diagnostics.append(_syntax_error(error, expected, source))
@@ -196,10 +207,12 @@ def _stretch(started: Token, error: Span) -> Span:
     return Span(error.file, start.line, start.column, error.line, error.column)
 
 
-def _skip_to_next_statement(parser: InteractiveParser, text: str, position: int) -> bool:
+def _skip_to_next_statement(
+    parser: InteractiveParser, text: str, position: int, words: frozenset[str] | None = None
+) -> bool:
     """Go on behind the statement that is broken at `position`.
 
-    False where no statement follows that could be parsed.
+    False where no statement follows that could be parsed, or none that begins with `words`.
     """
     state = parser.lexer_thread.state
     if state is None:
@@ -211,6 +224,8 @@ def _skip_to_next_statement(parser: InteractiveParser, text: str, position: int)
     opened = 0
     for found in _STATEMENT.finditer(text, position):
         word, brace = found["word"], found["brace"]
+        if words is not None and word not in words:
+            continue
         if brace == "{":
             opened += 1
         elif brace == "}" and opened:
@@ -225,7 +240,16 @@ def _skip_to_next_statement(parser: InteractiveParser, text: str, position: int)
 
 def _close(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
     """The tree of a file that ends too early, as if its braces were closed."""
+    states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
+    shortest = len(states) + 1
     while _unwind(parser, "RBRACE"):
+        if len(states) >= shortest:
+            # This brace was closed, and more is missing behind it: it goes with what it is in.
+            states.pop()
+            if values:
+                values.pop()
+            continue
+        shortest = len(states)
         parser.feed_token(Token.new_borrow_pos("RBRACE", "}", end))
         if "$END" in _expected(parser):
             result: Tree[Token] = parser.feed_eof(end)
@@ -375,6 +399,8 @@ def _expectation(word: str, expected: set[str]) -> str:
     """What may stand there; the nearest keyword alone where `word` looks like a typo of it."""
     if "MINUS" in expected and "PLUS" not in expected:
         expected = expected - {"MINUS"}  # a sign, not an operator
+    if len(expected) > 1:
+        expected = expected - _SELDOM
     spellings = sorted({_spelling(terminal) for terminal in expected})
     keywords = [spelling.strip("`") for spelling in spellings if spelling.startswith("`")]
     near = get_close_matches(word, keywords, n=1, cutoff=0.7)

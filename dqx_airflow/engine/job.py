@@ -21,6 +21,7 @@ from dqx_airflow.arguments import from_arguments
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.imports import inlined
 from dqx_airflow.engine.scan import Scanned, scan
 from dqx_airflow.engine.session import create_session
 from dqx_airflow.engine.sources import OpenDataset, open_dataset
@@ -97,13 +98,12 @@ def plan_gate(request: GateRequest) -> Plan:
 
     :raises SourceError: the suite has errors, alone or with these datasets.
     """
-    checked = check_source(request.suite)
+    checked = check_source(request.suite, inlined(request.imports), needs_suite=True)
     errors = checked.errors
     if checked.suite is not None and not errors:
         errors = check_datasets(checked.suite, request.datasets)
     if errors or checked.suite is None:
-        sources = {request.suite.name: request.suite.text}
-        raise SourceError(draw(errors, sources), diagnostics=errors)
+        raise SourceError(draw(errors, checked.sources), diagnostics=errors)
     return resolve(
         checked.suite,
         request.suite,

@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 _DEFAULTS = {
     # Dates and timestamps mean the same wherever the job runs.
     "spark.sql.session.timeZone": "UTC",
+    # Spark would put environment variables into SQL that holds ${env:NAME}, even inside quotes.
+    "spark.sql.variable.substitute": "false",
     "spark.sql.parquet.enableVectorizedReader": "true",
 }
 

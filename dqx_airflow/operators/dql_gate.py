@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ class DqlGateOperator(GateOperator):
     `all_success`) is `upstream_failed`.
 
     :param suite: the path of a `.dql` file, relative to the DAG's file or to the working directory;
-        or the text of a suite. (templated; a file is read as it is)
+        or the text of a suite. What it imports is looked for beside it, in the DAG's folder, and
+        in the folders of the environment variable DQL_PATH. (templated; a file is read as it is)
     """
 
     template_fields: Sequence[str] = (*GateOperator.template_fields, "suite")
@@ -37,44 +39,53 @@ class DqlGateOperator(GateOperator):
                 f"suite={self.suite!r}: give the path of a .dql file, or a suite"
             )
         suite = os.fspath(self.suite)
+        self._place: Path | None = None
+        self._folder = dag_folder(context)
         if "{" in suite or "\n" in suite:
             return SourceFile(INLINE_NAME, suite)
         given = Path(os.path.expanduser(suite))
-        folder = dag_folder(context)
+        folder = self._folder
         places = [given] if given.is_absolute() or folder is None else [folder / given, given]
         for place in places:
             try:
-                return SourceFile(suite, place.read_text(encoding="utf-8"))
+                source = SourceFile(suite, place.read_text(encoding="utf-8"))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except (OSError, ValueError) as error:
                 raise GateMisconfigured(f"the suite {place} cannot be read: {error}") from None
+            self._place = place
+            return source
         looked = " or ".join(str(place.absolute()) for place in places)
         raise GateMisconfigured(
             f"there is no suite {suite}: looked for {looked}; give its path relative to the file "
             "of the DAG, or absolute"
         )
 
-    def check_source(self, request: GateRequest) -> None:
+    def check_source(self, request: GateRequest) -> GateRequest:
         from dqx_airflow.diagnostics.diagnostic import Level
         from dqx_airflow.diagnostics.text import draw
         from dqx_airflow.dql.check import check_source
+        from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
         from dqx_airflow.plan.resolve import check_datasets
 
-        checked = check_source(request.suite)
+        read: Reader = no_imports
+        if self._place is not None:
+            root = self._folder or self._place.parent
+            read = FileReader(request.suite.name, self._place, root, search_path(os.environ))
+        checked = check_source(request.suite, read, needs_suite=True)
         found = list(checked.diagnostics)
         if checked.suite is not None and not checked.errors:
             found += check_datasets(checked.suite, request.datasets)
-        sources = {request.suite.name: request.suite.text}
         for diagnostic in found:
             log = self.log.error if diagnostic.level is Level.ERROR else self.log.warning
-            log("%s", draw([diagnostic], sources))
+            log("%s", draw([diagnostic], checked.sources))
         errors = [diagnostic for diagnostic in found if diagnostic.level is Level.ERROR]
         if errors:
             first = errors[0]
             many = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
             hint = first.help or first.label
             raise GateMisconfigured(
-                f"the suite {request.suite.name} has {many} in line {first.span.line}: "
+                f"the suite {first.span.file} has {many} in line {first.span.line}: "
                 f"{first.message}{f' ({hint})' if hint else ''}"
             )
+        return replace(request, imports=checked.imports)

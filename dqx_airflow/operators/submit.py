@@ -105,8 +105,11 @@ class GateOperator(SparkSubmitOperator):
         """The source that the gate enforces, as text."""
 
     @abstractmethod
-    def check_source(self, request: GateRequest) -> None:
-        """Logs what there is to say about the source; raises GateMisconfigured on errors."""
+    def check_source(self, request: GateRequest) -> GateRequest:
+        """Logs what there is to say about the source; the request with all that it imports.
+
+        :raises GateMisconfigured: the source has errors.
+        """
 
     def execute(self, context: Any) -> str:
         """Returns the outcome, "passed" or "warned" (or "blocked", where that is a warning).
@@ -117,7 +120,7 @@ class GateOperator(SparkSubmitOperator):
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
         request = self.build_request(context)
-        self.check_source(request)
+        request = self.check_source(request)
         connection = self._require_connection()
         report = self._read_report(request)
         if report is None:

@@ -13,6 +13,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.claims import datasets_of
 from dqx_airflow.dql.constants import fold, settle
+from dqx_airflow.dql.printer import show, show_claim, show_number
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES, WINDOWS
 from dqx_airflow.metrics.registry import Arguments
@@ -33,10 +34,11 @@ from dqx_airflow.plan.predicates import PredicateWriter
 from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
 from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
 
+_CLAIMS = (nodes.Measure, nodes.Rows)
+
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 
 _LONGEST_WORDS = 80
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*"|`[^`]*`)|#.*')
 
 
 def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[Diagnostic, ...]:
@@ -139,18 +141,21 @@ class _Compiler:
         self, assertion: nodes.Assertion, adjustment: Adjustment, names: set[str]
     ) -> PlannedAssertion:
         term, condition, marked = self._claim(assertion)
+        text = show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
+        # Of what a macro made, the suite shows the place that asked for it.
+        span = assertion.uses[0] if assertion.uses else marked.span
         measured = dict.fromkeys(request.dataset for request in requests_of(term))
         datasets = tuple(measured) or (self.check.datasets[0].text,)
         if assertion.name is not None:
             name = assertion.name.value
         else:
-            name = _unused(self._generated_name(datasets[0], marked), names)
+            name = _unused(self._generated_name(datasets[0], text), names)
             names.add(name)
         return PlannedAssertion(
             name,
             self.check.name.value,
             datasets,
-            self._text(marked),
+            text,
             term,
             condition,
             adjustment.severity,
@@ -159,28 +164,30 @@ class _Compiler:
             adjustment.profiles,
             adjustment.disabled_by,
             False,
-            marked,
-            self.lines[marked.line - 1].rstrip("\r"),
+            span,
+            self.lines[span.line - 1].rstrip("\r"),
         )
 
-    def _claim(self, assertion: nodes.Assertion) -> tuple[Term, Condition, Span]:
-        """The term, its condition, and the span under which carets are drawn."""
+    def _claim(
+        self, assertion: nodes.Assertion
+    ) -> tuple[Term, Condition, nodes.Expression | nodes.Measure | nodes.Rows]:
+        """The term, its condition, and the node under which carets are drawn."""
         claim = assertion.claim
         if isinstance(claim, nodes.Rows):
-            return (*self._rows(claim), claim.span)
+            return (*self._rows(claim), claim)
         expression = claim.expression
         match claim.condition:
             case None:
                 assert isinstance(expression, nodes.Call)
-                return (*self._shortcut(expression), claim.span)
+                return (*self._shortcut(expression), claim)
             case nodes.InValues(choices=choices):
                 assert isinstance(expression, nodes.Call)
                 assert isinstance(choices, nodes.Call)
-                return (*self._in_values(expression, choices), claim.span)
+                return (*self._in_values(expression, choices), claim)
             case condition:
                 tolerance = assertion.tolerance
                 planned = self._condition(condition, None if tolerance is None else tolerance.value)
-                return self._term(expression, 0), planned, expression.span
+                return self._term(expression, 0), planned, expression
 
     # Claims
 
@@ -192,7 +199,7 @@ class _Compiler:
             return self._violating_rows(sql, None)
         share = self._measured("satisfying_share", (sql,), 0, None)
         bound = Constant(claim.share.value)
-        return share, Condition(">=", (bound,), f">= {self._text(claim.share.span)} of rows")
+        return share, Condition(">=", (bound,), f">= {show_number(claim.share)} of rows")
 
     def _violating_rows(self, sql: str, dataset: str | None) -> tuple[Term, Condition]:
         term = self._measured("violating_rows", (sql,), 0, dataset)
@@ -264,14 +271,14 @@ class _Compiler:
 
     def _bound_text(self, node: nodes.Expression) -> str:
         """The bound as written; the value beside it where a name stands for it."""
-        text = self._text(node.span)
+        text = show(node)
         if isinstance(node, nodes.Name) and node.text in self.constants:
             constant = self.constants[node.text].value
             match constant:
                 case nodes.Number(value=value, unit=nodes.Unit.PLAIN):
                     return f"{text} ({format_value(value)})"
                 case _:
-                    return f"{text} ({self._text(constant.span)})"
+                    return f"{text} ({show(constant)})"
         return text
 
     # Terms
@@ -336,16 +343,9 @@ class _Compiler:
 
     # Texts
 
-    def _text(self, span: Span) -> str:
-        lines = list(self.lines[span.line - 1 : span.end_line])
-        lines[-1] = lines[-1][: span.end_column - 1]
-        lines[0] = lines[0][span.column - 1 :]
-        lines = [_COMMENT.sub(r"\1", line).strip() for line in lines]
-        return " ".join(line for line in lines if line)
-
-    def _generated_name(self, dataset: str, marked: Span) -> str:
+    def _generated_name(self, dataset: str, text: str) -> str:
         """`dataset.check.metric_column`: the words of what is measured, without the condition."""
-        words = _slug(self._text(marked))[:_LONGEST_WORDS]
+        words = _slug(text)[:_LONGEST_WORDS]
         return f"{dataset}.{_slug(self.check.name.value)}.{words}"
 
 

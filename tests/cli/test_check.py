@@ -73,6 +73,20 @@ def test_what_is_no_text_exits_2_without_a_traceback(tmp_path: Path, content: by
     assert "Traceback" not in found.stderr + found.stdout
 
 
+def test_imports_are_followed_and_checked_once(tmp_path: Path) -> None:
+    (tmp_path / "library.dql").write_text(
+        'export macro bad(column) { assert avg({column}) > 0 name "{column}" }\n'
+    )
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.dql").write_text(
+            f'import "library.dql"\nsuite "{name}" {{ check "C" on t {{ use bad(price) }} }}\n'
+        )
+    found = check(tmp_path)
+    assert found.returncode == 2
+    assert "library.dql:1:35" in found.stdout
+    assert "used here" in found.stdout
+
+
 def test_a_missing_path_exits_2_and_says_so(tmp_path: Path) -> None:
     found = check(tmp_path / "nowhere")
     assert found.returncode == 2

@@ -22,7 +22,7 @@ CASES = list(cases(*HERE.glob("diagnostics/*.md"), HERE / "seed" / "not_yet.md")
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_mistake_is_drawn_as_the_case_shows(case: Case) -> None:
-    case.expect(drawing(case.block("dql")))
+    case.expect(drawing(case))
 
 
 def test_titles_are_unique() -> None:
@@ -163,10 +163,20 @@ def program(block: Block) -> str:
     return text
 
 
-def drawing(block: Block) -> str:
-    """All that is found. `quiet` leaves out W001, `undated` gives the datasets no dates."""
+def drawing(case: Case) -> str:
+    """All that is found. `names` keeps W001, `undated` gives the datasets no dates.
+
+    Blocks with the option `file=NAME` are files that may be imported.
+    """
+    block = next(item for item in case.blocks if item.kind == "dql" and not item.option("file"))
+    files = {item.option("file"): item.text for item in case.blocks if item.option("file")}
+
+    def read(importer: str, path: str) -> SourceFile | str:
+        return SourceFile(path, files[path]) if path in files else "there is no such file"
+
     source = SourceFile("suite.dql", program(block))
-    checked = check_source(source)
+    files["suite.dql"] = source.text
+    checked = check_source(source, read, needs_suite=block.has("gate"))
     found = checked.diagnostics
     if checked.suite is not None and not checked.errors and block.option("datasets"):
         column = None if block.has("undated") else "day"
@@ -176,7 +186,7 @@ def drawing(block: Block) -> str:
         found += check_datasets(checked.suite, refs)
     if not block.has("names"):
         found = tuple(item for item in found if item.code != "W001")
-    return draw(found, {source.name: source.text}) or "nothing"
+    return draw(found, checked.sources) or "nothing"
 
 
 def _expected(case: Case) -> str:

@@ -13,6 +13,7 @@ import pytest
 from dqx_airflow.diagnostics import Level, draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.claims import datasets_of
+from dqx_airflow.dql.imports import FileReader
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.values import DatasetRef, SourceFile
 
@@ -22,8 +23,8 @@ SUITES = sorted(Path(__file__).parent.glob("seed/*.dql"))
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
 def test_an_example_of_the_seed_is_accepted_and_can_be_planned(path: Path) -> None:
     source = SourceFile(path.name, path.read_text(encoding="utf-8"))
-    checked = check_source(source)
-    assert not checked.errors, draw(checked.errors, {source.name: source.text})
+    checked = check_source(source, FileReader(path.name, path, path.parent))
+    assert not checked.errors, draw(checked.errors, checked.sources)
     assert checked.suite is not None
     names = datasets_of(checked.suite.checks)
     datasets = [DatasetRef(name, path="there", date_column="day") for name in names]
@@ -35,6 +36,7 @@ def test_an_example_of_the_seed_is_accepted_and_can_be_planned(path: Path) -> No
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
 def test_an_example_of_the_seed_draws_no_warning_but_for_missing_names(path: Path) -> None:
-    found = check_source(SourceFile(path.name, path.read_text(encoding="utf-8"))).diagnostics
+    source = SourceFile(path.name, path.read_text(encoding="utf-8"))
+    found = check_source(source, FileReader(path.name, path, path.parent)).diagnostics
     warnings = {item.code for item in found if item.level is Level.WARNING}
     assert warnings <= {"W001"}

@@ -41,7 +41,7 @@ def request(
     folder: Path, suite: str, datasets: Sequence[DatasetRef], on: date = TODAY, **changes: Any
 ) -> GateRequest:
     """A gate request over `suite`: a whole suite, or the body of one check on `orders`."""
-    if not suite.lstrip().startswith("suite"):
+    if not suite.lstrip().startswith(("suite", "import")):
         suite = f'suite "Test" {{\n check "All" on orders {{\n{suite}\n }}\n}}\n'
     return GateRequest(
         run_key=RunKey("test.gate", on, "manual"),

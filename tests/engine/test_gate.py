@@ -17,7 +17,15 @@ from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import SourceError, StoreError
 from dqx_airflow.results.reader import read_report
-from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status
+from dqx_airflow.values import (
+    DatasetRef,
+    GateReport,
+    GateRequest,
+    ImportedFile,
+    Outcome,
+    SourceFile,
+    Status,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -316,6 +324,34 @@ def test_disabled_assertions_are_skipped(run: Run, orders: DatasetRef, tmp_path:
     report = run(request(tmp_path, suite, [orders]))
     assert report.outcome is Outcome.PASSED
     assert statuses(report)["x"] == Status.SKIPPED.value
+
+
+def test_macros_of_an_imported_file_travel_with_the_request(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    library = SourceFile(
+        "nulls.dql",
+        "export const MOST = 0\n"
+        "export macro nulls(columns...) {\n"
+        "  for column in columns {\n"
+        '    assert null_count({column}) <= MOST name "{column} nulls"\n'
+        "  }\n"
+        "}\n",
+    )
+    suite = """import "nulls.dql" as common
+    suite "S" { check "C" on orders { use common.nulls(id, price, `status`) } }"""
+    imports = (ImportedFile("suite.dql", "nulls.dql", library),)
+    report = run(request(tmp_path, suite, [orders], imports=imports))
+    assert statuses(report) == {
+        "orders.not_empty": "passed",
+        "id nulls": "passed",
+        "price nulls": "failed",
+        "status nulls": "failed",
+    }
+    failed = report.verdicts[2]
+    assert (failed.expression, failed.expected) == ("null_count(price)", "<= 0")
+    assert failed.span is not None
+    assert failed.span.line == 2  # the `use` in the suite
 
 
 def test_a_suite_with_an_error_is_not_run_and_leaves_nothing_behind(

@@ -65,6 +65,26 @@ def test_a_suite_below_the_home_folder(
     assert gate(suite="~/orders.dql").build_request(context).suite.text == SUITE
 
 
+def test_what_a_suite_imports_travels_in_the_request(
+    gate: Gate, context: Context, tmp_path: Path
+) -> None:
+    folder = tmp_path / "suites"
+    (folder / "common").mkdir(parents=True)
+    (folder / "common" / "nulls.dql").write_text(
+        "export macro nulls(column) { assert null_count({column}) == 0 }\n"
+    )
+    path = folder / "main.dql"
+    path.write_text(
+        'import "common/nulls.dql"\nsuite "S" { check "C" on orders { use nulls(id) } }\n'
+    )
+    operator = gate(suite=str(path))
+    request = operator.check_source(operator.build_request(context))
+    assert [(item.importer, item.path) for item in request.imports] == [
+        (str(path), "common/nulls.dql")
+    ]
+    assert "export macro nulls" in request.imports[0].file.text
+
+
 def test_a_suite_may_be_inline(gate: Gate, context: Context) -> None:
     source = gate(suite=SUITE).build_request(context).suite
     assert (source.name, source.text) == ("<inline suite>", SUITE)

@@ -1,0 +1,334 @@
+"""Expands macros: a suite of plain assertions, each knowing the `use`s that led to it.
+
+Macros are scoped lexically: a constant in the body of a macro is the one that the macro's own file
+sees. Expansion is bounded, whatever macros do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeAlias, TypeVar, cast
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.imports import Defined, Scope
+from dqx_airflow.dql.printer import show
+from dqx_airflow.values import Span
+
+MOST_ASSERTIONS = 100_000
+"""A suite expands to so many assertions at most."""
+DEEPEST_USE = 50
+"""Macros may use macros this deeply."""
+
+Bindings: TypeAlias = Mapping[str, "nodes.Expression | tuple[nodes.Expression, ...]"]
+Node = TypeVar("Node")
+
+_HOLE = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")
+
+
+class _TooManyError(Exception):
+    """The bound of the expansion was reached; it has been reported."""
+
+
+@dataclass(slots=True)
+class Expander:
+    """Expands the suite of one file. `used` are the names of the macros and constants met."""
+
+    scope: Scope
+    report: Callable[[Diagnostic], None]
+    used: set[str] = field(default_factory=set)
+    _made: int = 0
+
+    def check_macros(self) -> None:
+        """Reports what is wrong with the macros of the file as they are defined."""
+        for defined in self.scope.macros.values():
+            if defined.home is self.scope:
+                self._check_macro(defined.macro)
+
+    def expand(self, suite: nodes.Suite) -> nodes.Suite:
+        """The suite with assertions alone in its checks, and with the constants it imports."""
+        checks = []
+        try:
+            for check in suite.checks:
+                checks.append(replace(check, body=tuple(self._check(check))))
+        except _TooManyError:
+            return replace(suite, checks=())
+        own = {constant.name.text for constant in suite.constants}
+        imported = tuple(
+            constant for name, constant in self.scope.constants.items() if name not in own
+        )
+        return replace(suite, checks=tuple(checks), constants=(*imported, *suite.constants))
+
+    def _check(self, check: nodes.Check) -> list[nodes.Assertion]:
+        made: list[nodes.Assertion] = []
+        for item in check.body:
+            if isinstance(item, nodes.Use):
+                made += self._use(item, self.scope, {}, (), ())
+            else:
+                made.append(item)
+        return list(self._with_own_names(made))
+
+    def _with_own_names(self, made: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
+        """Of names that macros made twice, the later ones get a suffix."""
+        first: dict[str, nodes.Assertion] = {}
+        for assertion in made:
+            name = assertion.name
+            if name is None or not assertion.uses or name.value not in first:
+                if name is not None:
+                    first.setdefault(name.value, assertion)
+                yield assertion
+                continue
+            number = 2
+            while f"{name.value} {number}" in first:
+                number += 1
+            unique = f"{name.value} {number}"
+            earlier = first[name.value]
+            place = earlier.uses[0] if earlier.uses else earlier.span
+            self.report(
+                Diagnostic(
+                    f"this use makes a second assertion named '{name.value}'",
+                    assertion.uses[0],
+                    code="W006",
+                    related=(Related(place, "the first one"),),
+                    help=f"it is called '{unique}'; give the macro another argument for its name",
+                )
+            )
+            yield replace(assertion, name=nodes.Text(unique, name.span))
+            first[unique] = assertion
+
+    # Uses
+
+    def _use(
+        self,
+        use: nodes.Use,
+        scope: Scope,
+        bindings: Bindings,
+        stack: tuple[nodes.Macro, ...],
+        chain: tuple[Span, ...],
+    ) -> list[nodes.Assertion]:
+        chain = (*chain, use.span)
+        defined = self._defined(use, scope, stack, chain)
+        if defined is None:
+            return []
+        macro = defined.macro
+        arguments = tuple(
+            self._filled(argument, scope, bindings, chain) for argument in use.arguments
+        )
+        bound = self._bound(use, macro, arguments, chain)
+        if bound is None:
+            return []
+        return self._body(macro.body, defined.home, bound, (*stack, macro), chain)
+
+    def _defined(
+        self,
+        use: nodes.Use,
+        scope: Scope,
+        stack: tuple[nodes.Macro, ...],
+        chain: tuple[Span, ...],
+    ) -> Defined | None:
+        name = use.name.text
+        defined = scope.macros.get(name)
+        if defined is None:
+            near = did_you_mean(name, scope.macros) or "define it: macro name(column) { ... }"
+            self._error("E201", f"unknown macro '{name}'", use.name.span, near, chain)
+            return None
+        if scope is self.scope:
+            self.used.add(name)
+        macro = defined.macro
+        if any(macro is outer for outer in stack):
+            message = f"macro '{name}' uses itself"
+            self._error("E203", message, use.name.span, "a macro cannot be recursive", chain)
+            return None
+        if len(stack) >= DEEPEST_USE:
+            message = f"macros use macros more than {DEEPEST_USE} deep"
+            self._error("E206", message, use.name.span, "write it flatter", chain)
+            return None
+        place = macro.span
+        if place.file == use.span.file and (place.line, place.column) > (
+            use.span.line,
+            use.span.column,
+        ):
+            message = f"macro '{name}' is defined after its use"
+            related = (Related(macro.name.span, "defined here"),)
+            help_line = "move the macro before the use"
+            self._error("E204", message, use.name.span, help_line, chain, related)
+            return None
+        return defined
+
+    def _bound(
+        self,
+        use: nodes.Use,
+        macro: nodes.Macro,
+        arguments: tuple[nodes.Expression, ...],
+        chain: tuple[Span, ...],
+    ) -> dict[str, nodes.Expression | tuple[nodes.Expression, ...]] | None:
+        names = [parameter.text for parameter in macro.parameters]
+        fixed = names[:-1] if macro.is_variadic else names
+        if len(arguments) < len(names) or (len(arguments) > len(names) and not macro.is_variadic):
+            wanted = f"{len(names)} or more" if macro.is_variadic else str(len(names))
+            plural = "argument" if wanted == "1" else "arguments"
+            shown = ", ".join(names) + ("..." if macro.is_variadic else "")
+            message = f"macro '{use.name.text}' takes {wanted} {plural}, not {len(arguments)}"
+            related = (Related(macro.name.span, "defined here"),)
+            help_line = f"write use {use.name.text}({shown})"
+            self._error("E202", message, use.span, help_line, chain, related)
+            return None
+        bound: dict[str, nodes.Expression | tuple[nodes.Expression, ...]] = dict(
+            zip(fixed, arguments, strict=False)
+        )
+        if macro.is_variadic:
+            bound[names[-1]] = arguments[len(fixed) :]
+        return bound
+
+    def _body(
+        self,
+        body: tuple[nodes.MacroItem, ...],
+        home: Scope,
+        bindings: Bindings,
+        stack: tuple[nodes.Macro, ...],
+        chain: tuple[Span, ...],
+    ) -> list[nodes.Assertion]:
+        made: list[nodes.Assertion] = []
+        for item in body:
+            match item:
+                case nodes.Assertion():
+                    self._made += 1
+                    if self._made > MOST_ASSERTIONS:
+                        message = f"the suite expands to more than {MOST_ASSERTIONS:,} assertions"
+                        self._error("E206", message, chain[0], "use fewer macros", ())
+                        raise _TooManyError
+                    filled = self._filled(item, home, bindings, chain)
+                    made.append(replace(filled, uses=chain))
+                case nodes.Use():
+                    made += self._use(item, home, bindings, stack, chain)
+                case nodes.Loop(variable=variable, over=over, body=inner):
+                    for value in _values(bindings.get(over.text)):
+                        looped = {**bindings, variable.text: value}
+                        made += self._body(inner, home, looped, stack, chain)
+        return made
+
+    # Filling in
+
+    def _filled(self, node: Node, home: Scope, bindings: Bindings, chain: tuple[Span, ...]) -> Node:
+        """The node with arguments for placeholders, and constants of the macro's own file."""
+
+        def fill(part: Any) -> Any:
+            match part:
+                case nodes.Placeholder(name=name, span=span) if name in bindings:
+                    value = bindings[name]
+                    return nodes.Listing(value, span) if isinstance(value, tuple) else value
+                case nodes.Text(value=text, span=span) if "{" in text and chain:
+                    filled = _HOLE.sub(lambda hole: _text_of(hole, bindings), text)
+                    return nodes.Text(filled, span)
+                case nodes.Name(text=name) if home is not self.scope and name in home.constants:
+                    return home.constants[name].value
+            return None
+
+        return cast(Node, _rewritten(node, fill))
+
+    # Macros as they are defined
+
+    def _check_macro(self, macro: nodes.Macro) -> None:
+        parameters = [parameter.text for parameter in macro.parameters]
+        variadic = {parameters[-1]} if macro.is_variadic else set()
+        for number, parameter in enumerate(macro.parameters):
+            if parameter.text in parameters[:number]:
+                message = f"parameter '{parameter.text}' is given twice"
+                self.report(Diagnostic(message, parameter.span, code="E209", help="rename one"))
+        self._check_body(macro.body, parameters, variadic)
+
+    def _check_body(
+        self, body: tuple[nodes.MacroItem, ...], known: list[str], lists: set[str]
+    ) -> None:
+        for item in body:
+            if isinstance(item, nodes.Loop):
+                if item.over.text not in known:
+                    self._unknown_parameter(item.over.text, item.over.span, known)
+                elif item.over.text not in lists:
+                    message = f"'{item.over.text}' is one argument, there is nothing to go through"
+                    help_line = f"make the parameter variadic: {item.over.text}..."
+                    self.report(Diagnostic(message, item.over.span, code="E205", help=help_line))
+                self._check_body(item.body, [*known, item.variable.text], lists)
+                continue
+            for part in _parts(item):
+                if isinstance(part, nodes.Placeholder) and part.name not in known:
+                    self._unknown_parameter(part.name, part.span, known)
+            if isinstance(item, nodes.Assertion) and item.name is not None:
+                for hole in _HOLE.finditer(item.name.value):
+                    if hole[1] not in known:
+                        self._unknown_parameter(hole[1], item.name.span, known)
+
+    def _unknown_parameter(self, name: str, span: Span, known: list[str]) -> None:
+        message = f"the macro has no parameter '{name}'"
+        help_line = did_you_mean(name, known)
+        self.report(Diagnostic(message, span, code="E205", help=help_line))
+
+    def _error(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        help_line: str,
+        chain: tuple[Span, ...],
+        related: tuple[Related, ...] = (),
+    ) -> None:
+        led = tuple(Related(use, "used here") for use in reversed(chain[:-1]))
+        self.report(Diagnostic(message, span, code=code, related=related + led, help=help_line))
+
+
+def _values(
+    bound: nodes.Expression | tuple[nodes.Expression, ...] | None,
+) -> tuple[nodes.Expression, ...]:
+    match bound:
+        case tuple():
+            return bound
+        case nodes.Listing(items=items):
+            return items
+        case _:
+            return ()
+
+
+def _text_of(hole: re.Match[str], bindings: Bindings) -> str:
+    """The argument as it reads in a text; a hole that is none of the macro's stays."""
+    value = bindings.get(hole[1])
+    match value:
+        case None:
+            return hole[0]
+        case tuple():
+            return ", ".join(map(show, value))
+        case nodes.Name(text=text) | nodes.Text(value=text):
+            return text
+        case _:
+            return show(value)
+
+
+def _rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The node with `change` applied from the outside in; None from it keeps a node."""
+    if isinstance(node, tuple):
+        return tuple(_rewritten(item, change) for item in node)
+    if isinstance(node, Span) or not is_dataclass(node) or isinstance(node, type):
+        return node
+    changed = change(node)
+    if changed is not None:
+        return changed
+    parts = {item.name: getattr(node, item.name) for item in fields(node)}
+    return type(node)(**{name: _rewritten(part, change) for name, part in parts.items()})
+
+
+def placeholders_in(node: Any) -> Iterator[nodes.Placeholder]:
+    """The placeholders of a claim that nothing was given for."""
+    return (part for part in _parts(node) if isinstance(part, nodes.Placeholder))
+
+
+def _parts(node: Any) -> Iterator[Any]:
+    """The node and all nodes in it."""
+    if isinstance(node, tuple):
+        for item in node:
+            yield from _parts(item)
+    elif is_dataclass(node) and not isinstance(node, Span):
+        yield node
+        for item in fields(node):
+            yield from _parts(getattr(node, item.name))

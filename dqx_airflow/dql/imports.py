@@ -1,0 +1,215 @@
+"""Imports: finds and reads the files that a suite imports, and what they export.
+
+What reads a file is an argument, so that the job, which has all sources in its request, and a
+worker, which reads them from disk, link in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import settle
+from dqx_airflow.dql.parser import parse
+from dqx_airflow.values import ImportedFile, SourceFile, Span
+
+Reader: TypeAlias = Callable[[str, str], SourceFile | str]
+"""Called with the name of the importing file and the path as written: the file, or why not."""
+
+MOST_FILES = 200
+"""So many files may be imported, directly or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A macro with the scope of the file that defines it: macros are scoped lexically."""
+
+    macro: nodes.Macro
+    home: Scope
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names that a file sees: its own, and those that it imports, settled constants first."""
+
+    file: str
+    constants: dict[str, nodes.Constant] = field(default_factory=dict)
+    macros: dict[str, Defined] = field(default_factory=dict)
+    imports: list[tuple[nodes.Import, frozenset[str]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Linker:
+    """Links one main file. `sources` are the texts of all files met, by name."""
+
+    read: Reader
+    report: Callable[[Diagnostic], None]
+    sources: dict[str, str] = field(default_factory=dict)
+    imported: list[ImportedFile] = field(default_factory=list)
+    _scopes: dict[str, Scope] = field(default_factory=dict)
+
+    def link(self, file: nodes.File, name: str) -> Scope:
+        """The scope of the main file and, for its suite, of the suite."""
+        return self._scope(file, name, (name,))
+
+    def _scope(self, file: nodes.File, name: str, chain: tuple[str, ...]) -> Scope:
+        scope = Scope(name)
+        suite = file.suite
+        for statement in (*file.imports, *(suite.imports if suite else ())):
+            self._import(statement, scope, chain)
+        own = (*file.constants, *(suite.constants if suite else ()))
+        # What a file defines itself hides what it imports.
+        scope.constants = settle((*scope.constants.values(), *own))
+        for macro in (*file.macros, *(suite.macros if suite else ())):
+            scope.macros[macro.name.text] = Defined(macro, scope)
+        return scope
+
+    def _import(self, statement: nodes.Import, scope: Scope, chain: tuple[str, ...]) -> None:
+        path = statement.path
+        found = self.read(scope.file, path.value)
+        if isinstance(found, str):
+            self._error("E006", f"cannot import '{path.value}'", path.span, found)
+            return
+        if found.name in chain:
+            circle = " → ".join((*chain[chain.index(found.name) :], found.name))
+            self._error("E005", f"circular import: {circle}", path.span, "remove one of them")
+            return
+        if len(self.sources) >= MOST_FILES:
+            message = f"more than {MOST_FILES} files are imported"
+            self._error("E006", message, path.span, "import fewer files")
+            return
+        self.imported.append(ImportedFile(scope.file, path.value, found))
+        exporter = self._scopes.get(found.name) or self._read_library(statement, found, chain)
+        self._bring(statement, exporter, scope)
+
+    def _read_library(
+        self, statement: nodes.Import, source: SourceFile, chain: tuple[str, ...]
+    ) -> Scope:
+        self.sources[source.name] = source.text
+        parsed = parse(source)
+        for diagnostic in parsed.diagnostics:
+            related = Related(statement.span, "imported here")
+            self.report(
+                Diagnostic(
+                    diagnostic.message,
+                    diagnostic.span,
+                    diagnostic.code,
+                    diagnostic.label,
+                    (*diagnostic.related, related),
+                    diagnostic.notes,
+                    diagnostic.help,
+                )
+            )
+        file = parsed.file or nodes.File((), (), (), ())
+        if file.suite is not None and not parsed.diagnostics:
+            message = f"'{statement.path.value}' is a suite, it exports nothing"
+            help_line = "move what is shared to a file of its own, with `export` before it"
+            self._error("E207", message, statement.path.span, help_line)
+            file = nodes.File((), (), (), ())
+        scope = self._scope(file, source.name, (*chain, source.name))
+        self._scopes[source.name] = scope
+        return scope
+
+    def _bring(self, statement: nodes.Import, exporter: Scope, scope: Scope) -> None:
+        """Makes exported names visible, under the alias where there is one."""
+        exported = {
+            *(name for name, item in exporter.macros.items() if item.home is exporter),
+            *(
+                name
+                for name, constant in exporter.constants.items()
+                if constant.span.file == exporter.file
+            ),
+        }
+        wanted = {name.text: name for name in statement.names} or dict.fromkeys(exported)
+        visible = set()
+        for name, place in wanted.items():
+            if name not in exported:
+                assert place is not None
+                message = f"'{statement.path.value}' does not export '{name}'"
+                help_line = did_you_mean(name, sorted(exported)) or "it exports nothing"
+                self._error("E208", message, place.span, help_line)
+                continue
+            shown = f"{statement.alias.text}.{name}" if statement.alias else name
+            visible.add(shown)
+            if name in exporter.macros:
+                scope.macros[shown] = exporter.macros[name]
+            if name in exporter.constants:
+                scope.constants[shown] = _renamed(exporter.constants[name], shown)
+        scope.imports.append((statement, frozenset(visible)))
+
+    def _error(self, code: str, message: str, span: Span, help_line: str) -> None:
+        self.report(Diagnostic(message, span, code=code, help=help_line))
+
+
+def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
+    """The constant under another name, in the place where it was defined."""
+    place = nodes.Name(name, constant.name.span)
+    return nodes.Constant(place, constant.value, constant.bounds, constant.span)
+
+
+def no_imports(importer: str, path: str) -> str:
+    """The reader where there is nothing to read from."""
+    return "imports need a file: this suite is a text without a place"
+
+
+def inlined(files: Iterable[ImportedFile]) -> Reader:
+    """The reader of a job: every import was read on the worker and travels in the request."""
+    known = {(item.importer, item.path): item.file for item in files}
+
+    def read(importer: str, path: str) -> SourceFile | str:
+        return known.get((importer, path)) or "it did not travel with the request"
+
+    return read
+
+
+def search_path(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The folders of DQL_PATH, separated by colons."""
+    return tuple(Path(folder) for folder in environment.get("DQL_PATH", "").split(":") if folder)
+
+
+class FileReader:
+    """Reads imports from disk.
+
+    A path is looked for beside the importing file, then below `root`, then in the folders of
+    `search_path`. Nothing outside of the folder of the main file, `root` and `search_path` is
+    read, however many `..` a path has.
+    """
+
+    def __init__(self, name: str, path: Path, root: Path, search_path: Iterable[Path] = ()) -> None:
+        self._places: dict[str, Path] = {name: path.resolve()}
+        self._folders = (root.resolve(), *(folder.resolve() for folder in search_path))
+        self._allowed = (path.resolve().parent, *self._folders)
+
+    def __call__(self, importer: str, path: str) -> SourceFile | str:
+        if "\0" in path or not path:
+            return "this is no path"
+        beside = self._places[importer].parent
+        folders = (beside,) if path.startswith(".") else (beside, *self._folders)
+        try:
+            return self._find(path, tuple(dict.fromkeys(folders)))
+        except (OSError, UnicodeDecodeError) as error:
+            return f"it cannot be read: {error}"
+
+    def _find(self, path: str, folders: tuple[Path, ...]) -> SourceFile | str:
+        for folder in folders:
+            place = (folder / path).resolve()
+            if not place.is_file():
+                continue
+            if not any(place.is_relative_to(allowed) for allowed in self._allowed):
+                return f"{place} lies outside of the folders that may be read"
+            name = self._name_of(place)
+            self._places[name] = place
+            return SourceFile(name, place.read_text(encoding="utf-8"))
+        if any((folder / path).is_dir() for folder in folders):
+            return "this is a folder; import a file"
+        return f"there is no such file; looked in {', '.join(map(str, folders))}"
+
+    def _name_of(self, place: Path) -> str:
+        """The path below `root`, else the whole path: no two files have one name."""
+        root = self._folders[0]
+        return place.relative_to(root).as_posix() if place.is_relative_to(root) else str(place)

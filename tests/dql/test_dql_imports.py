@@ -1,0 +1,88 @@
+"""Where imported files are looked for, and what is never read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dqx_airflow.dql.imports import FileReader, search_path
+from dqx_airflow.values import SourceFile
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a suite in `suites`, and a folder beside the project."""
+    for name in ("project/suites/beside.dql", "project/common/shared.dql", "library/team.dql"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# {name}\n")
+    (tmp_path / "secret.dql").write_text("# secret\n")
+    return tmp_path / "project"
+
+
+def reader(project: Path, *search: Path) -> FileReader:
+    return FileReader("suites/main.dql", project / "suites" / "main.dql", project, search)
+
+
+@pytest.mark.parametrize("path", ["beside.dql", "./beside.dql", "../common/shared.dql"])
+def test_a_path_is_relative_to_the_importing_file(project: Path, path: str) -> None:
+    assert isinstance(reader(project)("suites/main.dql", path), SourceFile)
+
+
+def test_then_it_is_relative_to_the_root_of_the_project(project: Path) -> None:
+    found = reader(project)("suites/main.dql", "common/shared.dql")
+    assert found == SourceFile("common/shared.dql", "# project/common/shared.dql\n")
+
+
+def test_then_the_folders_of_the_search_path_are_tried(project: Path) -> None:
+    found = reader(project, project.parent / "library")("suites/main.dql", "team.dql")
+    assert isinstance(found, SourceFile)
+    assert found.text == "# library/team.dql\n"
+
+
+def test_a_dot_at_the_beginning_means_the_importing_file_alone(project: Path) -> None:
+    found = reader(project)("suites/main.dql", "./common/shared.dql")
+    assert isinstance(found, str)
+    assert "there is no such file" in found
+
+
+def test_an_imported_file_imports_relative_to_itself(project: Path) -> None:
+    read = reader(project)
+    shared = read("suites/main.dql", "../common/shared.dql")
+    assert isinstance(shared, SourceFile)
+    assert isinstance(read(shared.name, "shared.dql"), SourceFile)
+    assert isinstance(read(shared.name, "./beside.dql"), str)
+
+
+@pytest.mark.parametrize("path", ["../../secret.dql", "{absolute}"])
+def test_nothing_outside_of_the_allowed_folders_is_read(project: Path, path: str) -> None:
+    absolute = str(project.parent / "secret.dql")
+    found = reader(project)("suites/main.dql", path.format(absolute=absolute))
+    assert isinstance(found, str)
+    assert "outside of the folders that may be read" in found
+
+
+def test_a_link_does_not_lead_outside(project: Path) -> None:
+    os.symlink(project.parent / "secret.dql", project / "suites" / "link.dql")
+    assert isinstance(reader(project)("suites/main.dql", "link.dql"), str)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "a\0b", "../common", "x" * 5000], ids=["empty", "nul", "folder", "long"]
+)
+def test_what_is_no_file_gives_a_reason(project: Path, path: str) -> None:
+    assert isinstance(reader(project)("suites/main.dql", path), str)
+
+
+def test_a_file_that_is_no_text_gives_a_reason(project: Path) -> None:
+    (project / "suites" / "binary.dql").write_bytes(b"\xff\xfe")
+    found = reader(project)("suites/main.dql", "binary.dql")
+    assert isinstance(found, str)
+    assert "cannot be read" in found
+
+
+def test_the_search_path_is_separated_by_colons() -> None:
+    assert search_path({"DQL_PATH": "/a:/b:"}) == (Path("/a"), Path("/b"))
+    assert search_path({}) == ()
