@@ -1,0 +1,115 @@
+"""The README is true: its suite is sound, its DAG builds, its failure is what the gate prints."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from datetime import date, datetime, timezone
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.diagnostics.verdicts import draw_verdict
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.plan.evaluate import decide, evaluate
+from dqx_airflow.plan.model import MetricRequest
+from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    GateReport,
+    RunKey,
+    Severity,
+    SourceFile,
+)
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+STORM = date(2013, 2, 8)
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", README, re.M | re.S)
+
+
+def test_the_suite_is_sound_and_prints_the_failure_that_is_shown() -> None:
+    source = SourceFile("flights.dql", blocks("dql")[0])
+    checked = check_source(source)
+    assert not checked.diagnostics, draw(checked.diagnostics, checked.sources)
+    assert checked.suite is not None
+    flights = DatasetRef("flights", path="there", date_column="flight_date")
+    plan = resolve(checked.suite, source, [flights], STORM)
+    values = {
+        MetricRequest("flights", "num_rows", (), STORM): 930,
+        MetricRequest("flights", "null_count", ("dep_time",), STORM): 472,
+    }
+    verdicts = evaluate(plan, values, {})
+    now = datetime(2013, 2, 9, tzinfo=timezone.utc)
+    report = GateReport(
+        run_id="run",
+        run_key=RunKey("flights.gate", STORM, "manual"),
+        attempt=Attempt(1, "attempt"),
+        suite=plan.suite,
+        fail_on=Severity.P1,
+        outcome=decide(verdicts, Severity.P1),
+        verdicts=verdicts,
+        datasets=(),
+        started_at=now,
+        finished_at=now,
+    )
+    assert draw_verdict(verdicts[-1], report) + "\n" == blocks("text")[0]
+
+
+def test_the_error_through_a_macro_is_drawn_as_shown() -> None:
+    library = (
+        'export macro positive(column) {\n    assert avg({column}) > 0 name "{column} average"\n}\n'
+    )
+    suite = (
+        'import "common/nulls.dql"\nsuite "Orders" {\n  check "Prices" on orders {\n'
+        "    use positive(price)\n  }\n}\n"
+    )
+    checked = check_source(
+        SourceFile("orders.dql", suite), lambda _, path: SourceFile(path, library)
+    )
+    assert draw(checked.diagnostics, checked.sources) + "\n" == blocks("text")[1]
+
+
+@pytest.mark.airflow
+def test_the_dag_can_be_built(tmp_path: Path) -> None:
+    (tmp_path / "flights.dql").write_text(blocks("dql")[0])
+    (tmp_path / "dag.py").write_text(blocks("python")[0] + "\nassert gate.task_id == 'gate'\n")
+    built = subprocess.run(
+        [sys.executable, "dag.py"],
+        cwd=tmp_path,
+        env={"AIRFLOW_HOME": str(tmp_path), "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+
+
+def test_the_commands_of_the_table_exist() -> None:
+    from typer.main import get_command
+
+    from dqx_airflow.cli.main import app
+
+    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    named = set(re.findall(r"^\| `dql (\w+)", README, re.M))
+    assert named == known
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    commands = [line for block in blocks("sh") for line in block.splitlines()]
+    assert sum(line.endswith("/pytest") for line in commands) == 1
+    assert "grep -m1 '/pytest$' README.md" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_extras_that_are_named_exist() -> None:
+    (ours,) = (item for item in distributions() if item.metadata["Name"] == "dqx-airflow")
+    extras = set(ours.metadata.get_all("Provides-Extra") or ())
+    assert set(re.findall(r"dqx-airflow\[([\w,]+)\]", README)) == {"airflow,spark"}
+    assert {"airflow", "spark", "delta", "demo", "dev"} <= extras
