@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from dqx_airflow.cli.demo.home import DemoHome
 from dqx_airflow.errors import DqxError
@@ -41,15 +42,16 @@ def run_dag(
 
     :param report: called with the states as they change.
     """
+    earlier = _last_run(home)
     process = _start(home, on.isoformat(), "dags", "test", DAG_ID, on.isoformat())
     try:
         while process.poll() is None:
-            report(states(home, on))
+            report(_states(home, earlier))
             time.sleep(_POLL_S)
     finally:
         if process.poll() is None:
             process.terminate()
-    found = states(home, on)
+    found = _states(home, earlier)
     if set(found) != set(TASKS) or any(state in ("", "running") for state in found.values()):
         raise DemoError(
             f"the run of {on.isoformat()} did not get to its end",
@@ -58,21 +60,32 @@ def run_dag(
     return found
 
 
-def states(home: DemoHome, on: date) -> dict[str, str]:
-    """The state of each task of the last run for a date, from Airflow's database."""
-    if not home.database.exists():
-        return {}
-    query = (
-        "SELECT task_id, coalesce(state, '') FROM task_instance WHERE dag_id = ? AND run_id = ("
-        "SELECT run_id FROM dag_run WHERE dag_id = ? AND date(logical_date) = ? "
-        "ORDER BY id DESC LIMIT 1)"
+def _last_run(home: DemoHome) -> int:
+    """The number of the newest DAG run in Airflow's database, 0 where there is none."""
+    return max((number for (number,) in _query(home, "SELECT id FROM dag_run")), default=0)
+
+
+def _states(home: DemoHome, earlier: int) -> dict[str, str]:
+    """The state of each task of the run that came after run number `earlier`."""
+    return dict(
+        _query(
+            home,
+            "SELECT task_id, coalesce(task_instance.state, '') FROM task_instance "
+            "JOIN dag_run USING (dag_id, run_id) WHERE dag_id = ? AND dag_run.id > ?",
+            (DAG_ID, earlier),
+        )
     )
+
+
+def _query(home: DemoHome, question: str, values: tuple[object, ...] = ()) -> list[Any]:
+    if not home.database.exists():
+        return []
     try:
         with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as database:
-            return dict(database.execute(query, (DAG_ID, DAG_ID, on.isoformat())).fetchall())
+            return database.execute(question, values).fetchall()
     except sqlite3.OperationalError:
         # Locked for a moment, or the tables are still being made.
-        return {}
+        return []
 
 
 def _start(home: DemoHome, log: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dqx_airflow.cli.demo.home import DemoHome
+    from dqx_airflow.values import Verdict
 
 EXIT_UNEXPECTED, EXIT_INFRASTRUCTURE = 1, 4
 
@@ -57,15 +57,17 @@ def demo(
     from dqx_airflow.cli.demo.home import DemoHome
 
     console = Console(highlight=False)
-    started = time.monotonic()
+    started = datetime.now(timezone.utc)
     try:
         demo_home = DemoHome(home.resolve())
         states = _run(demo_home, console)
-        surprises = _show(demo_home, states, console)
+        surprises = _show(demo_home, states, started, console)
     except DqxError as error:
         console.print(f"error: {error}", style="red", markup=False)
         raise typer.Exit(EXIT_INFRASTRUCTURE) from None
-    console.print(f"\nThat took {time.monotonic() - started:.0f} seconds.")
+    console.print(
+        f"\nThat took {(datetime.now(timezone.utc) - started).total_seconds():.0f} seconds."
+    )
     if surprises:
         raise typer.Exit(EXIT_UNEXPECTED)
 
@@ -126,7 +128,10 @@ def _table(states: Mapping[DemoDay, Mapping[str, str]]) -> Table:
 
 
 def _show(
-    home: DemoHome, states: Mapping[DemoDay, Mapping[str, str]], console: Console
+    home: DemoHome,
+    states: Mapping[DemoDay, Mapping[str, str]],
+    since: datetime,
+    console: Console,
 ) -> list[str]:
     """Prints what became of the days and where to look next; returns what was not expected."""
     from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
@@ -142,7 +147,7 @@ def _show(
             surprises.append(f"{day.date.isoformat()}: {dict(states[day])}")
         for run in reversed(list_runs(root, dataset_date=day.date)):
             report = find_report(root, run.run_id)
-            if report is None:
+            if report is None or report.started_at < since:
                 continue
             style = "green" if report.count(Status.FAILED) == 0 else "yellow"
             if states[day].get(report.run_key.gate.rpartition(".")[2]) == "failed":
@@ -161,11 +166,9 @@ def _show(
     return surprises
 
 
-def _scaled(verdict: object) -> str:
+def _scaled(verdict: Verdict) -> str:
     from dqx_airflow.diagnostics.verdicts import format_value
-    from dqx_airflow.values import Verdict
 
-    assert isinstance(verdict, Verdict)
     value, scaled = format_value(verdict.value), format_value(verdict.scaled_value)
     return (
         f"{verdict.name}: {value} x {verdict.multiplier:g} = {scaled}, expected "

@@ -1,0 +1,130 @@
+"""The words of syntax errors: what is wrong, and what may stand there instead."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from difflib import get_close_matches
+from functools import cache
+
+from lark import Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql.build import span_of
+from dqx_airflow.dql.language import RESERVED, begins_line, grammar
+from dqx_airflow.values import SourceFile, Span
+
+DEEPEST_NESTING = 100
+"""Brackets may be nested this deeply: more is a mistake, or an attack on the stack."""
+MOST_OPERATORS = 200
+"""So many operators may stand in one statement, since each of them deepens the tree."""
+
+_PLAIN_NAMES = {
+    "IDENT": "a name",
+    "BACKTICKED": "a name",
+    "TAG": "a tag",
+    "STRING": "a text in quotes",
+    "NUMBER": "a number",
+    "PERCENT": "a number",
+    "UNIT": "a unit of time",
+    "DATE": "a date",
+    "FACTOR": "a factor such as 2.0x",
+    "COMPARATOR": "a comparison",
+    "PLUS": "an operator",
+    "MINUS": "an operator",
+    "STAR": "an operator",
+    "SLASH": "an operator",
+    "$END": "the end of the file",
+}
+_SELDOM = frozenset({"LBRACE", "DOT"})
+_OTHER_SPELLINGS = {"@": "assert", "+/-": "tolerance", "±": "tolerance"}
+
+
+def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile) -> Diagnostic:
+    if isinstance(error, UnexpectedToken):
+        token = error.token
+        if token.type == "$END":
+            return _unfinished(source, expected)
+        help_line = _expectation(str(token), expected)
+        if token in RESERVED and "RBRACE" in expected and begins_line(token, source.text):
+            help_line = "add a `}` before it"
+        elif not token.isascii() and "BACKTICKED" in expected:
+            help_line = f"write `{token}`, in backticks"
+        return Diagnostic(
+            f"unexpected `{token}`", span_of(token, source.name), code="E007", help=help_line
+        )
+    assert isinstance(error, UnexpectedCharacters)
+    position = error.pos_in_stream or 0
+    rest = source.text[position:].split("\n", 1)[0].rstrip("\r")
+    word = (re.match(r"[\w.]+|.", rest) or [" "])[0]
+    span = Span(source.name, error.line, error.column, error.line, error.column + len(word))
+    whole = Span(source.name, error.line, error.column, error.line, error.column + len(rest))
+    if word == '"':
+        return Diagnostic("this text is not closed", whole, code="E007", help='add a `"`')
+    if rest.startswith("``"):
+        return Diagnostic("this name is empty", span, code="E007", help="write it, or remove it")
+    if word == "`":
+        help_line = "close it with a backtick"
+        return Diagnostic("this name is not closed", whole, code="E007", help=help_line)
+    help_line = _expectation(word, expected)
+    if not word.isascii():
+        help_line = _foreign(word[0]) or help_line
+    return Diagnostic(f"unexpected `{word}`", span, code="E007", help=help_line)
+
+
+def _foreign(character: str) -> str | None:
+    """What to type for a character that only looks like one of ours."""
+    name = unicodedata.name(character, "")
+    plain = {"Zs": "a blank", "Cf": "nothing", "Pi": '`"`', "Pf": '`"`', "Pd": "`-`"}
+    instead = plain.get(unicodedata.category(character))
+    return f"this sign is called {name}: type {instead} in its place" if instead and name else None
+
+
+def _unfinished(source: SourceFile, expected: set[str]) -> Diagnostic:
+    lines = source.text.rstrip().split("\n")
+    last = Span(source.name, len(lines), max(len(lines[-1]), 1), len(lines), len(lines[-1]) + 1)
+    return Diagnostic("the file ends too early", last, code="E007", help=_expectation("", expected))
+
+
+def too_deep(token: Token, file: str) -> Diagnostic:
+    return Diagnostic(
+        f"more than {DEEPEST_NESTING} nested brackets or {MOST_OPERATORS} operators in a statement",
+        span_of(token, file),
+        code="E014",
+        help="split the expression",
+    )
+
+
+def too_large(token: Token, file: str) -> Diagnostic:
+    message = "this number is too large"
+    return Diagnostic(message, span_of(token, file), code="E107", help="numbers end at 1.8e308")
+
+
+def _expectation(word: str, expected: set[str]) -> str:
+    """What may stand there; the nearest keyword alone where `word` looks like a typo of it."""
+    if "MINUS" in expected and "PLUS" not in expected:
+        expected = expected - {"MINUS"}  # a sign, not an operator
+    if len(expected) > 1:
+        expected = expected - _SELDOM
+    spellings = sorted({_spelling(terminal) for terminal in expected})
+    keywords = [spelling.strip("`") for spelling in spellings if spelling.startswith("`")]
+    near = get_close_matches(word, keywords, n=1, cutoff=0.7)
+    if word == "=" and "COMPARATOR" in expected:
+        near = ["=="]
+    if near:
+        return f"did you mean `{near[0]}`?"
+    if len(spellings) == 1:
+        return f"expected {spellings[0]}"
+    return f"expected one of {', '.join(spellings)}" if spellings else "remove it"
+
+
+@cache
+def _spelling(terminal: str) -> str:
+    """How a terminal is shown to people: a keyword as it is typed, others in words."""
+    if terminal in _PLAIN_NAMES:
+        return _PLAIN_NAMES[terminal]
+    for known in grammar().terminals:
+        if known.name == terminal:
+            return f"`{_OTHER_SPELLINGS.get(known.pattern.value, known.pattern.value)}`"
+    return terminal
