@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import dqx_airflow
-from dqx_airflow.cli import check, doctor, results
+from dqx_airflow.cli import check, doctor, explain, results
 from dqx_airflow.cli.demo import command as demo
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("check")(check.check)
 app.command("demo")(demo.demo)
+app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.add_typer(results.app, name="results")
 

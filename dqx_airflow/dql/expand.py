@@ -60,7 +60,13 @@ class Expander:
         imported = tuple(
             constant for name, constant in self.scope.constants.items() if name not in own
         )
-        return replace(suite, checks=tuple(checks), constants=(*imported, *suite.constants))
+        return replace(
+            suite,
+            checks=tuple(checks),
+            constants=(*imported, *suite.constants),
+            macros=(),
+            imports=(),
+        )
 
     def _check(self, check: nodes.Check) -> list[nodes.Assertion]:
         made: list[nodes.Assertion] = []
@@ -68,7 +74,7 @@ class Expander:
             if isinstance(item, nodes.Use):
                 made += self._use(item, self.scope, {}, (), ())
             else:
-                made.append(item)
+                made.append(self._filled(item, self.scope, {}, ()))
         return list(self._with_own_names(made))
 
     def _with_own_names(self, made: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
@@ -224,6 +230,10 @@ class Expander:
                     filled = _HOLE.sub(lambda hole: _text_of(hole, bindings), text)
                     return nodes.Text(filled, span)
                 case nodes.Name(text=name) if home is not self.scope and name in home.constants:
+                    return home.constants[name].value
+                case nodes.Name(text=name) if "." in name and name in home.constants:
+                    # `alias.NAME` means something in the file that has the alias alone.
+                    self.used.add(name)
                     return home.constants[name].value
             return None
 

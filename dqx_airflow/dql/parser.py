@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lark import Token, Tree
@@ -173,3 +174,14 @@ def _stretch(started: Token, error: Span) -> Span:
 
 def _is_too_large(token: Token) -> bool:
     return token.type in _NUMBERS and math.isinf(float(token.rstrip("%x").replace("_", "")))
+
+
+def tokens(source: SourceFile) -> Iterator[Token]:
+    """The tokens of a file as far as it is sound, keywords told from names by their place."""
+    parser = grammar().parse_interactive(source.text)
+    try:
+        for token in parser.lexer_thread.lex(parser.parser_state):
+            yield token
+            parser.feed_token(token)
+    except UnexpectedInput:
+        return

@@ -152,3 +152,109 @@ def _digits(value: int | float) -> str:
 
 def _counted(value: int | float, unit: str) -> str:
     return f"{_digits(value)} {unit}{'' if value == 1 else 's'}"
+
+
+def show_suite(suite: nodes.Suite) -> str:
+    """A suite as text: imports, constants, macros, checks and profiles in this order."""
+    body = []
+    if suite.imports:
+        body.append([_show_import(statement) for statement in suite.imports])
+    if suite.availability_threshold is not None:
+        body.append([f"availability_threshold {show_number(suite.availability_threshold)}"])
+    if suite.constants:
+        body.append([_show_constant(constant) for constant in suite.constants])
+    body += [_show_macro(macro) for macro in suite.macros]
+    body += [_show_check(check) for check in suite.checks]
+    body += [_show_profile(profile) for profile in suite.profiles]
+    inner = "\n\n".join("\n".join(_indented(lines)) for lines in body)
+    return f"suite {show_text(suite.name.value)} {{\n{inner}\n}}\n"
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" if line else line for line in lines]
+
+
+def _show_import(statement: nodes.Import) -> str:
+    path = show_text(statement.path.value)
+    if statement.names:
+        return f"import {{ {', '.join(name.text for name in statement.names)} }} from {path}"
+    return f"import {path}" + (f" as {statement.alias.text}" if statement.alias else "")
+
+
+def _show_constant(constant: nodes.Constant) -> str:
+    text = f"const {constant.name.text} = {show(constant.value)}"
+    if constant.bounds is None:
+        return text
+    low, high = constant.bounds
+    return f"{text} tunable [{show(low)}, {show(high)}]"
+
+
+def _show_macro(macro: nodes.Macro) -> list[str]:
+    parameters = ", ".join(name.text for name in macro.parameters)
+    dots = "..." if macro.is_variadic else ""
+    return _block(f"macro {macro.name.text}({parameters}{dots})", macro.body)
+
+
+def _show_check(check: nodes.Check) -> list[str]:
+    datasets = ", ".join(show_name(name.text) for name in check.datasets)
+    return _block(f"check {show_text(check.name.value)} on {datasets}", check.body)
+
+
+def _block(head: str, body: tuple[nodes.MacroItem, ...]) -> list[str]:
+    lines: list[str] = []
+    for number, item in enumerate(body):
+        if number and (isinstance(item, nodes.Assertion) or isinstance(body[number - 1], _WIDE)):
+            lines.append("")
+        match item:
+            case nodes.Assertion():
+                lines += _show_assertion(item)
+            case nodes.Use(name=name, arguments=arguments):
+                lines.append(f"use {name.text}({', '.join(map(show, arguments))})")
+            case nodes.Loop(variable=variable, over=over, body=inner):
+                lines += _block(f"for {variable.text} in {over.text}", inner)
+    return [f"{head} {{", *_indented(lines), "}"]
+
+
+_WIDE = (nodes.Assertion, nodes.Loop)
+
+
+def _show_assertion(assertion: nodes.Assertion) -> list[str]:
+    lines = [_show_annotation(annotation) for annotation in assertion.annotations]
+    tolerance = assertion.tolerance
+    claim = show_claim(assertion.claim)
+    lines.append(f"assert {claim}" + (f" tolerance {show_number(tolerance)}" if tolerance else ""))
+    if assertion.name is not None:
+        lines.append(f"    name {show_text(assertion.name.value)}")
+    if assertion.severity is not None:
+        lines.append(f"    severity {assertion.severity.text}")
+    if assertion.tags:
+        lines.append(f"    tags [{', '.join(tag.text for tag in assertion.tags)}]")
+    return lines
+
+
+def _show_annotation(annotation: nodes.Annotation) -> str:
+    settings = ", ".join(f"{name.text}={show(value)}" for name, value in annotation.arguments)
+    return f"@{annotation.name.text}" + (f"({settings})" if settings else "")
+
+
+def _show_profile(profile: nodes.Profile) -> list[str]:
+    lines = [f"type {profile.type.text}"] if profile.type else []
+    lines += [f"from {show(profile.start)}"] if profile.start else []
+    lines += [f"to   {show(profile.end)}"] if profile.end else []
+    rules = [_show_rule(rule) for rule in profile.rules]
+    lines += ["", *rules] if rules and lines else rules
+    return [f"profile {show_text(profile.name.value)} {{", *_indented(lines), "}"]
+
+
+def _show_rule(rule: nodes.Rule) -> str:
+    selector = rule.selector
+    selected = f"{selector.kind} {show_text(selector.name.value)}"
+    if selector.check is not None:
+        selected += f" in {show_text(selector.check.value)}"
+    match rule:
+        case nodes.Disable():
+            return f"disable {selected}"
+        case nodes.Scale(factor=factor):
+            return f"scale {selected} by {factor!r}x"
+        case nodes.Downgrade(severity=severity):
+            return f"downgrade {selected} to {severity.text}"

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+# The exceptions moved between Airflow 3.1 and 3.3; the Spark provider brings this for all of them.
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+)
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.values import GateReport, MetricValue, Outcome, Status

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook
-from airflow.sdk.configuration import conf as airflow_conf
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowNotFoundException,
+    BaseHook,
+)
+from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.operators.context import attempt_of, date_of, lineage_parent_of, run_key_of
 from dqx_airflow.operators.datasets import DatasetSetting, dataset_ref

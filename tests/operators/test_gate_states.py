@@ -24,13 +24,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, ExceptionRetryPolicy, RetryAction, RetryRule, task
+from airflow.sdk import DAG, task
 
 from dqx_airflow.operators import DqlGateOperator, GateInfrastructureError
 
-never_again = ExceptionRetryPolicy(
-    rules=[RetryRule(exception=GateInfrastructureError, action=RetryAction.FAIL)]
-)
+try:
+    from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+except ImportError:  # Airflow before 3.3 has no retry policies
+    pass
+else:
+    never_again = ExceptionRetryPolicy(
+        rules=[RetryRule(exception=GateInfrastructureError, action=RetryAction.FAIL)]
+    )
 
 def note_to(path):
     def note(context):

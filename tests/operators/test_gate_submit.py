@@ -309,7 +309,7 @@ def test_the_summary_is_bounded_whatever_the_report(
 
 
 def test_the_types_of_the_exceptions_tell_what_is_retried(operators: ModuleType) -> None:
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
     final = (operators.GateBlocked, operators.GateBroken, operators.GateMisconfigured)
     assert all(issubclass(kind, AirflowFailException) for kind in final)

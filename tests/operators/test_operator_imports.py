@@ -7,7 +7,7 @@ import sys
 
 AIRFLOWS = (
     "from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator; "
-    "from airflow.sdk import BaseHook"
+    "from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook, conf"
 )
 OURS = "from dqx_airflow.operators import DqlGateOperator"
 NEW = "import sys; print(*sorted(sys.modules))"
