@@ -26,7 +26,7 @@ CODES: dict[str, str] = {
     "E106": "not a predicate over rows",
     "E107": "not a number",
     "E108": "assertion without a condition",
-    "E109": "percentage out of range",
+    "E109": "share or factor out of range",
     "E110": "bad regular expression",
     "E111": "lag on a dataset without dates",
     # Macros and imports

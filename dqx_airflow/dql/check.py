@@ -361,6 +361,11 @@ def _check_rule(rule: nodes.Rule, suite: nodes.Suite) -> Iterator[Diagnostic]:
         message = f"unknown severity '{rule.severity.text}'"
         help_line = "severities are P0 (worst), P1, P2 and P3"
         yield Diagnostic(message, rule.severity.span, code="E004", help=help_line)
+    if isinstance(rule, nodes.Scale) and rule.factor <= 0:
+        # Times zero, a null rate or a change would pass whatever the data is like.
+        message = "a factor lies above 0"
+        help_line = "write `disable` to leave assertions out"
+        yield Diagnostic(message, rule.span, code="E109", help=help_line)
     matched = [
         assertion
         for check in suite.checks

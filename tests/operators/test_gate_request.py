@@ -15,6 +15,9 @@ from gate_stubs import SUITE, FakeRun, FakeTask, Log, SparkSubmit
 from dqx_airflow.arguments import FLAG, to_arguments
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, Severity
 
+pytestmark = pytest.mark.airflow
+
+
 Gate = Callable[..., Any]
 Context = dict[str, Any]
 

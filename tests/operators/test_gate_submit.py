@@ -18,6 +18,9 @@ from spark_submit_stub import canned_report
 
 from dqx_airflow.results.store import ResultsStore
 
+pytestmark = pytest.mark.airflow
+
+
 Gate = Callable[..., Any]
 Context = dict[str, Any]
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+
 AIRFLOWS = (
     "from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator; "
     "from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook, conf"
