@@ -64,13 +64,14 @@ class Case:
             assert actual == self.blocks[-1].text
 
 
-def cases(*paths: Path) -> Iterator[Case]:
+def cases(*paths: Path, fewest_blocks: int = 2) -> Iterator[Case]:
     """The cases of Markdown files, in order."""
     for path in sorted(paths):
         for title, body in _sections(path.read_text(encoding="utf-8")):
             found = _FENCE.finditer(body)
             blocks = [Block(m["kind"], tuple(m["options"].split()), m["text"]) for m in found]
-            assert len(blocks) > 1, f"{path.name}: {title}: a case needs two blocks"
+            message = f"{path.name}: {title}: a case needs {fewest_blocks} blocks"
+            assert len(blocks) >= fewest_blocks, message
             yield Case(path, title, tuple(blocks))
 
 

@@ -1,8 +1,10 @@
-"""`dql explain`: what becomes of a suite on its way to the scan, at any stage."""
+"""`dql explain`: what becomes of a suite on its way to the scan, or what a code means."""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from dataclasses import replace
 from datetime import date, datetime
 from enum import Enum
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from dqx_airflow.values import SourceFile
 
 EXIT_ERRORS = 2
+
+_CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)
 
 
 class Stage(str, Enum):
@@ -33,7 +37,10 @@ class Format(str, Enum):
 
 
 def explain(
-    path: Annotated[Path, typer.Argument(help="A suite file.")],
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="SUITE|CODE", help="A suite file, or a code such as E001."),
+    ],
     stage: Annotated[
         Stage,
         typer.Option(help="The tokens, the tree, the suite with its macros expanded, the plan."),
@@ -47,17 +54,21 @@ def explain(
     """Show what becomes of a suite: its tokens, its tree, the expanded suite, or the plan.
 
     The plan takes every dataset of a check for one with dates, and every other for one without.
+
+    For the code of an error or a warning: what the rule is for, what breaks it, what to write.
     """
+    if _CODE.fullmatch(str(path)) and not path.exists():
+        _explain_code(str(path).upper(), format)
+        return
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
-    from dqx_airflow.values import SourceFile
+    from dqx_airflow.dql.source import Unreadable, read_source
 
-    try:
-        source = SourceFile(str(path), path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        typer.echo(f"error: {path} cannot be read: {error}", err=True)
-        raise typer.Exit(EXIT_ERRORS) from None
+    source = read_source(path, str(path))
+    if isinstance(source, Unreadable):
+        typer.echo(draw([source.diagnostic], {str(path): source.text}), err=True)
+        raise typer.Exit(EXIT_ERRORS)
     if stage is Stage.TOKENS:
         typer.echo(_tokens(source, format))
         return
@@ -68,6 +79,29 @@ def explain(
         raise typer.Exit(EXIT_ERRORS)
     day = on.date() if on else date.today()
     typer.echo(_shown(source, checked, stage, day, format))
+
+
+def _explain_code(code: str, format: Format) -> None:
+    """Prints the page of a code: drawn in a terminal, else as it is written."""
+    from dqx_airflow.diagnostics.codes import CODES
+    from dqx_airflow.diagnostics.nearest import did_you_mean
+    from dqx_airflow.diagnostics.pages import page
+
+    if code not in CODES:
+        typer.echo(f"error: there is no code {code}: {did_you_mean(code, CODES)}", err=True)
+        raise typer.Exit(EXIT_ERRORS)
+    if format is Format.JSON:
+        import json
+
+        typer.echo(json.dumps({"code": code, "title": CODES[code], "page": page(code)}, indent=2))
+    elif sys.stdout.isatty():
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        # The terminal's own colours: readable on a light background and on a dark one.
+        Console().print(Markdown(page(code), code_theme="ansi_dark"))
+    else:
+        typer.echo(page(code).rstrip())
 
 
 def _tokens(source: SourceFile, format: Format) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from dqx_airflow import __version__
 from dqx_airflow.diagnostics.codes import CODES
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.pages import page, reason
 from dqx_airflow.values import Span
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -21,11 +22,20 @@ def sarif_log(diagnostics: Iterable[Diagnostic]) -> str:
     driver = {
         "name": "dql",
         "version": __version__,
-        "rules": [{"id": code, "shortDescription": {"text": CODES[code]}} for code in codes],
+        "rules": [_rule(code) for code in codes],
     }
     results = [_result(diagnostic) for diagnostic in found]
     run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _rule(code: str) -> dict[str, Any]:
+    return {
+        "id": code,
+        "shortDescription": {"text": CODES[code]},
+        "fullDescription": {"text": reason(code)},
+        "help": {"text": page(code), "markdown": page(code)},
+    }
 
 
 def _result(diagnostic: Diagnostic) -> dict[str, Any]:

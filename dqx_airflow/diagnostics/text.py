@@ -13,20 +13,40 @@ _COLOUR = {Level.ERROR: _RED, Level.WARNING: _YELLOW}
 _WIDEST_EXCERPT = 160
 _LONGEST_MESSAGE = 400
 
+MOST_SHOWN = 100
+"""So many findings are shown to people, the others are counted. Formats for machines hold all."""
+
 
 def draw(
     diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], *, colour: bool = False
 ) -> str:
-    """The diagnostics as text, a blank line between two of them.
+    """The diagnostics as text, a blank line between two of them; of many the first, see `shown`.
 
     :param sources: the text of each file, by the name that the spans use. A file that is not
-        there is shown without an excerpt.
+        there, or empty, is shown without an excerpt.
     """
-    lines = {name: text.removeprefix("\ufeff").split("\n") for name, text in sources.items()}
+    lines = {
+        name: text.removeprefix("\ufeff").split("\n") for name, text in sources.items() if text
+    }
     marked = {name for name, text in sources.items() if text.startswith("\ufeff")}
     for name in marked:
         lines[name][0] = " " + lines[name][0]  # keeps the columns right
-    return "\n\n".join(_draw_one(diagnostic, lines, colour) for diagnostic in diagnostics)
+    kept, rest = shown(diagnostics)
+    drawn = [_draw_one(diagnostic, lines, colour) for diagnostic in kept]
+    return "\n\n".join([*drawn, rest] if rest else drawn)
+
+
+def shown(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], str]:
+    """The first findings, errors before warnings, in their order; and how many more there are."""
+    found = list(diagnostics)
+    if len(found) <= MOST_SHOWN:
+        return found, ""
+    ranked = sorted(range(len(found)), key=lambda index: found[index].level is Level.WARNING)
+    kept = sorted(ranked[:MOST_SHOWN])
+    left = [found[index].level for index in ranked[MOST_SHOWN:]]
+    counts = [(left.count(level), level.value) for level in Level]
+    told = [f"{count:,} more {name}{'s' * (count > 1)}" for count, name in counts if count]
+    return [found[index] for index in kept], f"... and {' and '.join(told)}"
 
 
 def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colour: bool) -> str:
@@ -62,7 +82,7 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colo
         shown, underline = _underline(excerpt, place, caret)
         lines.append(paint(f"{place.line:>{gutter}} |", _BLUE) + f" {shown}")
         lines.append(f"{bar} {underline[0]}" + paint(f"{underline[1]} {label}".rstrip(), shade))
-    if diagnostic.notes or diagnostic.help:
+    if (diagnostic.notes or diagnostic.help) and lines[-1] != bar:
         lines.append(bar)
     equals = " " * gutter + " ="
     lines += [

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw, printable
-from dqx_airflow.values import GateReport, MetricValue, Outcome, Status, Verdict
+from dqx_airflow.values import FailingRow, GateReport, MetricValue, Outcome, Status, Verdict
 
+SHOWN_ROWS = 3
+_LONGEST_ROW = 200
+_UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _MESSAGE = {Status.FAILED: "assertion failed", Status.ERROR: "assertion could not be evaluated"}
 
 
@@ -18,8 +23,37 @@ def format_value(value: MetricValue) -> str:
     return str(value)
 
 
-def draw_verdict(verdict: Verdict, report: GateReport, *, colour: bool = False) -> str:
-    """A failed or unevaluated assertion as seed 001 draws it; a warning below `fail_on`."""
+def format_duration(seconds: MetricValue) -> str:
+    """A duration for people, in its two largest units: `2 hours 4 minutes`."""
+    if not isinstance(seconds, int | float):
+        return "None"
+    left = abs(int(seconds))
+    parts: list[str] = []
+    for unit, length in _UNITS:
+        count, left = divmod(left, length)
+        if count or (unit == "second" and not parts):
+            parts.append(f"{count} {unit}{'' if count == 1 else 's'}")
+    return ("-" if seconds < 0 else "") + " ".join(parts[:2])
+
+
+def format_row(failing: FailingRow, longest: int | None = None) -> str:
+    """A failing row for people: `id=3, price=NULL (price is NULL)`."""
+    cells = json.loads(failing.row, parse_int=str, parse_float=str)
+    shown = ", ".join(
+        f"{name}={'NULL' if value is None else value}" for name, value in cells.items()
+    )
+    if longest is not None and len(shown) > longest:
+        shown = f"{shown[: longest - 3]}..."
+    return f"{shown} ({failing.reason})"
+
+
+def draw_verdict(
+    verdict: Verdict, report: GateReport, *, colour: bool = False, all_rows: bool = False
+) -> str:
+    """A failed or unevaluated assertion as seed 001 draws it; a warning below `fail_on`.
+
+    :param all_rows: shows all failing rows of its sample, whole.
+    """
     is_mild = not verdict.severity.at_least(report.fail_on)
     notes = [("metric value", format_value(verdict.value))]
     if verdict.multiplier != 1.0:
@@ -33,6 +67,9 @@ def draw_verdict(verdict: Verdict, report: GateReport, *, colour: bool = False) 
         notes.append(("profiles", ", ".join(verdict.profiles)))
     if verdict.reason:
         notes.append(("reason", verdict.reason))
+    notes += _rows_shown(verdict, report, all_rows)
+    if verdict.note:
+        notes.append(("note", verdict.note))
     message = f"{_MESSAGE.get(verdict.status, verdict.status.value)}: {verdict.name}"
     if verdict.span is None or verdict.source_line is None:
         first = f"{'warning' if is_mild else 'error'}: {printable(message)}"
@@ -40,6 +77,28 @@ def draw_verdict(verdict: Verdict, report: GateReport, *, colour: bool = False) 
     diagnostic = Diagnostic(message, verdict.span, notes=tuple(notes), is_mild=is_mild)
     source = "\n" * (verdict.span.line - 1) + verdict.source_line
     return draw([diagnostic], {verdict.span.file: source}, colour=colour)
+
+
+def _rows_shown(verdict: Verdict, report: GateReport, all_rows: bool) -> list[tuple[str, str]]:
+    rows = verdict.failing_rows
+    if all_rows:
+        return [("failing row", format_row(row)) for row in rows]
+    shown = [("failing row", format_row(row, _LONGEST_ROW)) for row in rows[:SHOWN_ROWS]]
+    more = len(rows) - len(shown)
+    if more:
+        told = f"{more} more in the sample: dql results show {report.run_id[:8]} --rows"
+        shown.append(("failing row", told))
+    return shown
+
+
+def draw_report(report: GateReport, *, colour: bool = False) -> str:
+    """The report as a person reads it: what failed in full, the headline last."""
+    parts = [
+        draw_verdict(verdict, report, colour=colour)
+        for status in (Status.ERROR, Status.FAILED)
+        for verdict in report.with_status(status)
+    ]
+    return "\n\n".join([*parts, headline(report)])
 
 
 def worst(report: GateReport) -> Verdict | None:

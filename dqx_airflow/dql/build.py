@@ -11,6 +11,7 @@ from typing import Any, cast
 from lark import Token, Tree
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.language import unquoted
 from dqx_airflow.values import Span
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -18,6 +19,7 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800
 LONGEST_WHOLE_NUMBER = 38
 """Whole numbers with more digits become floating point: no column holds them."""
 
+_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn)
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -58,7 +60,7 @@ class _Builder:
         return Span(self.file, meta.line, meta.column, meta.end_line, meta.end_column)
 
     def _name_token(self, token: Token) -> nodes.Name:
-        return nodes.Name(str(token).strip("`"), span_of(token, self.file))
+        return nodes.Name(unquoted(str(token)), span_of(token, self.file))
 
     def _text_token(self, token: Token) -> nodes.Text:
         body = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), token[1:-1])
@@ -117,7 +119,7 @@ class _Builder:
                     repeated.append(place)
                 modifiers.setdefault(kind, value)
         return nodes.Assertion(
-            next(item for item in children if isinstance(item, nodes.Measure | nodes.Rows)),
+            next(item for item in children if isinstance(item, _CLAIMS)),
             modifiers.get("name"),
             modifiers.get("severity"),
             modifiers.get("tolerance"),
@@ -141,6 +143,16 @@ class _Builder:
 
     def _share_of_rows(self, children: list[Any], span: Span) -> nodes.Rows:
         return nodes.Rows(children[1], self._number_token(children[0]), span)
+
+    def _column_exists(self, children: list[Any], span: Span) -> nodes.HasColumn:
+        return nodes.HasColumn(children[0], None, span)
+
+    def _column_type(self, children: list[Any], span: Span) -> nodes.HasColumn:
+        return nodes.HasColumn(children[0], children[1], span)
+
+    def _spark_type(self, children: list[Any], span: Span) -> nodes.Text:
+        name, *sizes = (str(child) for child in children if child is not None)
+        return nodes.Text(f"{name}({','.join(sizes)})" if sizes else name, span)
 
     # Macros and imports
 
@@ -198,6 +210,20 @@ class _Builder:
     def _in_values(self, children: list[Any], span: Span) -> nodes.InValues:
         return nodes.InValues(children[0], span)
 
+    def _within_stddev(self, children: list[Any], span: Span) -> nodes.WithinStddev:
+        return nodes.WithinStddev(children[0], children[1], span)
+
+    def _by_time(self, children: list[Any], span: Span) -> nodes.ByTime:
+        clock, zone = children
+        return nodes.ByTime(nodes.Text(str(clock), span_of(clock, self.file)), zone, span)
+
+    def _zone_name(self, children: list[Any], span: Span) -> nodes.Name:
+        return self._name_token(children[0])
+
+    def _matches_shares(self, children: list[Any], span: Span) -> nodes.MatchesShares:
+        shares = [self._number_token(share) for share in children[1::2]]
+        return nodes.MatchesShares(tuple(zip(children[::2], shares, strict=True)), span)
+
     def _name_modifier(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
         return "name", self._text_token(children[0]), span
 
@@ -235,6 +261,24 @@ class _Builder:
 
     def _matches(self, children: list[Any], span: Span) -> nodes.Matches:
         return nodes.Matches(children[0], self._text_token(children[1]), span)
+
+    def _not_within(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(self._within(children, span), span)
+
+    def _not_matches(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(self._matches(children, span), span)
+
+    def _like(self, children: list[Any], span: Span) -> nodes.Like:
+        return nodes.Like(children[0], self._text_token(children[1]), span)
+
+    def _not_like(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(self._like(children, span), span)
+
+    def _has_format(self, children: list[Any], span: Span) -> nodes.HasFormat:
+        return nodes.HasFormat(children[0], self._name_token(children[1]), span)
+
+    def _has_not_format(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(self._has_format(children, span), span)
 
     def _is_null(self, children: list[Any], span: Span) -> nodes.IsNull:
         return nodes.IsNull(children[0], span)
@@ -274,6 +318,15 @@ class _Builder:
         return self._text_token(children[0])
 
     _parameter_text = _text
+
+    def _true(self, children: list[Any], span: Span) -> nodes.Truth:
+        return nodes.Truth(True, span)
+
+    def _false(self, children: list[Any], span: Span) -> nodes.Truth:
+        return nodes.Truth(False, span)
+
+    def _truth(self, children: list[Any], span: Span) -> nodes.Truth:
+        return cast(nodes.Truth, children[0])
 
     def _null(self, children: list[Any], span: Span) -> nodes.Null:
         return nodes.Null(span)

@@ -11,11 +11,14 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import ClaimChecker
+from dqx_airflow.dql.collector import collector_at_rest
 from dqx_airflow.dql.constants import fold, settle_one
 from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.expand import Expander, placeholders_in
 from dqx_airflow.dql.imports import Linker, Reader, no_imports
+from dqx_airflow.dql.meaning import MeaningChecker
 from dqx_airflow.dql.parser import parse
+from dqx_airflow.dql.selection import Selection
 from dqx_airflow.values import ImportedFile, Severity, SourceFile, Span
 
 ANNOTATIONS: dict[str, tuple[str, ...]] = {
@@ -30,17 +33,24 @@ ANNOTATIONS: dict[str, tuple[str, ...]] = {
 IMPLICIT_CHECK = "implicit"
 """The name of the check that holds the assertions which no suite has to write."""
 
+DEFAULT_SEVERITY = Severity.P1
+"""The severity of an assertion that names none."""
+
+_MOST_NAMED = 10
+"""A rule names so many assertions with which something is wrong, and counts the others."""
+
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
 # What seems unused may be meant by a name that was mistyped, and what seems unknown may come from
 # a file that could not be imported.
 _CASCADES = (
-    (frozenset({"E005", "E006", "E207"}), frozenset({"E003", "E201"})),
+    (frozenset({"E005", "E006", "E207", "E208"}), frozenset({"E003", "E201"})),
+    (frozenset({"E206"}), frozenset({"W002", "W004", "W005", "W007"})),
     (frozenset({"E003", "E201", "E208"}), frozenset({"W004", "W005", "W007"})),
 )
 
 # With statements missing after a syntax error, these would be cascades of it.
-_NEED_THE_WHOLE_FILE = frozenset({"E003", "E102", "E201", "W002", "W004", "W005", "W007"})
+_NEED_THE_WHOLE_FILE = frozenset({"E003", "E102", "E201", "E302", "W002", "W004", "W005", "W007"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,7 @@ class Checked:
         return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
 
 
+@collector_at_rest()
 def check_source(
     source: SourceFile, read: Reader = no_imports, *, needs_suite: bool = False
 ) -> Checked:
@@ -74,8 +85,7 @@ def check_source(
     linker = Linker(read, found.append, {source.name: source.text})
     suite = None
     if parsed.file is not None:
-        broken = {diagnostic.code for diagnostic in found} & {"E007", "E014"}
-        hidden = _NEED_THE_WHOLE_FILE if broken else frozenset()
+        hidden = frozenset() if parsed.is_whole else _NEED_THE_WHOLE_FILE
         stretches = {(stretch.line, stretch.column): stretch for stretch in parsed.broken}
         starts = sorted(stretches)
         later: list[Diagnostic] = []
@@ -158,8 +168,12 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     """
     found: list[Diagnostic] = []
     constants: dict[str, nodes.Constant] = {}
+    sound: list[nodes.Constant] = []
     for constant in suite.constants:
-        found += _check_constant(constant, constants, used)
+        wrong = list(_check_constant(constant, constants, used))
+        found += wrong
+        if not wrong:
+            sound.append(constant)
         constants.setdefault(constant.name.text, settle_one(constant, constants))
     threshold = suite.availability_threshold
     if threshold is not None and threshold.value > 1:
@@ -167,7 +181,15 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     for repeated in suite.repeated:
         message, help_line = "this is given twice", "remove one of them"
         found.append(Diagnostic(message, repeated, code="E013", help=help_line))
+    found += _check_title(suite.name)
+    meaning = MeaningChecker.of(sound)
+    rules = [rule for profile in suite.profiles for rule in profile.rules]
+    selection = Selection(suite.checks)
+    factors = {rule.selector for rule in rules if isinstance(rule, nodes.Scale)}
+    scaled = {id(assertion) for selector in factors for assertion in selection.of(selector)}
     for check in suite.checks:
+        found += _check_head(check)
+        datasets = tuple(dict.fromkeys(check.datasets))
         for assertion in check.assertions:
             report = _reporter(found, assertion.uses)
             holes = list(placeholders_in(assertion.claim))
@@ -175,20 +197,43 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
                 report(_unfilled(hole, assertion))
             if holes:
                 continue
-            claims = ClaimChecker(check.datasets, constants, report, used)
+            earlier = len(found)
+            claims = ClaimChecker(datasets, constants, report, used)
             claims.check(assertion.claim, assertion.tolerance)
-            for diagnostic in _check_assertion(assertion):
-                report(diagnostic)
+            if not any(item.level is Level.ERROR for item in found[earlier:]):
+                is_scaled = id(assertion) in scaled
+                for item in meaning.check(assertion, datasets[0].text, is_scaled=is_scaled):
+                    report(item)
+            for item in _check_assertion(assertion):
+                report(item)
         found += _check_names(check)
     found += _check_unique_titles(suite)
     for profile in suite.profiles:
-        found += _check_profile(profile, suite)
+        found += _check_profile(profile, selection)
     for constant in suite.constants:
         is_own = constant.span.file == suite.span.file
         if is_own and constant.name.text not in used:
             message = f"constant '{constant.name.text}' is never used"
             found.append(Diagnostic(message, constant.name.span, code="W004", help="remove it"))
     return found
+
+
+def _check_title(title: nodes.Text) -> Iterator[Diagnostic]:
+    if not title.value.strip():
+        help_line = "write what it is about: results and messages show the name"
+        yield Diagnostic("this name is empty", title.span, code="E016", help=help_line)
+
+
+def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
+    yield from _check_title(check.name)
+    first: dict[str, Span] = {}
+    for dataset in check.datasets:
+        if dataset.text in first:
+            message = f"dataset '{dataset.text}' is given twice"
+            related = (Related(first[dataset.text], "first given here"),)
+            help_line = "remove one of them"
+            yield Diagnostic(message, dataset.span, code="E017", related=related, help=help_line)
+        first.setdefault(dataset.text, dataset.span)
 
 
 def _unfilled(hole: nodes.Placeholder, assertion: nodes.Assertion) -> Diagnostic:
@@ -271,6 +316,8 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
         yield Diagnostic("this is given twice", repeated, code="E013", help="remove one of them")
     for annotation in assertion.annotations:
         yield from _check_annotation(annotation)
+    if assertion.name is not None:
+        yield from _check_title(assertion.name)
     if assertion.name is None:
         label = "consider adding a descriptive name"
         yield Diagnostic("assertion has no name", assertion.claim.span, code="W001", label=label)
@@ -327,7 +374,8 @@ def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
             first.setdefault(title.value, title)
 
 
-def _check_profile(profile: nodes.Profile, suite: nodes.Suite) -> Iterator[Diagnostic]:
+def _check_profile(profile: nodes.Profile, selection: Selection) -> Iterator[Diagnostic]:
+    yield from _check_title(profile.name)
     kind = profile.type
     if kind is not None and kind.text not in ("holiday", "recurring"):
         help_line = "it is `holiday` or `recurring`"
@@ -352,10 +400,10 @@ def _check_profile(profile: nodes.Profile, suite: nodes.Suite) -> Iterator[Diagn
         message = "the profile ends before it starts"
         yield Diagnostic(message, profile.end.span, code="E302", related=related)
     for rule in profile.rules:
-        yield from _check_rule(rule, suite)
+        yield from _check_rule(rule, selection)
 
 
-def _check_rule(rule: nodes.Rule, suite: nodes.Suite) -> Iterator[Diagnostic]:
+def _check_rule(rule: nodes.Rule, selection: Selection) -> Iterator[Diagnostic]:
     selector = rule.selector
     if isinstance(rule, nodes.Downgrade) and rule.severity.text not in _SEVERITIES:
         message = f"unknown severity '{rule.severity.text}'"
@@ -366,56 +414,45 @@ def _check_rule(rule: nodes.Rule, suite: nodes.Suite) -> Iterator[Diagnostic]:
         message = "a factor lies above 0"
         help_line = "write `disable` to leave assertions out"
         yield Diagnostic(message, rule.span, code="E109", help=help_line)
-    matched = [
-        assertion
-        for check in suite.checks
-        for assertion in check.assertions
-        if selects(selector, check, assertion)
-    ]
-    checks = [check.name.value for check in suite.checks]
+    matched = selection.of(selector)
+    checks = selection.names("check")
     if selector.check is not None and selector.check.value not in checks:
         message = f"no check is named '{selector.check.value}'"
         hint = did_you_mean(selector.check.value, checks)
         yield Diagnostic(message, selector.check.span, code="W002", help=hint)
     elif not matched:
-        known: list[str] = []
-        for check in suite.checks:
-            names = {
-                "check": [check.name.value],
-                "tag": [tag.text for assertion in check.assertions for tag in assertion.tags],
-                "assertion": [a.name.value for a in check.assertions if a.name],
-            }
-            known += names[selector.kind]
         message = f"no assertion has the {selector.kind} '{selector.name.value}'"
         if selector.kind == "check":
             message = f"no check with an assertion is named '{selector.name.value}'"
         if selector.check is not None:
             message = f"check '{selector.check.value}' has no assertion '{selector.name.value}'"
-        hint = did_you_mean(selector.name.value, known)
+        hint = did_you_mean(selector.name.value, selection.names(selector.kind))
         yield Diagnostic(message, selector.span, code="W002", help=hint)
+    if isinstance(rule, nodes.Downgrade):
+        yield from _check_downgrade(rule, matched)
     if isinstance(rule, nodes.Disable):
-        for assertion in matched:
-            if is_required(assertion):
-                name = assertion.name.value if assertion.name else "an unnamed assertion"
-                related = (Related(assertion.span, "required here"),)
-                message = f"this rule disables '{name}', which is required"
-                yield Diagnostic(message, selector.span, code="W003", related=related)
+        required = selection.required(selector)
+        for assertion in required[:_MOST_NAMED]:
+            name = assertion.name.value if assertion.name else "an unnamed assertion"
+            related = (Related(assertion.span, "required here"),)
+            message = f"this rule disables '{name}', which is required"
+            yield Diagnostic(message, selector.span, code="W003", related=related)
+        if (more := len(required) - _MOST_NAMED) > 0:
+            message = f"this rule disables {more} more assertions that are required"
+            yield Diagnostic(message, selector.span, code="W003")
 
 
-def selects(selector: nodes.Selector, check: nodes.Check, assertion: nodes.Assertion) -> bool:
-    """True where a rule with this selector applies to the assertion."""
-    wanted = selector.name.value
-    if selector.kind == "tag":
-        return any(tag.text == wanted for tag in assertion.tags)
-    if selector.kind == "check":
-        return check.name.value == wanted
-    in_check = selector.check is not None and check.name.value == selector.check.value
-    return in_check and assertion.name is not None and assertion.name.value == wanted
-
-
-def is_required(assertion: nodes.Assertion) -> bool:
-    """`@required`, or P0 and not `@experimental`: algorithms and profiles should leave it alone."""
-    if assertion.is_annotated("required"):
-        return True
-    is_p0 = assertion.severity is not None and assertion.severity.text == "P0"
-    return is_p0 and not assertion.is_annotated("experimental")
+def _check_downgrade(rule: nodes.Downgrade, matched: list[nodes.Assertion]) -> Iterator[Diagnostic]:
+    wanted = rule.severity.text
+    for assertion in matched:
+        severity = assertion.severity
+        own = DEFAULT_SEVERITY.value if severity is None else severity.text
+        if {wanted, own} <= set(_SEVERITIES) and wanted < own:
+            name = f"'{assertion.name.value}'" if assertion.name else "an unnamed assertion"
+            message = f"this rule raises {name} from {own} to {wanted}"
+            place = assertion.claim.span if severity is None else severity.span
+            related = (Related(place, f"{own} by default" if severity is None else own),)
+            help_line = f"a downgrade goes towards P3: write {own} or milder, or remove the rule"
+            yield Diagnostic(
+                message, rule.severity.span, code="W010", related=related, help=help_line
+            )

@@ -45,7 +45,7 @@ def fold(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> Met
     :param constants: settled ones.
     """
     match node:
-        case nodes.Number(value=value) | nodes.Text(value=value):
+        case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
             return value
         case nodes.Day(value=day):
             return day.isoformat()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar, cast
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
@@ -16,20 +17,22 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.imports import Defined, Scope
 from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.walk import parts_of, rewritten
 from dqx_airflow.values import Span
 
-MOST_ASSERTIONS = 100_000
-"""A suite expands to so many assertions at most."""
+MOST_WORDS = 500_000
+"""So many words the macros of a suite make at most: names, numbers, operators, uses, rounds."""
 DEEPEST_USE = 50
 """Macros may use macros this deeply."""
 
 Bindings: TypeAlias = Mapping[str, "nodes.Expression | tuple[nodes.Expression, ...]"]
 Node = TypeVar("Node")
 
+_LETTERS_OF_A_WORD = 8
 _HOLE = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")
 
 
-class _TooManyError(Exception):
+class _TooMuchError(Exception):
     """The bound of the expansion was reached; it has been reported."""
 
 
@@ -40,7 +43,7 @@ class Expander:
     scope: Scope
     report: Callable[[Diagnostic], None]
     used: set[str] = field(default_factory=set)
-    _made: int = 0
+    _words: int = 0
 
     def check_macros(self) -> None:
         """Reports what is wrong with the macros of the file as they are defined."""
@@ -54,7 +57,7 @@ class Expander:
         try:
             for check in suite.checks:
                 checks.append(replace(check, body=tuple(self._check(check))))
-        except _TooManyError:
+        except _TooMuchError:
             return replace(suite, checks=())
         own = {constant.name.text for constant in suite.constants}
         imported = tuple(
@@ -80,6 +83,7 @@ class Expander:
     def _with_own_names(self, made: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
         """Of names that macros made twice, the later ones get a suffix."""
         first: dict[str, nodes.Assertion] = {}
+        numbers: dict[str, int] = {}
         for assertion in made:
             name = assertion.name
             if name is None or not assertion.uses or name.value not in first:
@@ -87,9 +91,10 @@ class Expander:
                     first.setdefault(name.value, assertion)
                 yield assertion
                 continue
-            number = 2
+            number = numbers.get(name.value, 2)
             while f"{name.value} {number}" in first:
                 number += 1
+            numbers[name.value] = number + 1
             unique = f"{name.value} {number}"
             earlier = first[name.value]
             place = earlier.uses[0] if earlier.uses else earlier.span
@@ -116,10 +121,13 @@ class Expander:
         chain: tuple[Span, ...],
     ) -> list[nodes.Assertion]:
         chain = (*chain, use.span)
+        self._count(1, chain)
         defined = self._defined(use, scope, stack, chain)
         if defined is None:
             return []
         macro = defined.macro
+        if not self._are_values(use, chain):
+            return []
         arguments = tuple(
             self._filled(argument, scope, bindings, chain) for argument in use.arguments
         )
@@ -164,6 +172,14 @@ class Expander:
             return None
         return defined
 
+    def _are_values(self, use: nodes.Use, chain: tuple[Span, ...]) -> bool:
+        named = [item for item in use.arguments if isinstance(item, nodes.Parameter)]
+        for argument in named:
+            message = "a macro takes its arguments by their place, not by a name"
+            help_line = "write a comma between two arguments, or remove the name"
+            self._error("E202", message, argument.span, help_line, chain)
+        return not named
+
     def _bound(
         self,
         use: nodes.Use,
@@ -201,17 +217,13 @@ class Expander:
         for item in body:
             match item:
                 case nodes.Assertion():
-                    self._made += 1
-                    if self._made > MOST_ASSERTIONS:
-                        message = f"the suite expands to more than {MOST_ASSERTIONS:,} assertions"
-                        self._error("E206", message, chain[0], "use fewer macros", ())
-                        raise _TooManyError
                     filled = self._filled(item, home, bindings, chain)
                     made.append(replace(filled, uses=chain))
                 case nodes.Use():
                     made += self._use(item, home, bindings, stack, chain)
                 case nodes.Loop(variable=variable, over=over, body=inner):
                     for value in _values(bindings.get(over.text)):
+                        self._count(1, chain)
                         looped = {**bindings, variable.text: value}
                         made += self._body(inner, home, looped, stack, chain)
         return made
@@ -221,14 +233,18 @@ class Expander:
     def _filled(self, node: Node, home: Scope, bindings: Bindings, chain: tuple[Span, ...]) -> Node:
         """The node with arguments for placeholders, and constants of the macro's own file."""
 
+        def fill_hole(hole: re.Match[str]) -> str:
+            text = _text_of(hole, bindings)
+            self._count(len(text) // _LETTERS_OF_A_WORD, chain)
+            return text
+
         def fill(part: Any) -> Any:
             match part:
                 case nodes.Placeholder(name=name, span=span) if name in bindings:
                     value = bindings[name]
                     return nodes.Listing(value, span) if isinstance(value, tuple) else value
                 case nodes.Text(value=text, span=span) if "{" in text and chain:
-                    filled = _HOLE.sub(lambda hole: _text_of(hole, bindings), text)
-                    return nodes.Text(filled, span)
+                    return nodes.Text(_HOLE.sub(fill_hole, text), span)
                 case nodes.Name(text=name) if home is not self.scope and name in home.constants:
                     return home.constants[name].value
                 case nodes.Name(text=name) if "." in name and name in home.constants:
@@ -237,7 +253,19 @@ class Expander:
                     return home.constants[name].value
             return None
 
-        return cast(Node, _rewritten(node, fill))
+        filled = cast(Node, rewritten(node, fill))
+        if chain:
+            # What an argument holds twice is walked twice, though it is one node.
+            left = MOST_WORDS - self._words
+            self._count(sum(1 for _ in islice(parts_of(filled), left + 1)), chain)
+        return filled
+
+    def _count(self, words: int, chain: tuple[Span, ...]) -> None:
+        self._words += words
+        if self._words > MOST_WORDS:
+            message = f"the macros of this suite make more than {MOST_WORDS:,} words"
+            self._error("E206", message, chain[0], "use fewer macros", ())
+            raise _TooMuchError
 
     # Macros as they are defined
 
@@ -263,13 +291,23 @@ class Expander:
                     self.report(Diagnostic(message, item.over.span, code="E205", help=help_line))
                 self._check_body(item.body, [*known, item.variable.text], lists)
                 continue
-            for part in _parts(item):
-                if isinstance(part, nodes.Placeholder) and part.name not in known:
-                    self._unknown_parameter(part.name, part.span, known)
+            for part in parts_of(item):
+                match part:
+                    case nodes.Placeholder(name=name, span=span) if name not in known:
+                        self._unknown_parameter(name, span, known)
+                    case nodes.Call(name=nodes.Name(text=("sql" | "query") as name)):
+                        self._no_interpolation(name, part)
             if isinstance(item, nodes.Assertion) and item.name is not None:
                 for hole in _HOLE.finditer(item.name.value):
                     if hole[1] not in known:
                         self._unknown_parameter(hole[1], item.name.span, known)
+
+    def _no_interpolation(self, name: str, call: nodes.Call) -> None:
+        for argument in call.arguments:
+            if isinstance(argument, nodes.Text) and _HOLE.search(argument.value):
+                message = f"interpolation in {name}() is not permitted"
+                help_line = "write the column out, or use a metric such as sum({column})"
+                self.report(Diagnostic(message, argument.span, code="E115", help=help_line))
 
     def _unknown_parameter(self, name: str, span: Span, known: list[str]) -> None:
         message = f"the macro has no parameter '{name}'"
@@ -315,30 +353,6 @@ def _text_of(hole: re.Match[str], bindings: Bindings) -> str:
             return show(value)
 
 
-def _rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The node with `change` applied from the outside in; None from it keeps a node."""
-    if isinstance(node, tuple):
-        return tuple(_rewritten(item, change) for item in node)
-    if isinstance(node, Span) or not is_dataclass(node) or isinstance(node, type):
-        return node
-    changed = change(node)
-    if changed is not None:
-        return changed
-    parts = {item.name: getattr(node, item.name) for item in fields(node)}
-    return type(node)(**{name: _rewritten(part, change) for name, part in parts.items()})
-
-
 def placeholders_in(node: Any) -> Iterator[nodes.Placeholder]:
     """The placeholders of a claim that nothing was given for."""
-    return (part for part in _parts(node) if isinstance(part, nodes.Placeholder))
-
-
-def _parts(node: Any) -> Iterator[Any]:
-    """The node and all nodes in it."""
-    if isinstance(node, tuple):
-        for item in node:
-            yield from _parts(item)
-    elif is_dataclass(node) and not isinstance(node, Span):
-        yield node
-        for item in fields(node):
-            yield from _parts(getattr(node, item.name))
+    return (part for part in parts_of(node) if isinstance(part, nodes.Placeholder))

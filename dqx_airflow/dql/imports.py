@@ -16,6 +16,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.parser import parse
+from dqx_airflow.dql.source import Unreadable, read_source
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 
 Reader: TypeAlias = Callable[[str, str], SourceFile | str]
@@ -182,6 +183,7 @@ class FileReader:
 
     def __init__(self, name: str, path: Path, root: Path, search_path: Iterable[Path] = ()) -> None:
         self._places: dict[str, Path] = {name: path.resolve()}
+        self._read: dict[str, SourceFile | Unreadable] = {}
         self._folders = (root.resolve(), *(folder.resolve() for folder in search_path))
         self._allowed = (path.resolve().parent, *self._folders)
 
@@ -192,7 +194,7 @@ class FileReader:
         folders = (beside,) if path.startswith(".") else (beside, *self._folders)
         try:
             return self._find(path, tuple(dict.fromkeys(folders)))
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             return f"it cannot be read: {error}"
 
     def _find(self, path: str, folders: tuple[Path, ...]) -> SourceFile | str:
@@ -204,7 +206,10 @@ class FileReader:
                 return f"{place} lies outside of the folders that may be read"
             name = self._name_of(place)
             self._places[name] = place
-            return SourceFile(name, place.read_text(encoding="utf-8"))
+            if name not in self._read:
+                self._read[name] = read_source(place, name)
+            found = self._read[name]
+            return found.reason if isinstance(found, Unreadable) else found
         if any((folder / path).is_dir() for folder in folders):
             return "this is a folder; import a file"
         return f"there is no such file; looked in {', '.join(map(str, folders))}"

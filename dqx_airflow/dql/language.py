@@ -7,6 +7,8 @@ from importlib.resources import files
 
 from lark import Lark, Token
 
+from dqx_airflow.dql.tables import open_tables, parser_of
+
 RESERVED = frozenset({"assert", "check", "profile", "const", "macro", "use"})
 """At the beginning of a line these words are keywords, wherever the lexer takes them for names."""
 
@@ -16,10 +18,23 @@ def begins_line(token: Token, text: str) -> bool:
 
 
 def is_line_start(position: int, text: str) -> bool:
-    return not text[text.rfind("\n", 0, position) + 1 : position].strip()
+    while position > 0 and text[position - 1] != "\n":
+        position -= 1
+        if not text[position].isspace():
+            return False
+    return True
 
 
 @cache
 def grammar() -> Lark:
-    text = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+    """The parser of the language."""
+    home = files(__package__)
+    text = home.joinpath("grammar.lark").read_text(encoding="utf-8")
+    tables = home.joinpath("grammar.tables")
+    ready = open_tables(tables.read_bytes(), text) if tables.is_file() else None
+    return ready or parser_of(text)
+
+
+def unquoted(name: str) -> str:
+    """The name that is written so: without its backticks, of which two inside stand for one."""
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name

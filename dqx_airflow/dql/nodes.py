@@ -55,6 +55,14 @@ class Day:
 
 
 @dataclass(frozen=True, slots=True)
+class Truth:
+    """`true` or `false`."""
+
+    value: bool
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Null:
     """The literal `None`."""
 
@@ -170,6 +178,24 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
+class Like:
+    """`operand like "pattern"`: the whole text, `%` for any characters and `_` for one."""
+
+    operand: Expression
+    pattern: Text
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HasFormat:
+    """`operand is email`, or another format of `metrics.formats`."""
+
+    operand: Expression
+    format: Name
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class IsNull:
     operand: Expression
     span: Span = field(compare=False)
@@ -180,6 +206,7 @@ Expression: TypeAlias = (
     | Text
     | Number
     | Day
+    | Truth
     | Null
     | Call
     | Placeholder
@@ -192,6 +219,8 @@ Expression: TypeAlias = (
     | Within
     | Member
     | Matches
+    | Like
+    | HasFormat
     | IsNull
 )
 
@@ -237,7 +266,33 @@ class InValues:
     span: Span = field(compare=False)
 
 
-Condition: TypeAlias = Comparison | Between | Is | InValues
+@dataclass(frozen=True, slots=True)
+class WithinStddev:
+    """`within count stddev of N days`: near the mean of the days before; None for the default."""
+
+    count: Expression
+    days: Number | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """`by 06:00 UTC`: the time as written, the zone a name or a text, None for UTC."""
+
+    time: Text
+    zone: Name | Text | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchesShares:
+    """`matches {"A": 50%, "B": 30%}`: the share of the rows that each value should have."""
+
+    shares: tuple[tuple[Text | Number | Truth, Number], ...]
+    span: Span = field(compare=False)
+
+
+Condition: TypeAlias = Comparison | Between | Is | InValues | WithinStddev | ByTime | MatchesShares
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +314,18 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class HasColumn:
+    """`column name exists`, or `column name type decimal(18,2)`; the type is as written."""
+
+    column: Expression
+    type: Text | None
+    span: Span = field(compare=False)
+
+
+Claim: TypeAlias = Measure | Rows | HasColumn
+
+
+@dataclass(frozen=True, slots=True)
 class Annotation:
     name: Name
     arguments: tuple[tuple[Name, Expression], ...]
@@ -272,7 +339,7 @@ class Assertion:
     `uses` are the places that led to an assertion made by a macro, the outermost first.
     """
 
-    claim: Measure | Rows
+    claim: Claim
     name: Text | None
     severity: Name | None
     tolerance: Number | None

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import warnings
 
+from dqx_airflow.dql.explosions import may_explode
+
 _JAVA_ONLY = re.compile(
     r"""
       \\Q .*? (?:\\E|$)                                     # quoted text
@@ -23,6 +25,10 @@ _JAVA_ONLY = re.compile(
 )
 
 
+_FOREVER_TAKEN = re.compile(r"\(\?>|[*+?}]\+")
+"""Atomic groups and possessive repetitions: what they took they do not give back."""
+
+
 def check_pattern(pattern: str) -> str | None:
     """What is wrong with a regular expression; None where it is sound."""
     if "(?P" in pattern:
@@ -30,7 +36,10 @@ def check_pattern(pattern: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            re.compile(_JAVA_ONLY.sub(_in_python, pattern))
+            translated = _JAVA_ONLY.sub(_in_python, pattern)
+            re.compile(translated)
+            if not _FOREVER_TAKEN.search(pattern) and may_explode(translated):
+                return "on some texts it takes exponential time: a repetition within a repetition"
     except re.error as error:
         return error.msg
     except (RecursionError, OverflowError):

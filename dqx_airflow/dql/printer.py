@@ -8,12 +8,13 @@ from dqx_airflow.dql import nodes
 
 _WORDS = """
     suite check assert on from to by in and or not is between profile type macro const use for
-    import export as name severity tags tolerance scale disable downgrade
+    import export as name severity tags tolerance scale disable downgrade true false
 """
 RESERVED = frozenset(_WORDS.split())
 """Names that have to stand in backticks where a column or dataset is called so."""
 
 _PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(\.[a-zA-Z_][a-zA-Z0-9_]*)*\Z")
+_PLAIN_TYPE = re.compile(r"[a-zA-Z_]\w*(\(\d+(,\d+)*\))?\Z", re.ASCII)
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _STRENGTH = {"or": 1, "and": 2, "not": 3, "test": 4, "+": 5, "-": 5, "*": 6, "/": 6, "unary": 7}
 _ATOM = 8
@@ -26,7 +27,9 @@ def show(node: nodes.Expression) -> str:
 
 def show_name(name: str) -> str:
     """A name as it has to be written: in backticks where it would read as something else."""
-    return name if _PLAIN.match(name) and name not in RESERVED else f"`{name}`"
+    if _PLAIN.match(name) and name not in RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
 
 
 def show_text(text: str) -> str:
@@ -60,9 +63,16 @@ def show_condition(condition: nodes.Condition) -> str:
             return f"is {keyword.value}"
         case nodes.InValues(choices=choices):
             return f"in {show(choices)}"
+        case nodes.WithinStddev(count=count, days=days):
+            return f"within {show(count)} stddev" + (f" of {_in_days(days)}" if days else "")
+        case nodes.ByTime(time=clock, zone=zone):
+            return f"by {clock.value}" + (f" {show(zone)}" if zone else "")
+        case nodes.MatchesShares(shares=shares):
+            listed = (f"{show(value)}: {show_number(share)}" for value, share in shares)
+            return f"matches {{{', '.join(listed)}}}"
 
 
-def show_claim(claim: nodes.Measure | nodes.Rows) -> str:
+def show_claim(claim: nodes.Claim) -> str:
     """What an assertion claims, without its name and the rest."""
     match claim:
         case nodes.Rows(predicate=predicate, share=None):
@@ -70,6 +80,11 @@ def show_claim(claim: nodes.Measure | nodes.Rows) -> str:
         case nodes.Rows(predicate=predicate, share=share):
             assert share is not None
             return f"{show_number(share)} of rows: {show(predicate)}"
+        case nodes.HasColumn(column=column, type=None):
+            return f"column {show(column)} exists"
+        case nodes.HasColumn(column=column, type=kind):
+            assert kind is not None
+            return f"column {show(column)} type {_show_type(kind.value)}"
         case nodes.Measure(expression=expression, condition=None):
             return show(expression)
         case nodes.Measure(expression=expression, condition=condition):
@@ -88,6 +103,8 @@ def _show(node: nodes.Expression) -> tuple[str, int]:
             return show_number(node), _STRENGTH["unary"] if value < 0 else _ATOM
         case nodes.Day(value=day):
             return day.isoformat(), _ATOM
+        case nodes.Truth(value=value):
+            return "true" if value else "false", _ATOM
         case nodes.Null():
             return "None", _ATOM
         case nodes.Placeholder(name=name):
@@ -111,13 +128,19 @@ def _show(node: nodes.Expression) -> tuple[str, int]:
         case nodes.Not(operand=nodes.Member(operand=operand, choices=choices)):
             text = f"{_within(operand, 'test', right=True)} not in {show(choices)}"
             return text, _STRENGTH["test"]
+        case nodes.Not(operand=(nodes.Within() | nodes.Matches() | nodes.Like()) as test):
+            return _show_test(test, "not "), _STRENGTH["test"]
+        case nodes.Not(operand=nodes.HasFormat() as test):
+            return _show_test(test, "not "), _STRENGTH["test"]
         case nodes.Not(operand=operand):
             return f"not {_within(operand, 'not')}", _STRENGTH["not"]
         case _:
             return _show_test(node), _STRENGTH["test"]
 
 
-def _show_test(node: nodes.Expression) -> str:
+def _show_test(node: nodes.Expression, negation: str = "") -> str:
+    """A test of a row; `negation` is `not ` for `not between`, `is not email` and the like."""
+
     def operand_of(part: nodes.Expression) -> str:
         return _within(part, "test", right=True)
 
@@ -126,11 +149,15 @@ def _show_test(node: nodes.Expression) -> str:
             return f"{operand_of(left)} {op} {operand_of(right)}"
         case nodes.Within(operand=operand, low=low, high=high):
             low_text, high_text = operand_of(low), operand_of(high)
-            return f"{operand_of(operand)} between {low_text} and {high_text}"
+            return f"{operand_of(operand)} {negation}between {low_text} and {high_text}"
         case nodes.Member(operand=operand, choices=choices):
             return f"{operand_of(operand)} in {show(choices)}"
         case nodes.Matches(operand=operand, pattern=pattern):
-            return f"{operand_of(operand)} matches {show_text(pattern.value)}"
+            return f"{operand_of(operand)} {negation}matches {show_text(pattern.value)}"
+        case nodes.Like(operand=operand, pattern=pattern):
+            return f"{operand_of(operand)} {negation}like {show_text(pattern.value)}"
+        case nodes.HasFormat(operand=operand, format=name):
+            return f"{operand_of(operand)} is {negation}{name.text}"
         case nodes.IsNull(operand=operand):
             return f"{operand_of(operand)} is null"
         case _:
@@ -148,6 +175,15 @@ def _digits(value: int | float) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return f"{value:.1f}"
     return repr(value)
+
+
+def _show_type(written: str) -> str:
+    """A type as written, in quotes where it is more than a name and sizes."""
+    return written if _PLAIN_TYPE.match(written) else show_text(written)
+
+
+def _in_days(duration: nodes.Number) -> str:
+    return _counted(duration.value // 86400, "day")
 
 
 def _counted(value: int | float, unit: str) -> str:
@@ -207,7 +243,7 @@ def _block(head: str, body: tuple[nodes.MacroItem, ...]) -> list[str]:
             lines.append("")
         match item:
             case nodes.Assertion():
-                lines += _show_assertion(item)
+                lines += show_assertion(item)
             case nodes.Use(name=name, arguments=arguments):
                 lines.append(f"use {name.text}({', '.join(map(show, arguments))})")
             case nodes.Loop(variable=variable, over=over, body=inner):
@@ -218,7 +254,7 @@ def _block(head: str, body: tuple[nodes.MacroItem, ...]) -> list[str]:
 _WIDE = (nodes.Assertion, nodes.Loop)
 
 
-def _show_assertion(assertion: nodes.Assertion) -> list[str]:
+def show_assertion(assertion: nodes.Assertion) -> list[str]:
     lines = [_show_annotation(annotation) for annotation in assertion.annotations]
     tolerance = assertion.tolerance
     claim = show_claim(assertion.claim)

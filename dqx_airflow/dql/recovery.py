@@ -6,6 +6,7 @@ So one typo gives one error, and what follows it is still read.
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from functools import cache
 
 from lark import Token, Tree
@@ -14,10 +15,11 @@ from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from dqx_airflow.dql.language import grammar, is_line_start
+from dqx_airflow.dql.syntax_errors import LONGEST_KEYWORD, NEAR
 
 _STATEMENT = re.compile(
     r"""
-      "(?:\\.|[^"\\\n])*"?                         # skipped whole: a brace in a string is no brace
+      "[^"\\\n]*(?:\\.[^"\\\n]*)*"?                # skipped whole: a brace in a text is no brace
     | `[^`\n]*`? | \#[^\n]*
     | (?:(?<=\n)|(?<=\{)|(?<=\}))[ \t]*(?P<word>   # a statement begins a line or follows a brace
         (?:suite|assert|check|profile|const|macro|use|for|import|export|availability_threshold
@@ -27,6 +29,12 @@ _STATEMENT = re.compile(
     re.VERBOSE,
 )
 OUTERMOST = frozenset({"suite", "import", "export"})
+
+_FOLLOWERS = {
+    **dict.fromkeys(("suite", "check", "profile", "import"), re.compile(r'\s*"')),
+    "export": re.compile(r"\s+(const|macro)\b"),
+}
+"""What follows a keyword that opens a block, by which a mistyped one is known."""
 
 
 def skip_to_next_statement(
@@ -60,6 +68,25 @@ def skip_to_next_statement(
     return False
 
 
+def mend_keyword(
+    parser: InteractiveParser, text: str, token: Token, expected: set[str]
+) -> Token | None:
+    """Take a mistyped `suite` or `check` for what was meant, so that what is in it is still read.
+
+    The token that the parser was given, None where it is no such slip.
+    """
+    words = [word for word in _FOLLOWERS if _terminal_of(word) in expected]
+    near = get_close_matches(token[:LONGEST_KEYWORD].lower(), words, n=1, cutoff=NEAR)
+    end = (token.start_pos or 0) + len(token)
+    state = parser.lexer_thread.state
+    if not near or state is None or not _FOLLOWERS[near[0]].match(text, end):
+        return None
+    meant = Token.new_borrow_pos(_terminal_of(near[0]), near[0], token)
+    parser.feed_token(meant)
+    _move_lexer(state.line_ctr, text, end)
+    return meant
+
+
 def close_file(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
     """The tree of a file that ends too early, as if its braces were closed."""
     states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
@@ -81,8 +108,11 @@ def close_file(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
 
 def _move_lexer(counter: LineCounter, text: str, position: int) -> None:
     """Go on reading at `position`, which may lie before what the lexer has already read."""
+    if position < counter.char_pos:
+        counter.line -= text.count("\n", position, counter.char_pos)
+    else:
+        counter.line += text.count("\n", counter.char_pos, position)
     counter.char_pos = position
-    counter.line = text.count("\n", 0, position) + 1
     counter.line_start_pos = text.rfind("\n", 0, position) + 1
     counter.column = position - counter.line_start_pos + 1
 

@@ -20,6 +20,9 @@ DEEPEST_NESTING = 100
 MOST_OPERATORS = 200
 """So many operators may stand in one statement, since each of them deepens the tree."""
 
+MOST_SYNTAX_ERRORS = 10_000
+"""After so many the rest of a file is not read: it is no suite."""
+
 _PLAIN_NAMES = {
     "IDENT": "a name",
     "BACKTICKED": "a name",
@@ -37,6 +40,12 @@ _PLAIN_NAMES = {
     "SLASH": "an operator",
     "$END": "the end of the file",
 }
+NEAR = 0.7
+"""How much a word has to be like a keyword to be taken for a slip of it, from 0 to 1."""
+
+LONGEST_KEYWORD = 40
+"""No keyword is longer, so that much of a word is enough to compare."""
+
 _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"@": "assert", "+/-": "tolerance", "±": "tolerance"}
 
@@ -56,7 +65,8 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
         )
     assert isinstance(error, UnexpectedCharacters)
     position = error.pos_in_stream or 0
-    rest = source.text[position:].split("\n", 1)[0].rstrip("\r")
+    end = source.text.find("\n", position)
+    rest = source.text[position : None if end < 0 else end].rstrip("\r")
     word = (re.match(r"[\w.]+|.", rest) or [" "])[0]
     span = Span(source.name, error.line, error.column, error.line, error.column + len(word))
     whole = Span(source.name, error.line, error.column, error.line, error.column + len(rest))
@@ -101,6 +111,11 @@ def too_large(token: Token, file: str) -> Diagnostic:
     return Diagnostic(message, span_of(token, file), code="E107", help="numbers end at 1.8e308")
 
 
+def too_many(last: Span) -> Diagnostic:
+    message = f"more than {MOST_SYNTAX_ERRORS:,} syntax errors: the rest of the file was not read"
+    return Diagnostic(message, last, code="E007", help="is this a suite?")
+
+
 def _expectation(word: str, expected: set[str]) -> str:
     """What may stand there; the nearest keyword alone where `word` looks like a typo of it."""
     if "MINUS" in expected and "PLUS" not in expected:
@@ -109,9 +124,11 @@ def _expectation(word: str, expected: set[str]) -> str:
         expected = expected - _SELDOM
     spellings = sorted({_spelling(terminal) for terminal in expected})
     keywords = [spelling.strip("`") for spelling in spellings if spelling.startswith("`")]
-    near = get_close_matches(word, keywords, n=1, cutoff=0.7)
+    near = get_close_matches(word[:LONGEST_KEYWORD].lower(), keywords, n=1, cutoff=NEAR)
     if word == "=" and "COMPARATOR" in expected:
         near = ["=="]
+    if word == "%" and "STAR" in expected:
+        return "write `5%`, without a blank"
     if near:
         return f"did you mean `{near[0]}`?"
     if len(spellings) == 1:

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from dqx_airflow.metrics.registry import Argument, Arguments, Family, Kind, Metric, Unit
+from typing import Any
+
+from dqx_airflow.metrics import in_python
+from dqx_airflow.metrics.registry import (
+    Aggregate,
+    Argument,
+    Arguments,
+    Kind,
+    Metric,
+    RowsBehind,
+    Scan,
+    Statistic,
+    Unit,
+)
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import Family
+from dqx_airflow.values import MetricValue
 
 _ANY = Argument("column", Kind.COLUMN)
 _NUMBER = Argument("column", Kind.COLUMN, frozenset({Family.NUMBER}))
@@ -17,10 +32,105 @@ def _column(arguments: Arguments) -> str:
     return quote_name(arguments[0])
 
 
-def _distinct_tuples(arguments: Arguments) -> str:
+def _rows() -> Aggregate:
+    return Aggregate("count(1)", statistic=Statistic.ROWS)
+
+
+def _values(column: str) -> Aggregate:
+    return Aggregate(f"count({quote_name(column)})", statistic=Statistic.VALUES, column=column)
+
+
+def _rows_where(condition: str) -> Aggregate:
+    return Aggregate(f"count_if({condition})")
+
+
+def _nulls(column: str) -> Aggregate:
+    condition = f"{quote_name(column)} IS NULL"
+    return Aggregate(f"count_if({condition})", statistic=Statistic.NULLS, column=column)
+
+
+def _extreme(function: str, column: str) -> Aggregate:
+    statistic = Statistic.LEAST if function == "min" else Statistic.MOST
+    return Aggregate(f"{function}({quote_name(column)})", statistic=statistic, column=column)
+
+
+def _distinct_values(column: str) -> Aggregate:
+    return Aggregate(f"count(DISTINCT {quote_name(column)})", distinct=(column,))
+
+
+def _distinct_tuples(columns: tuple[str, ...]) -> Aggregate:
     # A struct is never NULL, so NULL equals NULL here for one column as for many.
-    columns = (arguments[0],) if isinstance(arguments[0], str) else arguments[0]
-    return f"count(DISTINCT struct({', '.join(quote_name(column) for column in columns)}))"
+    names = ", ".join(quote_name(column) for column in columns)
+    return Aggregate(f"count(DISTINCT struct({names}))", distinct=columns, is_key=True)
+
+
+def _average(arguments: Arguments) -> tuple[Aggregate, ...]:
+    # Spark has no average of decimals where there is no room for four more digits.
+    column = _column(arguments)
+    return Aggregate(f"try_avg({column})"), Aggregate(f"try_avg(CAST({column} AS DOUBLE))")
+
+
+def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
+    # `corr` ends the scan in ANSI mode where a column does not vary.
+    one, other = map(quote_name, arguments)
+    found = f"covar_pop({one}, {other})"
+    for column, given in ((one, other), (other, one)):
+        spread = f"stddev_pop(CASE WHEN {given} IS NOT NULL THEN {column} END)"
+        found = f"try_divide({found}, {spread})"
+    return (Aggregate(found),)
+
+
+def _first(arguments: Arguments) -> tuple[Aggregate, ...]:
+    column, order = arguments
+    if order is None:
+        return (Aggregate(f"first({quote_name(column)})"),)
+    return (Aggregate(f"min_by({quote_name(column)}, {quote_name(order)})"),)
+
+
+def _columns(argument: Any) -> tuple[str, ...]:
+    """The columns of an argument that takes one or several."""
+    return (argument,) if isinstance(argument, str) else tuple(argument)
+
+
+def _share_counts(arguments: Arguments) -> tuple[Aggregate, ...]:
+    column = _column(arguments)
+    values = (value for value, _ in arguments[1])
+    counts = (_rows_where(f"{column} = {quote_literal(value)}") for value in values)
+    return (_values(arguments[0]), *counts)
+
+
+def _rows_without(arguments: Arguments) -> RowsBehind:
+    return RowsBehind(f"{arguments[0]} is NULL", condition=f"{_column(arguments)} IS NULL")
+
+
+def _rows_with_value(arguments: Arguments) -> RowsBehind:
+    return RowsBehind(
+        f"{arguments[0]} is {arguments[1]}",
+        condition=f"{_column(arguments)} = {quote_literal(arguments[1])}",
+    )
+
+
+def _rows_beyond(arguments: Arguments) -> RowsBehind:
+    return RowsBehind(arguments[0], compared=_column(arguments))
+
+
+def _lengths_beyond(arguments: Arguments) -> RowsBehind:
+    return RowsBehind(f"length of {arguments[0]}", compared=f"char_length({_column(arguments)})")
+
+
+def _rows_violating(arguments: Arguments) -> RowsBehind:
+    return RowsBehind(f"not ({arguments[0]})", condition=f"NOT ({arguments[0]})")
+
+
+def _furthest_share(arguments: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    """The largest difference of a share; what is not listed counts as one more value."""
+    total, *counts = (int(result or 0) for result in results)
+    if not total:
+        return None
+    due = [float(share) for _, share in arguments[1]]
+    found = [count / total for count in counts]
+    rest = abs((1 - sum(found)) - (1 - sum(due)))
+    return max(rest, *(abs(a - b) for a, b in zip(found, due, strict=True)))
 
 
 _ENTRIES = (
@@ -30,8 +140,9 @@ _ENTRIES = (
         Unit.ROWS,
         "The number of rows.",
         "assert num_rows() >= 1000",
-        lambda _: ("count(1)",),
+        lambda _: (_rows(),),
         empty=0,
+        in_python=lambda rows: len(rows.values),
     ),
     Metric(
         "count",
@@ -39,8 +150,10 @@ _ENTRIES = (
         Unit.ROWS,
         "The number of rows in which the column is not NULL.",
         "assert count(departure) > 0",
-        lambda arguments: (f"count({_column(arguments)})",),
+        lambda arguments: (_values(arguments[0]),),
         empty=0,
+        in_python=lambda column: len(column.present),
+        lowered_by=_rows_without,
     ),
     Metric(
         "null_count",
@@ -48,8 +161,10 @@ _ENTRIES = (
         Unit.ROWS,
         "The number of rows in which the column is NULL.",
         "assert null_count(email) / num_rows() < 5%",
-        lambda arguments: (f"count_if({_column(arguments)} IS NULL)",),
+        lambda arguments: (_nulls(arguments[0]),),
         empty=0,
+        in_python=lambda column: column.values.count(None),
+        raised_by=_rows_without,
     ),
     Metric(
         "average",
@@ -57,7 +172,9 @@ _ENTRIES = (
         Unit.COLUMN,
         "The mean of the column, NULL ignored.",
         "assert average(price) > 0",
-        lambda arguments: (f"try_avg({_column(arguments)})",),
+        _average,
+        value=lambda _, results: results[1] if results[0] is None else results[0],
+        in_python=in_python.mean,
     ),
     Metric(
         "sum",
@@ -65,7 +182,8 @@ _ENTRIES = (
         Unit.COLUMN,
         "The total of the column, NULL ignored; no value where it overflows.",
         "assert sum(revenue) is positive",
-        lambda arguments: (f"try_sum({_column(arguments)})",),
+        lambda arguments: (Aggregate(f"try_sum({_column(arguments)})"),),
+        in_python=in_python.total,
     ),
     Metric(
         "minimum",
@@ -73,7 +191,9 @@ _ENTRIES = (
         Unit.COLUMN,
         "The smallest value of the column, NULL ignored.",
         "assert minimum(quantity) >= 0",
-        lambda arguments: (f"min({_column(arguments)})",),
+        lambda arguments: (_extreme("min", arguments[0]),),
+        in_python=in_python.smallest,
+        lowered_by=_rows_beyond,
     ),
     Metric(
         "maximum",
@@ -81,7 +201,9 @@ _ENTRIES = (
         Unit.COLUMN,
         "The largest value of the column, NULL ignored.",
         "assert maximum(temperature) < 60",
-        lambda arguments: (f"max({_column(arguments)})",),
+        lambda arguments: (_extreme("max", arguments[0]),),
+        in_python=in_python.largest,
+        raised_by=_rows_beyond,
     ),
     Metric(
         "variance",
@@ -89,10 +211,11 @@ _ENTRIES = (
         Unit.SQUARED,
         "The sample variance of the column; no value below two values.",
         "assert sqrt(variance(score)) < 10",
-        lambda arguments: (f"var_samp({_column(arguments)})", f"count({_column(arguments)})"),
-        value=lambda results: (
+        lambda arguments: (Aggregate(f"var_samp({_column(arguments)})"), _values(arguments[0])),
+        value=lambda _, results: (
             results[0] if isinstance(results[1], int) and results[1] > 1 else None
         ),
+        in_python=in_python.sample_variance,
     ),
     Metric(
         "unique_count",
@@ -100,8 +223,9 @@ _ENTRIES = (
         Unit.VALUES,
         "The number of distinct values of the column, NULL ignored.",
         "assert unique_count(carrier) between 10 and 20",
-        lambda arguments: (f"count(DISTINCT {_column(arguments)})",),
+        lambda arguments: (_distinct_values(arguments[0]),),
         empty=0,
+        in_python=in_python.unique_count,
     ),
     Metric(
         "duplicate_count",
@@ -109,9 +233,11 @@ _ENTRIES = (
         Unit.ROWS,
         "Rows minus distinct combinations of the columns; NULL equals NULL.",
         "assert duplicate_count([order_id, line]) == 0",
-        lambda arguments: ("count(1)", _distinct_tuples(arguments)),
-        value=lambda results: int(results[0] or 0) - int(results[1] or 0),
+        lambda arguments: (_rows(), _distinct_tuples(_columns(arguments[0]))),
+        value=lambda _, results: int(results[0] or 0) - int(results[1] or 0),
         empty=0,
+        in_python=in_python.duplicate_count,
+        raised_by=lambda arguments: RowsBehind("", repeated=_columns(arguments[0])),
     ),
     Metric(
         "count_values",
@@ -119,8 +245,43 @@ _ENTRIES = (
         Unit.ROWS,
         "The number of rows in which the column equals the value.",
         'assert count_values(status, "pending") < 100',
-        lambda arguments: (f"count_if({_column(arguments)} = {quote_literal(arguments[1])})",),
+        lambda arguments: (_rows_where(f"{_column(arguments)} = {quote_literal(arguments[1])}"),),
         empty=0,
+        in_python=in_python.equal_count,
+        raised_by=_rows_with_value,
+    ),
+    Metric(
+        "percentile",
+        (_NUMBER, Argument("share", Kind.SHARE)),
+        Unit.COLUMN,
+        "The value below which the share of the column lies, NULL ignored; interpolated.",
+        "assert percentile(latency_ms, 99%) < 500",
+        lambda arguments: (Aggregate(f"percentile({_column(arguments)}, {arguments[1]!r})"),),
+        in_python=in_python.percentile,
+    ),
+    Metric(
+        "first",
+        (_ANY,),
+        Unit.COLUMN,
+        "The column in the first row; without `order_by` any row may be the first.",
+        'assert first(status, order_by created_at) == "open"',
+        _first,
+        parameters=(Argument("order_by", Kind.COLUMN, _ORDERED.accepts),),
+        in_python=in_python.first,
+    ),
+    Metric(
+        "correlation",
+        (_NUMBER, _NUMBER),
+        Unit.SHARE,
+        "Pearson's correlation of two columns; no value where one of them does not vary.",
+        "assert correlation(distance, air_time) > 0.9",
+        _correlation,
+        # Rounding may carry it a hair beyond 1.
+        value=lambda _, results: (
+            None if results[0] is None else max(-1.0, min(1.0, float(results[0])))
+        ),
+        least=-1,
+        in_python=in_python.correlation,
     ),
     Metric(
         "min_length",
@@ -128,7 +289,9 @@ _ENTRIES = (
         Unit.CHARACTERS,
         "The length of the shortest text, NULL ignored.",
         "assert min_length(tax_id) == 64",
-        lambda arguments: (f"min(char_length({_column(arguments)}))",),
+        lambda arguments: (Aggregate(f"min(char_length({_column(arguments)}))"),),
+        in_python=in_python.shortest,
+        lowered_by=_lengths_beyond,
     ),
     Metric(
         "max_length",
@@ -136,7 +299,9 @@ _ENTRIES = (
         Unit.CHARACTERS,
         "The length of the longest text, NULL ignored.",
         "assert max_length(name) <= 80",
-        lambda arguments: (f"max(char_length({_column(arguments)}))",),
+        lambda arguments: (Aggregate(f"max(char_length({_column(arguments)}))"),),
+        in_python=in_python.longest,
+        raised_by=_lengths_beyond,
     ),
     Metric(
         "violating_rows",
@@ -144,9 +309,11 @@ _ENTRIES = (
         Unit.ROWS,
         "The number of rows for which the predicate is false (not NULL).",
         "assert each row: price > 0",
-        lambda arguments: (f"count_if(NOT ({arguments[0]}))",),
+        lambda arguments: (_rows_where(f"NOT ({arguments[0]})"),),
         empty=0,
         is_internal=True,
+        in_python=lambda truths: truths.values.count(False),
+        raised_by=_rows_violating,
     ),
     Metric(
         "satisfying_share",
@@ -154,9 +321,61 @@ _ENTRIES = (
         Unit.SHARE,
         "The share of rows for which the predicate holds, among those where it is not NULL.",
         'assert 95% of rows: email matches "@"',
-        lambda arguments: (f"count_if({arguments[0]})", f"count(({arguments[0]}))"),
-        value=lambda results: int(results[0] or 0) / int(results[1]) if results[1] else None,
+        lambda arguments: (_rows_where(arguments[0]), Aggregate(f"count(({arguments[0]}))")),
+        value=lambda _, results: int(results[0] or 0) / int(results[1]) if results[1] else None,
         is_internal=True,
+        in_python=in_python.true_share,
+        lowered_by=_rows_violating,
+    ),
+    Metric(
+        "share_difference",
+        (_ANY, Argument("shares", Kind.SHARES)),
+        Unit.SHARE,
+        "How far the shares of the values are from those expected: the largest difference.",
+        'assert distribution(status) matches {"open": 20%, "closed": 80%} tolerance 5%',
+        _share_counts,
+        value=_furthest_share,
+        is_internal=True,
+        in_python=in_python.share_difference,
+    ),
+    Metric(
+        "newest",
+        (Argument("column", Kind.COLUMN, frozenset({Family.TIME, Family.TEXT})),),
+        Unit.COLUMN,
+        "The newest date or timestamp of the column, NULL ignored.",
+        "assert freshness(updated_at) < 2 hours",
+        lambda arguments: (_extreme("max", arguments[0]),),
+        is_internal=True,
+        in_python=in_python.largest,
+    ),
+    Metric(
+        "column_type",
+        (_ANY,),
+        Unit.TEXT,
+        "The type of the column; no value where there is no such column.",
+        "assert column price type decimal(18,2)",
+        lambda _: (),
+        is_internal=True,
+        scan=Scan.SCHEMA,
+        no_value="there is no such column",
+    ),
+    Metric(
+        "sql",
+        (Argument("expression", Kind.SQL),),
+        Unit.UNKNOWN,
+        "One aggregate expression in Spark SQL.",
+        'assert sql("sum(amount) / count(*)") > 10',
+        lambda arguments: (Aggregate(arguments[0]),),
+    ),
+    Metric(
+        "query",
+        (Argument("select", Kind.SQL),),
+        Unit.UNKNOWN,
+        "One query in Spark SQL with one number, over the rows of the date.",
+        'assert query("SELECT count(*) FROM orders JOIN returns USING (order_id)") < 100',
+        lambda _: (),
+        scan=Scan.QUERY,
+        no_value="the query gave no row, or NULL",
     ),
 )
 

@@ -1,7 +1,8 @@
 """What can be computed from metric values: extended metrics and the functions of arithmetic.
 
-None propagates through every function but `coalesce`, `stddev` and `mean`; a result outside the
-domain, NaN or infinite is None (design, ruling 4). There is no arithmetic on text and dates.
+None propagates through every function but `coalesce`, `mean` and the deviations; a result outside
+the domain, NaN or infinite is None (design, ruling 4). There is no arithmetic on text; dates and
+moments are ISO text, UTC where they name no zone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from datetime import datetime, time, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 from dqx_airflow.values import MetricValue
 
@@ -24,7 +27,7 @@ def apply(function: str, values: Numbers) -> MetricValue:
         return None
     try:
         result = compute(*values)
-        if isinstance(result, int) and abs(result) > _LARGEST_WHOLE:
+        if isinstance(result, int) and abs(result) > LARGEST_WHOLE:
             result = float(result)
     except (ZeroDivisionError, ValueError, OverflowError, TypeError):
         return None
@@ -45,9 +48,40 @@ def _stddev(*values: MetricValue) -> MetricValue:
     return statistics.stdev(present) if len(present) > 1 else 0.0
 
 
+def _sample_stddev(*values: MetricValue) -> MetricValue:
+    """Sample standard deviation of the values that there are; no value below two of them."""
+    present = [float(value) for value in values if value is not None]
+    return statistics.stdev(present) if len(present) > 1 else None
+
+
 def _mean(*values: MetricValue) -> MetricValue:
     present = [float(value) for value in values if value is not None]
     return statistics.fmean(present) if present else None
+
+
+def _moment(text: MetricValue) -> datetime:
+    """The moment that a date or timestamp stands for: midnight for a date, UTC without a zone."""
+    moment = datetime.fromisoformat(str(text))
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _age(now: MetricValue, then: MetricValue) -> MetricValue:
+    """The seconds from `then` to `now`."""
+    return (_moment(now) - _moment(then)).total_seconds()
+
+
+def _midnight(moment: MetricValue) -> MetricValue:
+    """The beginning of the day of a moment, in the zone of the moment."""
+    return _moment(moment).replace(hour=0, minute=0, second=0, microsecond=0).isoformat(sep=" ")
+
+
+def _deadline(newest: MetricValue, clock: MetricValue, zone: MetricValue) -> MetricValue:
+    """The time of the day that follows the day of `newest`, both in the zone."""
+    place = timezone.utc if zone == "UTC" else ZoneInfo(str(zone))
+    is_a_date = len(str(newest)) == len("2024-11-29")
+    day = _moment(newest).date() if is_a_date else _moment(newest).astimezone(place).date()
+    due = datetime.combine(day + timedelta(days=1), time.fromisoformat(str(clock)), place)
+    return due.isoformat(sep=" ")
 
 
 FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
@@ -64,12 +98,21 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
     "max": max,
     "coalesce": _coalesce,
     "stddev": _stddev,
+    "sample_stddev": _sample_stddev,
     "mean": _mean,
+    "age": _age,
+    "midnight": _midnight,
+    "deadline": _deadline,
 }
 
-_TAKES_NONE = frozenset({"coalesce", "stddev", "mean"})
-_TAKES_TEXT = frozenset({"coalesce", "min", "max"})
-_LARGEST_WHOLE = 10**38  # what a column may hold; beyond, whole numbers would only grow and grow
+_TAKES_NONE = frozenset({"coalesce", "stddev", "sample_stddev", "mean"})
+_TAKES_TEXT = frozenset({"coalesce", "min", "max", "age", "midnight", "deadline"})
+
+LARGEST_WHOLE = 10**38
+"""What a column may hold; beyond, whole numbers become floating point: they would only grow."""
+
+EQUALITY_TOLERANCE = 1e-9
+"""`==` on numbers that are not whole allows this absolute difference (design, ruling 5)."""
 
 ARITY: dict[str, tuple[int, int | None]] = {
     "abs": (1, 1),
@@ -87,6 +130,24 @@ CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
 
 WINDOWS: tuple[str, ...] = ("stddev", "mean")
 """Functions over the values of the last `n` days, the target date included."""
+
+AGES: dict[str, str] = {
+    "freshness": "the time since the newest date or timestamp of the column",
+    "data_lag": "the time since the beginning of the newest day of the column",
+}
+"""Calls of one column that yield a duration in seconds, measured when the gate runs."""
+
+TIMELINESS = "timeliness"
+"""The call of one column that is compared with a time of the day: `by 06:00 UTC`."""
+
+DISTRIBUTION = "distribution"
+"""The call of one column that is compared with shares: `matches {"A": 50%}`."""
+
+DEFAULT_STDDEV_DAYS = 30
+"""So many days before the target date `within 3 stddev` looks at where none are given."""
+
+DEFAULT_SHARE_TOLERANCE = 0.05
+"""By so much the share of a value may differ from the expected one where no tolerance is given."""
 
 SHORTCUTS: dict[str, str] = {
     "unique": "duplicate_count([columns]) == 0",

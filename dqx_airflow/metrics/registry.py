@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from dqx_airflow.metrics.types import Family
 from dqx_airflow.values import MetricValue
 
 Arguments: TypeAlias = tuple[Any, ...]
 """The arguments of a metric request: a column name, a tuple of column names, a literal, a
-predicate as SQL text. All hashable."""
+predicate, which `aggregates` gets as SQL text. All hashable."""
 
 
 class Kind(str, Enum):
@@ -19,18 +21,46 @@ class Kind(str, Enum):
 
     COLUMN = "a column"
     COLUMNS = "a column, or a list of columns such as [id, date]"
-    LITERAL = "a text or a number"
+    LITERAL = "a text, a number, true or false"
+    SHARE = "a share from 0 to 1, such as 0.99 or 99%"
+    SQL = "Spark SQL in quotes"
     PREDICATE = "a predicate over rows"
+    SHARES = "values with the share that each should have"
 
 
-class Family(str, Enum):
-    """The families of Spark types that metrics tell apart."""
+class Scan(str, Enum):
+    """What has to be read for a metric."""
 
-    NUMBER = "number"
-    TEXT = "text"
-    TIME = "date or timestamp"
-    BOOLEAN = "boolean"
-    OTHER = "nested or binary"
+    FLAT = "one aggregate, together with all others of the dataset"
+    SCHEMA = "nothing but the schema"
+    QUERY = "a query of its own"
+
+
+class Statistic(str, Enum):
+    """What the transaction log of a Delta table may know of each file."""
+
+    ROWS = "the number of rows"
+    NULLS = "the number of rows in which a column is NULL"
+    VALUES = "the number of rows in which a column is not NULL"
+    LEAST = "the smallest value of a column"
+    MOST = "the largest value of a column"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A Spark SQL aggregate expression; it holds on every Spark, ANSI mode on or off.
+
+    `distinct` are the columns whose combinations it counts: such an aggregate may be computed by
+    grouping instead, and where they are a key, nearly all of them are expected to be different.
+    `statistic` is what may be taken from the transaction log instead, of
+    `column` where it is about one.
+    """
+
+    sql: str
+    distinct: tuple[str, ...] = ()
+    is_key: bool = False
+    statistic: Statistic | None = None
+    column: str | None = None
 
 
 class Unit(str, Enum):
@@ -41,7 +71,40 @@ class Unit(str, Enum):
     COLUMN = "the unit of the column"
     SQUARED = "the square of the unit of the column"
     CHARACTERS = "characters"
-    SHARE = "share of the rows"
+    SHARE = "a share"
+    TEXT = "a text"
+    UNKNOWN = "whatever the expression yields"
+
+    @property
+    def is_whole(self) -> bool:
+        """True where values are whole numbers."""
+        return self in (Unit.ROWS, Unit.VALUES, Unit.CHARACTERS)
+
+    @property
+    def is_part_of_rows(self) -> bool:
+        """True where values are at most the number of rows of the same dataset and date."""
+        return self in (Unit.ROWS, Unit.VALUES)
+
+    @property
+    def is_of_column(self) -> bool:
+        """True where values are made of what the column holds."""
+        return self in (Unit.COLUMN, Unit.SQUARED)
+
+
+LARGEST_COUNT = 2**63 - 1
+"""Spark counts in 64 bits."""
+
+_UNIT_RANGES: dict[Unit, tuple[float, float]] = {
+    Unit.ROWS: (0, LARGEST_COUNT),
+    Unit.VALUES: (0, LARGEST_COUNT),
+    Unit.CHARACTERS: (0, 2**31 - 1),
+    Unit.SQUARED: (0, math.inf),
+    Unit.SHARE: (0, 1),
+}
+
+
+def _first_result(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    return results[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +114,36 @@ class Argument:
     name: str
     kind: Kind
     accepts: frozenset[Family] = frozenset()
-    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowsBehind:
+    """The rows that move the value of a metric to one side.
+
+    Spark SQL tells which they are: a `condition` that is true for them; or what is `compared` with
+    the limit that the value exceeds; or the columns whose values are `repeated`. `words` are the
+    condition, or what is compared, for people.
+    """
+
+    words: str
+    condition: str | None = None
+    compared: str | None = None
+    repeated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A metric: its arguments, its documentation, and how Spark computes it.
 
-    `aggregates` gives Spark SQL aggregate expressions for the arguments; they hold on every
-    Spark, ANSI mode on or off. `value` makes the metric's value of their results. `empty` is the
-    value for a dataset without rows. An `is_internal` metric stands behind other syntax and
-    cannot be called by name.
+    `aggregates` gives what Spark has to compute for the arguments, `value` makes the metric's
+    value of the results. `empty` is the value for a dataset without rows, `no_value` says when
+    there is none. `parameters` are named and optional; in the arguments of a request they follow
+    the others, None where not given. `least` and `most` are the ends of its values where its unit
+    has others. An `is_internal` metric stands behind other syntax and cannot be called by name.
+    `in_python` computes the metric without Spark: it gets columns (`metrics.in_python.Column`)
+    where the arguments name them, and the rows where there are no arguments; None where only
+    Spark can. `raised_by` and `lowered_by` give the rows that make the value larger and smaller,
+    where rows can be blamed for it; a predicate they get as text.
     """
 
     name: str
@@ -69,28 +151,31 @@ class Metric:
     unit: Unit
     doc: str
     example: str
-    aggregates: Callable[[Arguments], tuple[str, ...]]
-    value: Callable[[tuple[MetricValue, ...]], MetricValue] = lambda results: results[0]
+    aggregates: Callable[[Arguments], tuple[Aggregate, ...]]
+    value: Callable[[Arguments, tuple[MetricValue, ...]], MetricValue] = _first_result
     empty: MetricValue = None
     is_internal: bool = False
+    parameters: tuple[Argument, ...] = ()
+    scan: Scan = Scan.FLAT
+    no_value: str = "no rows, only NULL, or a division by zero"
+    least: float | None = None
+    most: float | None = None
+    in_python: Callable[..., Any] | None = None
+    raised_by: Callable[[Arguments], RowsBehind] | None = None
+    lowered_by: Callable[[Arguments], RowsBehind] | None = None
 
     @property
     def signature(self) -> str:
         """How it is called: `count_values(column, value)`."""
-        return f"{self.name}({', '.join(argument.name for argument in self.arguments)})"
+        shown = [argument.name for argument in self.arguments]
+        shown += [f"{parameter.name} column" for parameter in self.parameters]
+        return f"{self.name}({', '.join(shown)})"
 
-
-def family_of(spark_type: str) -> Family:
-    """The family of a Spark type as written in a schema, such as `decimal(18,2)`."""
-    name = spark_type.split("(", 1)[0].split("<", 1)[0]
-    return _FAMILIES.get(name, Family.OTHER)
-
-
-_FAMILIES = {
-    **dict.fromkeys(
-        ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"), Family.NUMBER
-    ),
-    **dict.fromkeys(("string", "varchar", "char"), Family.TEXT),
-    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), Family.TIME),
-    "boolean": Family.BOOLEAN,
-}
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between which numbers all values lie, both included."""
+        least, most = _UNIT_RANGES.get(self.unit, (-math.inf, math.inf))
+        return (
+            least if self.least is None else self.least,
+            most if self.most is None else self.most,
+        )

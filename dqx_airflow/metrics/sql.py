@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 
 
-def quote_name(name: str) -> str:
-    """A column name as one identifier, whatever characters it holds."""
-    quoted = "`" + name.replace("`", "``") + "`"
+def quote_name(*path: str) -> str:
+    """A column name as one identifier, whatever characters it holds; several lead into structs."""
+    quoted = ".".join("`" + name.replace("`", "``") + "`" for name in path)
     # Spark replaces `${env:NAME}` in every text that it parses, even within quotes: see
     # VariableSubstitution in its SparkSqlParser. In a literal the two signs can be kept apart.
     return f"identifier({quote_literal(quoted)})" if "${" in quoted else quoted

@@ -5,29 +5,30 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.dql.check import IMPLICIT_CHECK
-from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE, apply
+from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.plan.masks import hidden
 from dqx_airflow.plan.model import (
     Applied,
     Condition,
     Constant,
     Measured,
     MetricRequest,
+    Now,
     Plan,
     PlannedAssertion,
+    Scanned,
     Term,
     requests_of,
     row_count,
 )
-from dqx_airflow.values import MetricValue, Outcome, Severity, Status, Verdict
-
-EQUALITY_TOLERANCE = 1e-9
-"""`==` on numbers that are not whole allows this absolute difference (design, ruling 5)."""
+from dqx_airflow.values import MetricValue, Origin, Outcome, Severity, Status, Verdict
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -39,18 +40,40 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 def evaluate(
     plan: Plan,
-    values: Mapping[MetricRequest, MetricValue],
-    failures: Mapping[MetricRequest, str],
+    found: Scanned,
     skip_dates: Collection[date] = (),
+    *,
+    now: datetime | None = None,
 ) -> tuple[Verdict, ...]:
-    """The verdict of every assertion, in the order of the plan.
+    """The verdict of every assertion, in the order of the plan, without masked values.
 
-    :param values: the value of each request that could be computed.
-    :param failures: why a request could not be computed, for the others.
+    :param found: the value of each request, or why it has none.
+    :param now: when the gate runs, with a zone; without it nothing has an age.
     """
+    measured = _Measured(found.values, now)
     return tuple(
-        _judge(assertion, plan, values, failures, skip_dates) for assertion in plan.assertions
+        _with_origin(
+            hidden(_judge(assertion, plan, measured, found.failures, skip_dates), assertion, plan),
+            assertion,
+            found,
+        )
+        for assertion in plan.assertions
     )
+
+
+def _with_origin(verdict: Verdict, assertion: PlannedAssertion, found: Scanned) -> Verdict:
+    """The verdict with the way that took most of those by which its values were found."""
+    ways = {found.origins[request] for request in assertion.requests if request in found.origins}
+    dearest = next((way for way in Origin if way in ways), None)
+    return replace(verdict, origin=dearest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What terms are evaluated with."""
+
+    values: Mapping[MetricRequest, MetricValue]
+    now: datetime | None
 
 
 def decide(verdicts: Iterable[Verdict], fail_on: Severity) -> Outcome:
@@ -73,21 +96,23 @@ def decide(verdicts: Iterable[Verdict], fail_on: Severity) -> Outcome:
     return Outcome.WARNED if failed or errors else Outcome.PASSED
 
 
-def value_of(term: Term, values: Mapping[MetricRequest, MetricValue]) -> MetricValue:
+def _value_of(term: Term, measured: _Measured) -> MetricValue:
     """The value of a term; None where it has none."""
     match term:
         case Constant(value=value):
             return value
+        case Now():
+            return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
         case Measured(request=request):
-            return values.get(request)
+            return measured.values.get(request)
         case Applied(function=function, terms=terms):
-            return apply(function, tuple(value_of(inner, values) for inner in terms))
+            return apply(function, tuple(_value_of(inner, measured) for inner in terms))
 
 
 def _judge(
     assertion: PlannedAssertion,
     plan: Plan,
-    values: Mapping[MetricRequest, MetricValue],
+    measured: _Measured,
     failures: Mapping[MetricRequest, str],
     skip_dates: Collection[date],
 ) -> Verdict:
@@ -97,18 +122,34 @@ def _judge(
     broken = [failures[request] for request in assertion.requests if request in failures]
     if broken:
         return _verdict(assertion, Status.ERROR, "; ".join(dict.fromkeys(broken)))
-    unavailable = _unavailable(assertion, plan, values, skip_dates)
+    unavailable = _unavailable(assertion, plan, measured.values, skip_dates)
     if unavailable:
         return _verdict(assertion, Status.SKIPPED, unavailable)
-    value = value_of(assertion.term, values)
-    bounds = tuple(value_of(bound, values) for bound in assertion.condition.bounds)
-    scaled = value
-    if assertion.multiplier != 1.0 and not isinstance(value, str):  # a date has no multiple
-        scaled = apply("*", (value, assertion.multiplier))
+    value = _value_of(assertion.term, measured)
+    scaled, bounds = _sides(assertion, value, measured)
     status, why = _compare(assertion, scaled, bounds)
     threshold = bounds[0] if bounds else None
+    if status is Status.FAILED and why is None and _is_age(assertion.term):
+        why = f"that is {format_duration(value)}"  # seconds say little where it is about days
     verdict = _verdict(assertion, status, why, value, scaled, threshold)
     return replace(verdict, expected=_expected(assertion.condition, bounds))
+
+
+def sides_of(
+    assertion: PlannedAssertion, found: Scanned, now: datetime | None
+) -> tuple[MetricValue, tuple[MetricValue, ...]]:
+    """What is compared: the scaled value, and the bounds."""
+    measured = _Measured(found.values, now)
+    return _sides(assertion, _value_of(assertion.term, measured), measured)
+
+
+def _sides(
+    assertion: PlannedAssertion, value: MetricValue, measured: _Measured
+) -> tuple[MetricValue, tuple[MetricValue, ...]]:
+    bounds = tuple(_value_of(bound, measured) for bound in assertion.condition.bounds)
+    if assertion.multiplier == 1.0 or isinstance(value, str):  # a date has no multiple
+        return value, bounds
+    return apply("*", (value, assertion.multiplier)), bounds
 
 
 def _expected(condition: Condition, bounds: tuple[MetricValue, ...]) -> str:
@@ -127,11 +168,10 @@ def _verdict(
     threshold: MetricValue = None,
 ) -> Verdict:
     columns = {
-        argument
+        given
         for request in assertion.requests
-        if request.metric not in ("violating_rows", "satisfying_share")
-        for argument in request.arguments[:1]
-        if isinstance(argument, str)
+        for argument, given in zip(request.definition.arguments, request.arguments, strict=False)
+        if argument.kind in (Kind.COLUMN, Kind.COLUMNS) and isinstance(given, str)
     }
     term = assertion.term
     return Verdict(
@@ -189,10 +229,12 @@ def _compare(
     assertion: PlannedAssertion, value: MetricValue, bounds: tuple[MetricValue, ...]
 ) -> tuple[Status, str | None]:
     condition = assertion.condition
-    if condition.kind in ("is None", "is not None"):
-        return _passed((value is None) == (condition.kind == "is None"))
+    if condition.kind == "is None":
+        return _passed(value is None)
+    if condition.kind == "is not None":
+        return _passed(True) if value is not None else (Status.FAILED, _no_value(assertion.term))
     if value is None:
-        return Status.FAILED, "the metric has no value (no rows, only NULL, or a division by zero)"
+        return Status.FAILED, f"the metric has no value ({_no_value(assertion.term)})"
     if any(bound is None for bound in bounds):
         return Status.FAILED, "the right-hand side has no value"
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
@@ -204,6 +246,16 @@ def _compare(
     if condition.kind == "between":
         return _passed(limits[0] <= subject <= limits[1])
     return _passed(_ORDER[condition.kind](subject, limits[0]))
+
+
+def _is_age(term: Term) -> bool:
+    return isinstance(term, Applied) and term.function == "age"
+
+
+def _no_value(term: Term) -> str:
+    if isinstance(term, Measured):
+        return term.request.definition.no_value
+    return "no rows, only NULL, or a division by zero"
 
 
 def _comparable(*values: MetricValue) -> tuple[Any, ...]:

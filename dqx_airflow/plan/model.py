@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from dqx_airflow.metrics.registry import Arguments
-from dqx_airflow.values import MetricValue, Severity, Span
+from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.registry import Argument, Arguments, Metric
+from dqx_airflow.values import MetricValue, Origin, Severity, Span
+
+
+@dataclass(frozen=True, slots=True)
+class RowPredicate:
+    """A predicate over rows as an argument of a request; literals stand for its constants."""
+
+    node: nodes.Expression
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
     """A metric of a dataset on a date. Equal requests are computed once.
 
-    `date` is None for a dataset without a date column, whose rows belong to every date.
+    `date` is None for a dataset without a date column, whose rows belong to every date, and for
+    what the schema answers.
     """
 
     dataset: str
     metric: str
     arguments: Arguments
     date: date | None
+
+    @property
+    def definition(self) -> Metric:
+        return METRICS[self.metric]
+
+    @property
+    def given(self) -> Iterator[tuple[Argument, Any]]:
+        """What the metric takes, parameters last, each with what it is given."""
+        metric = self.definition
+        return zip((*metric.arguments, *metric.parameters), self.arguments, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +59,19 @@ class Lookup:
 
     @property
     def alias(self) -> str:
-        return f"{self.column} in {self.reference}.{self.reference_column}"
+        # Spark does not tell capitals in the names of columns from other letters.
+        text = f"{self.column} in {self.reference}.{self.reference_column}"
+        return "".join(f"^{letter}" if letter.isupper() else letter for letter in text)
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
     value: MetricValue
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The moment at which the gate runs, as ISO text in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +89,7 @@ class Applied:
     terms: tuple[Term, ...]
 
 
-Term: TypeAlias = Constant | Measured | Applied
+Term: TypeAlias = Constant | Now | Measured | Applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +141,7 @@ class Plan:
     """What a gate computes and decides for one date.
 
     `requests` are distinct, in a stable order; `lookups` are those that their predicates use.
+    `masked` are the columns of each dataset whose values must not be seen.
     """
 
     suite: str
@@ -122,6 +150,21 @@ class Plan:
     assertions: tuple[PlannedAssertion, ...]
     requests: tuple[MetricRequest, ...]
     lookups: tuple[Lookup, ...]
+    masked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Scanned:
+    """What was found out about requests: the value of each, or why it has none."""
+
+    values: dict[MetricRequest, MetricValue] = field(default_factory=dict)
+    failures: dict[MetricRequest, str] = field(default_factory=dict)
+    origins: dict[MetricRequest, Origin] = field(default_factory=dict)
+
+    def add(self, other: Scanned) -> None:
+        self.values.update(other.values)
+        self.failures.update(other.failures)
+        self.origins.update(other.origins)
 
 
 def requests_of(term: Term) -> Iterator[MetricRequest]:

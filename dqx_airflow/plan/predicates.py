@@ -2,79 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date
+from collections.abc import Callable, Mapping
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.claims import members_in
+from dqx_airflow.dql.walk import rewritten
+from dqx_airflow.metrics.registry import Aggregate, Arguments
+from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.plan.model import Lookup
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate
 
 _COMPARATORS = {"==": "=", "!=": "<>"}
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
 
 
-class PredicateWriter:
-    """Writes the predicates of one dataset and gathers the lookups that they need.
+def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> RowPredicate:
+    """The predicate with literals for its constants, which are settled ones."""
 
-    The constants are settled ones: their values are literals.
-    """
-
-    def __init__(self, dataset: str, constants: Mapping[str, nodes.Constant]) -> None:
-        self.dataset = dataset
-        self.constants = constants
-        self.lookups: dict[Lookup, None] = {}
-
-    def write(self, node: nodes.Expression) -> str:
-        match node:
-            case nodes.Junction(op=op, left=left, right=right):
-                return f"({self.write(left)} {op.upper()} {self.write(right)})"
-            case nodes.Not(operand=operand):
-                return f"(NOT {self.write(operand)})"
-            case nodes.Compare(op=op, left=left, right=right):
-                comparator = _COMPARATORS.get(op, op)
-                return f"({self._value(left)} {comparator} {self._value(right)})"
-            case nodes.Within(operand=operand, low=low, high=high):
-                value = self._value(operand)
-                return f"({value} BETWEEN {self._value(low)} AND {self._value(high)})"
-            case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
-                choices = ", ".join(self._value(item) for item in items)
-                return f"({self._value(operand)} IN ({choices}))"
-            case nodes.Member(operand=nodes.Name(text=column), choices=nodes.Call() as choices):
-                return self.is_among(column, choices)
-            case nodes.Matches(operand=operand, pattern=pattern):
-                return f"({self._value(operand)} RLIKE {quote_literal(pattern.value)})"
-            case nodes.IsNull(operand=operand):
-                return f"({self._value(operand)} IS NULL)"
+    def fill(part: object) -> object:
+        match part:
+            case nodes.Name(text=name) if name in constants:
+                return constants[name].value
+            case nodes.Call(name=nodes.Name(text="values")):
+                return part  # its names are those of a column and a dataset
             case _:
-                raise AssertionError(f"not a predicate: {node}")
+                return None
 
-    def is_among(self, column: str, choices: nodes.Call) -> str:
-        """`column in values(other_column, dataset other)`; NULL where the column is NULL."""
-        reference_column, reference = choices.arguments[0], choices.parameters[0].value
-        assert isinstance(reference_column, nodes.Name)
-        assert isinstance(reference, nodes.Name)
-        lookup = Lookup(self.dataset, column, reference.text, reference_column.text)
-        self.lookups[lookup] = None
-        name = quote_name(column)
-        return f"(CASE WHEN {name} IS NOT NULL THEN {quote_name(lookup.alias)} IS NOT NULL END)"
+    return RowPredicate(rewritten(node, fill))
 
-    def _value(self, node: nodes.Expression) -> str:
-        match node:
-            case nodes.Name(text=name) if name in self.constants:
-                return self._value(self.constants[name].value)
-            case nodes.Name(text=name):
-                return quote_name(name)
-            case nodes.Number(value=value) | nodes.Text(value=value):
-                return quote_literal(value)
-            case nodes.Day(value=day):
-                assert isinstance(day, date)
-                return quote_literal(day)
-            case nodes.Negative(operand=operand):
-                return f"try_subtract(0, {self._value(operand)})"
-            case nodes.Arithmetic(op=op, left=left, right=right):
-                return f"{_TRY[op]}({self._value(left)}, {self._value(right)})"
-            case nodes.Call(name=name, arguments=arguments):
-                function = "char_length" if name.text == "length" else name.text
-                return f"{function}({', '.join(self._value(argument) for argument in arguments)})"
-            case _:
-                return "NULL"
+
+def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
+    """The lookups that the predicate of a request needs."""
+    return tuple(
+        lookup_of(request.dataset, member)
+        for argument in request.arguments
+        if isinstance(argument, RowPredicate)
+        for member in members_in(argument.node)
+        if isinstance(member.choices, nodes.Call)
+    )
+
+
+def aggregates_of(request: MetricRequest) -> tuple[Aggregate, ...]:
+    """The aggregates that a request needs."""
+    return request.definition.aggregates(arguments_of(request, predicate_sql))
+
+
+def arguments_of(request: MetricRequest, told: Callable[[nodes.Expression], str]) -> Arguments:
+    """The arguments of a request, predicates as the text that `told` makes of them."""
+    return tuple(
+        told(argument.node) if isinstance(argument, RowPredicate) else argument
+        for argument in request.arguments
+    )
+
+
+def predicate_sql(node: nodes.Expression) -> str:
+    """The predicate as Spark SQL; a lookup is the column of its alias."""
+    match node:
+        case nodes.Junction(op=op, left=left, right=right):
+            return f"({predicate_sql(left)} {op.upper()} {predicate_sql(right)})"
+        case nodes.Not(operand=operand):
+            return f"(NOT {predicate_sql(operand)})"
+        case nodes.Compare(op=op, left=left, right=right):
+            return f"({_value(left)} {_COMPARATORS.get(op, op)} {_value(right)})"
+        case nodes.Within(operand=operand, low=low, high=high):
+            return f"({_value(operand)} BETWEEN {_value(low)} AND {_value(high)})"
+        case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
+            return f"({_value(operand)} IN ({', '.join(map(_value, items))}))"
+        case nodes.Member(operand=operand):
+            # NULL where the column is NULL: such a row is not evaluated.
+            alias = quote_name(lookup_of("", node).alias)
+            return f"(CASE WHEN {_value(operand)} IS NOT NULL THEN {alias} IS NOT NULL END)"
+        case nodes.Matches(operand=operand, pattern=pattern):
+            return f"({_value(operand)} RLIKE {quote_literal(pattern.value)})"
+        case nodes.Like(operand=operand, pattern=pattern):
+            return f"({_value(operand)} LIKE {quote_literal(pattern.value)})"
+        case nodes.HasFormat(operand=operand, format=name):
+            expression = whole(TEXT_FORMATS[name.text].pattern)
+            return f"({_value(operand)} RLIKE {quote_literal(expression)})"
+        case nodes.IsNull(operand=operand):
+            return f"({_value(operand)} IS NULL)"
+        case _:
+            raise AssertionError(f"not a predicate: {node}")
+
+
+def lookup_of(dataset: str, member: nodes.Member) -> Lookup:
+    """The lookup behind `column in values(other_column, dataset other)`."""
+    assert isinstance(member.operand, nodes.Name)
+    assert isinstance(member.choices, nodes.Call)
+    column, reference = member.choices.arguments[0], member.choices.parameters[0].value
+    assert isinstance(column, nodes.Name)
+    assert isinstance(reference, nodes.Name)
+    return Lookup(dataset, member.operand.text, reference.text, column.text)
+
+
+def _value(node: nodes.Expression) -> str:
+    match node:
+        case nodes.Name(text=name):
+            return quote_name(name)
+        case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
+            return f"INTERVAL '{seconds}' SECOND"
+        case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
+            return quote_literal(value)
+        case nodes.Day(value=day):
+            return quote_literal(day)
+        case nodes.Negative(operand=operand):
+            return f"try_subtract(0, {_value(operand)})"
+        case nodes.Arithmetic(op=op, left=left, right=right):
+            return f"{_TRY[op]}({_value(left)}, {_value(right)})"
+        case nodes.Call(name=name, arguments=arguments):
+            return ROW_FUNCTIONS[name.text].sql(*map(_value, arguments))
+        case _:
+            return "NULL"

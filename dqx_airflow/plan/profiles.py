@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import selects
+from dqx_airflow.dql.check import DEFAULT_SEVERITY
 from dqx_airflow.dql.dates import is_active
+from dqx_airflow.dql.selection import selects
 from dqx_airflow.values import Severity
 
 
@@ -39,7 +40,7 @@ def adjust(
     profiles: Iterable[nodes.Profile], check: nodes.Check, assertion: nodes.Assertion
 ) -> Adjustment:
     """Applies all rules of the profiles in definition order."""
-    severity = Severity(assertion.severity.text) if assertion.severity else Severity.P1
+    severity = Severity(assertion.severity.text) if assertion.severity else DEFAULT_SEVERITY
     multiplier, disabled_by, names = 1.0, None, []
     for profile in profiles:
         for rule in profile.rules:

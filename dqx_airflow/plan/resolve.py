@@ -6,35 +6,42 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from types import MappingProxyType
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
-from dqx_airflow.dql.claims import datasets_of
+from dqx_airflow.dql.claims import clock_of, datasets_of, window_days, zone_of
 from dqx_airflow.dql.constants import fold, settle
-from dqx_airflow.dql.printer import show, show_claim, show_number
+from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import CHANGES, WINDOWS
-from dqx_airflow.metrics.registry import Arguments
+from dqx_airflow.metrics.derived import (
+    AGES,
+    CHANGES,
+    DEFAULT_SHARE_TOLERANCE,
+    WINDOWS,
+)
+from dqx_airflow.metrics.registry import Argument, Arguments, Kind, Scan
+from dqx_airflow.metrics.types import canonical_type
 from dqx_airflow.plan.model import (
     Applied,
     Condition,
     Constant,
-    Lookup,
     Measured,
     MetricRequest,
+    Now,
     Plan,
     PlannedAssertion,
     Term,
     requests_of,
     row_count,
 )
-from dqx_airflow.plan.predicates import PredicateWriter
+from dqx_airflow.plan.predicates import lookups_of, settled
 from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
 from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
 
-_CLAIMS = (nodes.Measure, nodes.Rows)
+_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn)
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 
@@ -76,19 +83,23 @@ def resolve(
     on: date,
     *,
     allow_empty: bool = False,
+    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> Plan:
-    """The plan of a suite without errors, over datasets that `check_datasets` found sound."""
-    lines = source.text.split("\n")
+    """The plan of a suite without errors, over datasets that `check_datasets` found sound.
+
+    :param sources: the texts of more files that assertions stand in, by name.
+    """
+    texts = {**sources, source.name: source.text}
+    lines = {name: text.split("\n") for name, text in texts.items()}
     refs = {dataset.name: dataset for dataset in datasets}
     constants = settle(suite.constants)
     profiles = active_profiles(suite, on)
     assertions: list[PlannedAssertion] = []
     if not allow_empty:
         assertions += [_not_empty(ref, _date_in(ref, on)) for ref in datasets]
-    lookups: dict[Lookup, None] = {}
     names = {item.name.value for check in suite.checks for item in check.assertions if item.name}
     for check in suite.checks:
-        compiler = _Compiler(check, constants, refs, on, lines, lookups)
+        compiler = _Compiler(check, constants, refs, on, lines)
         for assertion in check.assertions:
             adjustment = adjust(profiles, check, assertion)
             assertions.append(compiler.plan(assertion, adjustment, names))
@@ -96,9 +107,11 @@ def resolve(
     active = [assertion for assertion in assertions if assertion.disabled_by is None]
     requests = {request: None for assertion in active for request in assertion.requests}
     for request in tuple(requests):
-        requests[row_count(request.dataset, request.date)] = None
+        if request.definition.scan is Scan.FLAT:
+            requests[row_count(request.dataset, request.date)] = None
     for ref in datasets:
         requests[row_count(ref.name, _date_in(ref, on))] = None
+    lookups = dict.fromkeys(item for request in requests for item in lookups_of(request))
     return Plan(
         suite.name.value,
         on,
@@ -106,6 +119,7 @@ def resolve(
         tuple(assertions),
         tuple(requests),
         tuple(lookups),
+        {ref.name: ref.masked for ref in datasets if ref.masked},
     )
 
 
@@ -134,8 +148,7 @@ class _Compiler:
     constants: Mapping[str, nodes.Constant]
     refs: Mapping[str, DatasetRef]
     on: date
-    lines: Sequence[str]
-    lookups: dict[Lookup, None]
+    lines: Mapping[str, Sequence[str]]
 
     def plan(
         self, assertion: nodes.Assertion, adjustment: Adjustment, names: set[str]
@@ -144,8 +157,9 @@ class _Compiler:
         text = show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
         # Of what a macro made, the suite shows the place that asked for it.
         span = assertion.uses[0] if assertion.uses else marked.span
-        measured = dict.fromkeys(request.dataset for request in requests_of(term))
-        datasets = tuple(measured) or (self.check.datasets[0].text,)
+        terms = (term, *condition.bounds)
+        measured = (request.dataset for part in terms for request in requests_of(part))
+        datasets = tuple(dict.fromkeys(measured)) or (self.check.datasets[0].text,)
         if assertion.name is not None:
             name = assertion.name.value
         else:
@@ -165,16 +179,23 @@ class _Compiler:
             adjustment.disabled_by,
             False,
             span,
-            self.lines[span.line - 1].rstrip("\r"),
+            self._line(span),
         )
+
+    def _line(self, span: Span) -> str | None:
+        """The line of a span; None where nobody has its text, as of what is typed at a prompt."""
+        lines = self.lines.get(span.file, ())
+        return lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else None
 
     def _claim(
         self, assertion: nodes.Assertion
-    ) -> tuple[Term, Condition, nodes.Expression | nodes.Measure | nodes.Rows]:
+    ) -> tuple[Term, Condition, nodes.Expression | nodes.Claim]:
         """The term, its condition, and the node under which carets are drawn."""
         claim = assertion.claim
         if isinstance(claim, nodes.Rows):
             return (*self._rows(claim), claim)
+        if isinstance(claim, nodes.HasColumn):
+            return (*self._column(claim), claim)
         expression = claim.expression
         match claim.condition:
             case None:
@@ -184,6 +205,14 @@ class _Compiler:
                 assert isinstance(expression, nodes.Call)
                 assert isinstance(choices, nodes.Call)
                 return (*self._in_values(expression, choices), claim)
+            case nodes.ByTime() as by:
+                assert isinstance(expression, nodes.Call)
+                return (*self._by_time(expression, by), claim)
+            case nodes.MatchesShares() as matches:
+                assert isinstance(expression, nodes.Call)
+                return (*self._matches(expression, matches, assertion.tolerance), claim)
+            case nodes.WithinStddev() as within:
+                return self._term(expression, 0), self._within(expression, within), expression
             case condition:
                 tolerance = assertion.tolerance
                 planned = self._condition(condition, None if tolerance is None else tolerance.value)
@@ -192,34 +221,64 @@ class _Compiler:
     # Claims
 
     def _rows(self, claim: nodes.Rows) -> tuple[Term, Condition]:
-        writer = PredicateWriter(self._dataset(None), self.constants)
-        sql = writer.write(claim.predicate)
-        self.lookups.update(writer.lookups)
         if claim.share is None:
-            return self._violating_rows(sql, None)
-        share = self._measured("satisfying_share", (sql,), 0, None)
+            return self._violating_rows(claim.predicate, None)
+        predicate = settled(claim.predicate, self.constants)
+        share = self._measured("satisfying_share", (predicate,), 0, None)
         bound = Constant(claim.share.value)
         return share, Condition(">=", (bound,), f">= {show_number(claim.share)} of rows")
 
-    def _violating_rows(self, sql: str, dataset: str | None) -> tuple[Term, Condition]:
-        term = self._measured("violating_rows", (sql,), 0, dataset)
+    def _violating_rows(
+        self, predicate: nodes.Expression, dataset: str | None
+    ) -> tuple[Term, Condition]:
+        arguments = (settled(predicate, self.constants),)
+        term = self._measured("violating_rows", arguments, 0, dataset)
         return term, Condition("==", (Constant(0),), "== 0 violating rows")
 
     def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, Condition]:
-        dataset = self._dataset(values)
-        writer = PredicateWriter(dataset, self.constants)
-        sql = writer.is_among(_column(values.arguments[0]), choices)
-        self.lookups.update(writer.lookups)
-        return self._violating_rows(sql, dataset)
+        member = nodes.Member(values.arguments[0], choices, values.span)
+        return self._violating_rows(member, self._dataset(values))
+
+    def _column(self, claim: nodes.HasColumn) -> tuple[Term, Condition]:
+        dataset = self.check.datasets[0].text
+        term = Measured(MetricRequest(dataset, "column_type", (_column(claim.column),), None))
+        if claim.type is None:
+            return term, Condition("is not None", (), "exists")
+        wanted = canonical_type(claim.type.value)
+        return term, Condition("==", (Constant(wanted),), f"type {wanted}")
+
+    def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> tuple[Term, Condition]:
+        newest = self._measured("newest", (_column(call.arguments[0]),), 0, self._dataset(call))
+        clock, zone = clock_of(by), zone_of(by)
+        due = Applied("deadline", (newest, Constant(clock), Constant(zone)))
+        return Now(), Condition("<=", (due,), f"by {clock} {zone}")
+
+    def _matches(
+        self, call: nodes.Call, matches: nodes.MatchesShares, tolerance: nodes.Number | None
+    ) -> tuple[Term, Condition]:
+        shares = tuple((value.value, share.value) for value, share in matches.shares)
+        arguments = (_column(call.arguments[0]), shares)
+        term = self._measured("share_difference", arguments, 0, self._dataset(call))
+        most = DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
+        text = f"{show_condition(matches)} tolerance {most:.6g}"
+        return term, Condition("<=", (Constant(most),), text)
+
+    def _within(self, metric: nodes.Expression, within: nodes.WithinStddev) -> Condition:
+        """Near the mean of the days before the target date, which is not among them."""
+        days = window_days(within)
+        window = tuple(self._term(metric, day) for day in range(1, days + 1))
+        mean, count = Applied("mean", window), self._term(within.count, 0)
+        reach = Applied("*", (count, Applied("sample_stddev", window)))
+        low, high = Applied("-", (mean, reach)), Applied("+", (mean, reach))
+        return Condition(
+            "between", (low, high), f"within {show(within.count)} stddev of {days} days"
+        )
 
     def _shortcut(self, call: nodes.Call) -> tuple[Term, Condition]:
         dataset = self._dataset(call)
         if call.name.text == "in_set":
-            writer = PredicateWriter(dataset, self.constants)
             column, choices = call.arguments
-            return self._violating_rows(
-                writer.write(nodes.Member(column, choices, call.span)), dataset
-            )
+            return self._violating_rows(nodes.Member(column, choices, call.span), dataset)
         columns = tuple(_column(argument) for argument in call.arguments)
 
         def each(metric: str) -> tuple[Term, ...]:
@@ -265,6 +324,8 @@ class _Compiler:
                 return Condition(f"is {keyword.value}", (), f"is {keyword.value}")
 
     def _bound(self, node: nodes.Expression) -> Term:
+        if isinstance(node, nodes.Truth):
+            return Constant(int(node.value))  # a metric over a boolean column yields 0 or 1
         if isinstance(node, nodes.Text | nodes.Day):
             return Constant(fold(node, {}))
         return self._term(node, 0)
@@ -302,9 +363,18 @@ class _Compiler:
         name = call.name.text
         lag += self._days(call, "lag")
         if name in METRICS:
-            dataset = _parameter(call, "dataset")
-            arguments = tuple(self._argument(argument) for argument in call.arguments)
-            return self._measured(name, arguments, lag, _column(dataset) if dataset else None)
+            metric = METRICS[name]
+            pairs = zip(metric.arguments, call.arguments, strict=True)
+            arguments = tuple(self._argument(kind, node) for kind, node in pairs)
+            for parameter in metric.parameters:
+                given = _parameter(call, parameter.name)
+                arguments += (None if given is None else _column(given),)
+            return self._measured(name, arguments, lag, self._dataset(call))
+        if name in AGES:
+            column = _column(call.arguments[0])
+            newest: Term = self._measured("newest", (column,), lag, self._dataset(call))
+            since = Applied("midnight", (newest,)) if name == "data_lag" else newest
+            return Applied("age", (Now(), since))
         if name in CHANGES:
             today = self._term(call.arguments[0], lag)
             base = self._term(call.arguments[0], lag + CHANGES[name])
@@ -315,14 +385,11 @@ class _Compiler:
             return Applied(name, tuple(self._term(call.arguments[0], lag + day) for day in days))
         return Applied(name, tuple(self._term(argument, lag) for argument in call.arguments))
 
-    def _argument(self, node: nodes.Expression) -> object:
-        match node:
-            case nodes.Name(text=name):
-                return name
-            case nodes.Listing(items=items):
-                return _columns(tuple(_column(item) for item in items))
-            case _:
-                return fold(node, self.constants)
+    def _argument(self, argument: Argument, node: nodes.Expression) -> object:
+        if argument.kind not in (Kind.COLUMN, Kind.COLUMNS):
+            return fold(node, self.constants)
+        items = node.items if isinstance(node, nodes.Listing) else (node,)
+        return _columns(tuple(_column(item) for item in items))
 
     def _measured(
         self, metric: str, arguments: Arguments, lag: int, dataset: str | None
@@ -379,8 +446,10 @@ def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
     for assertion in check.assertions:
         if not isinstance(assertion.claim, nodes.Measure):
             continue
-        yield from _lagged_in(assertion.claim.expression, False)
-        match assertion.claim.condition:
+        condition = assertion.claim.condition
+        is_lagged = isinstance(condition, nodes.WithinStddev)
+        yield from _lagged_in(assertion.claim.expression, is_lagged)
+        match condition:
             case nodes.Comparison(bound=bound):
                 yield from _lagged_in(bound, False)
             case nodes.Between(low=low, high=high):
@@ -393,7 +462,7 @@ def _lagged_in(node: nodes.Expression, is_lagged: bool) -> Iterator[nodes.Call]:
         case nodes.Call(name=name, arguments=arguments):
             is_lagged |= name.text in (*CHANGES, *WINDOWS)
             is_lagged |= _parameter(node, "lag") is not None
-            if is_lagged and name.text in METRICS:
+            if is_lagged and name.text in (*METRICS, *AGES):
                 yield node
             for argument in arguments:
                 yield from _lagged_in(argument, is_lagged)

@@ -1,14 +1,20 @@
-"""`dql explain` at each stage, for people and for scripts."""
+"""`dql explain`, for people and for scripts: a suite at each stage, and the codes."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from dqx_airflow.diagnostics.pages import page
+
+DQL = str(Path(sys.executable).parent / "dql")
 SUITE = """
 import "lib.dql" as lib
 suite "S" {
@@ -32,9 +38,9 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
-def explain(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def explain(path: Path | str, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(Path(sys.executable).parent / "dql"), "explain", str(path), *options],
+        [DQL, "explain", str(path), *options],
         capture_output=True,
         text=True,
         check=False,
@@ -43,7 +49,7 @@ def explain(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_plan_names_passes_dates_and_multipliers(suite: Path) -> None:
     found = explain(suite, "--date", "2024-02-29").stdout
-    assert "one pass over orders: 2024-02-28, 2024-02-29" in found
+    assert "one pass over orders: 2024-02-28 to 2024-02-29 (2 days)" in found
     assert "one pass over countries: all rows" in found
     assert "with country looked up in countries.code" in found
     assert "times 0.5: profiles P" in found
@@ -79,3 +85,43 @@ def test_a_suite_with_errors_exits_2_and_shows_them(tmp_path: Path) -> None:
     assert found.returncode == 2
     assert "did you mean 'average'?" in found.stderr
     assert explain(tmp_path / "nowhere.dql").returncode == 2
+
+
+@pytest.mark.parametrize("code", ["E001", "w001"])
+def test_a_code_gets_its_page_as_it_is_written(code: str) -> None:
+    found = explain(code)
+    assert (found.returncode, found.stdout) == (0, page(code.upper()))
+
+
+def test_a_terminal_gets_the_page_drawn() -> None:
+    ours, theirs = os.openpty()
+    with subprocess.Popen([DQL, "explain", "E001"], stdout=theirs, env={"TERM": "xterm"}):
+        os.close(theirs)
+        drawn = b"".join(_until_hung_up(ours)).decode()
+    os.close(ours)
+    assert "E001: unknown metric" in drawn
+    assert "\033[" in drawn
+    assert "```" not in drawn
+
+
+def _until_hung_up(terminal: int) -> Iterator[bytes]:
+    """What a terminal shows; at the end Linux raises an error where macOS gives no more bytes."""
+    with suppress(OSError):
+        yield from iter(lambda: os.read(terminal, 4096), b"")
+
+
+def test_a_code_has_a_json_form() -> None:
+    found = json.loads(explain("E001", "--format", "json").stdout)
+    assert found == {"code": "E001", "title": "unknown metric", "page": page("E001")}
+
+
+def test_an_unknown_code_exits_2_and_names_the_nearest() -> None:
+    found = explain("E100")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == "error: there is no code E100: did you mean 'E110'?\n"
+
+
+def test_a_suite_may_be_called_like_a_code(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(suite.parent)
+    suite.rename("E001")
+    assert "one pass over orders" in explain("E001").stdout

@@ -1,7 +1,4 @@
-"""Every example of the language's description is accepted, wrapped in the suite that it belongs to.
-
-What it describes and the grammar does not know yet stands in `seed/not_yet.md`.
-"""
+"""Every example of the language's description is accepted, wrapped in the suite it belongs to."""
 
 from __future__ import annotations
 

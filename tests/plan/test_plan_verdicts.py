@@ -2,7 +2,8 @@
 
 A case is a suite (or bare assertions, on `orders`), a block of metric values, and the verdicts due.
 The options behind `dql`: `date`, `skip` (dates), `fail_on`, `implicit` (show the assertions that
-every dataset has), `undated` (datasets without dates), `requests` (show what has to be computed).
+every dataset has), `undated` (datasets without dates), `requests` (show what has to be computed),
+`now` (when the gate runs, in UTC; else noon of 2024-11-29).
 
 A line of values is `[dataset:] metric(arguments) [@ date] = value`; `no value` stands for a metric
 without one and `error: reason` for one that could not be computed. The dataset is `orders` and the
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.claims import datasets_of
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate
-from dqx_airflow.plan.model import MetricRequest, Plan, row_count
+from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Verdict
 
@@ -44,7 +45,8 @@ def test_the_verdicts_are_those_of_the_case(case: Case) -> None:
     plan = _plan(block)
     values, failures = _values(case.block("values"), plan)
     skip_dates = [date.fromisoformat(day) for day in block.option("skip").split(",") if day]
-    verdicts = evaluate(plan, values, failures, skip_dates)
+    now = datetime.fromisoformat(block.option("now", f"{DATE}T12:00")).replace(tzinfo=timezone.utc)
+    verdicts = evaluate(plan, Scanned(values, failures), skip_dates, now=now)
     outcome = decide(verdicts, Severity(block.option("fail_on", "P1")))
     lines = []
     if block.has("requests"):
@@ -120,12 +122,12 @@ def _read(line: str, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _name_of(request: MetricRequest, plan: Plan) -> str:
-    arguments = ", ".join(
-        f"[{', '.join(item)}]" if isinstance(item, tuple) else str(item)
-        for item in request.arguments
-    )
-    if METRICS[request.metric].is_internal:
-        arguments = ""
+    arguments = ""
+    if not METRICS[request.metric].is_internal:
+        arguments = ", ".join(
+            f"[{', '.join(item)}]" if isinstance(item, tuple) else str(item)
+            for item in request.arguments
+        )
     on = request.date or plan.date
     return f"{request.dataset}: {request.metric}({arguments}) @ {on.isoformat()}"
 

@@ -1,0 +1,283 @@
+"""Finds assertions over metrics whose outcome is certain before any data is read.
+
+What is reported here is proved. An assertion that can never fail checks nothing (W008), one that
+can never pass blocks every run (E104), and one without a metric is about no data at all (W009).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.enclosures import Surroundings, known_difference, range_of
+from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.question import Question
+from dqx_airflow.dql.ranges import Range
+from dqx_airflow.dql.trials import is_open
+from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE
+from dqx_airflow.values import Span
+
+_MARGIN = 1 + 1e-8
+"""Tolerances are inclusive also where rounding misses them by a hair."""
+
+_EXACT = 2**52
+"""Below, fractions are told from whole numbers in floating point."""
+
+_SWAPPED = {">": "<", ">=": "<="}
+
+MOST_SYMBOLIC_QUESTIONS = 50
+"""So many assertions of a suite go the way through symbols: it takes 20 ms each."""
+
+
+@dataclass(slots=True)
+class CertaintyChecker:
+    """Checks the assertions over metrics of one suite, given the ranges of its constants."""
+
+    constants: Mapping[str, Range]
+    symbolic_questions_left: int = MOST_SYMBOLIC_QUESTIONS
+
+    def check(
+        self, claim: nodes.Claim, tolerance: nodes.Number | None, dataset: str
+    ) -> Iterator[Diagnostic]:
+        """What is certain about a sound assertion; nothing about claims of other kinds.
+
+        :param dataset: the one that calls are about where they name none.
+        """
+        if not isinstance(claim, nodes.Measure):
+            return
+        condition = claim.condition
+        if not isinstance(condition, nodes.Comparison | nodes.Between | nodes.Is):
+            return
+        margin = None if tolerance is None else tolerance.value
+        surroundings = Surroundings(self.constants, dataset)
+        question = Question(claim.expression, condition, margin, surroundings)
+        if not question.requests():
+            help_line = "compare a metric, such as num_rows(), or remove the assertion"
+            yield Diagnostic("this measures nothing", claim.span, code="W009", help=help_line)
+            return
+        found = _Answer(question).find()
+        if found is None and question.repeats_a_count() and not is_open(question):
+            found = self._answer_of_symbols(question)
+        if found is not None:
+            yield found
+
+    def _answer_of_symbols(self, question: Question) -> Diagnostic | None:
+        """The answer where a metric that occurs twice is one number, not two."""
+        if self.symbolic_questions_left == 0:
+            return None
+        self.symbolic_questions_left -= 1
+        from dqx_airflow.dql.symbolic import Tightener
+
+        tightener = Tightener(question.surroundings)
+        surroundings = replace(question.surroundings, tighten=tightener.tighten)
+        return _Answer(replace(question, surroundings=surroundings)).find()
+
+
+_LOOSEN = "loosen the condition, or remove the assertion"
+_TIGHTEN = "tighten the condition, or remove the assertion"
+
+
+@dataclass(frozen=True, slots=True)
+class _Certain:
+    """Whether something always or never holds where there are values, and why."""
+
+    holds: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of the values that a condition compares."""
+
+    node: nodes.Expression
+    range: Range
+    is_literal: bool
+
+    @property
+    def text(self) -> str:
+        return show(self.node)
+
+    def at_least(self) -> str | None:
+        return self._lies("at least", self.range.low)
+
+    def at_most(self) -> str | None:
+        return self._lies("at most", self.range.high)
+
+    def _lies(self, where: str, end: int | float) -> str | None:
+        if self.is_literal:
+            return None
+        number = format_value(end)
+        return f"{self.text} is {number if self.range.is_point else f'{where} {number}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Works out the answer to one question."""
+
+    question: Question
+
+    def find(self) -> Diagnostic | None:
+        """The finding; None where it depends on the data, or cannot be told."""
+        subject, condition = self._side(self.question.expression), self.question.condition
+        if isinstance(condition, nodes.Is) and condition.keyword in _ABOUT_NONE:
+            return self._about_none(subject, condition.keyword)
+        sides = [subject, *(self._side(bound) for bound in self.question.bounds)]
+        for side in sides:
+            if side.range.is_empty:
+                return self._without_value(side)
+        certain = self._compared(sides)
+        if certain is None:
+            return None
+        if not certain.holds:
+            return self._never(certain.why, condition.span)
+        return self._always(certain.why, sides)
+
+    def _side(self, node: nodes.Expression) -> _Side:
+        is_literal = isinstance(node, nodes.Number | nodes.Text | nodes.Day)
+        return _Side(node, range_of(node, self.question.surroundings), is_literal)
+
+    # Findings
+
+    def _never(self, why: str, span: Span, help_line: str = _LOOSEN) -> Diagnostic:
+        return Diagnostic(f"this can never pass: {why}", span, code="E104", help=help_line)
+
+    def _always(self, why: str, sides: list[_Side]) -> Diagnostic:
+        lacking = list(dict.fromkeys(side.text for side in sides if not side.range.is_certain))
+        span = self.question.condition.span
+        if not lacking:
+            message = f"this can never fail: {why}"
+            return Diagnostic(message, span, code="W008", help=_TIGHTEN)
+        help_line = f"write `{lacking[0]} is not None`" if len(lacking) == 1 else _TIGHTEN
+        message = f"this fails only where there is no value: {why}"
+        return Diagnostic(message, span, code="W008", help=help_line)
+
+    def _without_value(self, side: _Side) -> Diagnostic:
+        if not isinstance(side.node, nodes.Null):
+            return self._never(f"{side.text} never has a value", side.node.span)
+        condition = self.question.condition
+        is_unequal = isinstance(condition, nodes.Comparison) and condition.op == "!="
+        help_line = f"write `is {'not ' if is_unequal else ''}None`"
+        return self._never("nothing compares with None", side.node.span, help_line)
+
+    def _about_none(self, subject: _Side, keyword: nodes.Keyword) -> Diagnostic | None:
+        wants_none = keyword is nodes.Keyword.NONE
+        if subject.range.is_empty:
+            why, holds = f"{subject.text} never has a value", wants_none
+        elif subject.range.is_certain:
+            why, holds = f"{subject.text} always has a value", not wants_none
+        else:
+            return None
+        return self._always(why, []) if holds else self._never(why, self.question.condition.span)
+
+    # Comparisons
+
+    def _compared(self, sides: list[_Side]) -> _Certain | None:
+        subject = sides[0]
+        match self.question.condition:
+            case nodes.Between():
+                return self._between(subject, sides[1], sides[2])
+            case nodes.Comparison(op="=="):
+                return self._equal(subject, sides[1])
+            case nodes.Comparison(op="!="):
+                equal = self._equal(subject, sides[1])
+                return equal and _Certain(not equal.holds, equal.why)
+            case nodes.Comparison(op=op):
+                if op in _SWAPPED:
+                    return self._below(sides[1], subject, is_strict=_SWAPPED[op] == "<")
+                return self._below(subject, sides[1], is_strict=op == "<")
+            case nodes.Is(keyword=keyword):
+                zero = self._side(nodes.Number(0, nodes.Unit.PLAIN, self.question.condition.span))
+                if keyword is nodes.Keyword.POSITIVE:
+                    return self._below(zero, subject, is_strict=True)
+                return self._below(subject, zero, is_strict=True)
+
+    def _below(self, left: _Side, right: _Side, *, is_strict: bool) -> _Certain | None:
+        """Whether `left < right`, or `left <= right`."""
+        a, b = left.range, right.range
+        if a.high < b.low or (a.high == b.low and not is_strict):
+            return _Certain(True, _both(left.at_most(), right.at_least()))
+        if a.low > b.high or (a.low == b.high and is_strict):
+            return _Certain(False, _both(left.at_least(), right.at_most()))
+        low, high = self._difference(left, right)
+        if high < 0 or (high == 0 and not is_strict):
+            return _Certain(True, self._relation(left, right, low, high))
+        if low > 0 or (low == 0 and is_strict):
+            return _Certain(False, self._relation(left, right, low, high))
+        return None
+
+    def _equal(self, left: _Side, right: _Side) -> _Certain | None:
+        tolerance = (
+            EQUALITY_TOLERANCE if self.question.tolerance is None else self.question.tolerance
+        )
+        a, b = left.range, right.range
+        if b.low - a.high > tolerance * _MARGIN:
+            return _Certain(False, _both(left.at_most(), right.at_least()))
+        if a.low - b.high > tolerance * _MARGIN:
+            return _Certain(False, _both(left.at_least(), right.at_most()))
+        if max(a.high - b.low, b.high - a.low) * _MARGIN <= tolerance:
+            return _Certain(True, _both(left.at_most(), right.at_least()))
+        for whole, other in ((left, right), (right, left)):
+            if whole.range.is_whole and _is_fraction(other.range, tolerance):
+                return _Certain(False, f"{whole.text} is a whole number")
+        low, high = self._difference(left, right)
+        if max(low, -high) > tolerance * _MARGIN:
+            return _Certain(False, self._relation(left, right, low, high))
+        if max(-low, high) * _MARGIN <= tolerance:
+            return _Certain(True, self._relation(left, right, low, high))
+        return None
+
+    def _between(self, subject: _Side, low: _Side, high: _Side) -> _Certain | None:
+        above = self._below(low, subject, is_strict=False)
+        below = self._below(subject, high, is_strict=False)
+        for part in (above, below, self._below(low, high, is_strict=False)):
+            if part is not None and not part.holds:
+                return part
+        if above and below:
+            ends = format_value(subject.range.low), format_value(subject.range.high)
+            return _Certain(True, f"{subject.text} lies between {ends[0]} and {ends[1]}")
+        if subject.range.is_whole and low.range.is_point and high.range.is_point:
+            bottom, top = low.range.low, high.range.high
+            if max(abs(bottom), abs(top)) < _EXACT and math.ceil(bottom) > math.floor(top):
+                return _Certain(False, f"{subject.text} is a whole number")
+        return None
+
+    def _difference(self, left: _Side, right: _Side) -> tuple[int | float, int | float]:
+        """Where `left - right` lies, rounding aside, by what is known of both together."""
+        known = known_difference(left.node, right.node, self.question.surroundings)
+        if known is not None:
+            return known
+        node = nodes.Arithmetic("-", left.node, right.node, self.question.condition.span)
+        tightened = self.question.surroundings.tighten(node, _UNKNOWN)
+        return tightened.low, tightened.high
+
+    def _relation(self, left: _Side, right: _Side, low: int | float, high: int | float) -> str:
+        if left.node == right.node:
+            return "both sides are the same"
+        if known_difference(left.node, right.node, self.question.surroundings) is not None:
+            smaller, larger = (left, right) if high <= 0 else (right, left)
+            return f"{smaller.text} is at most {larger.text}"
+        difference = show(nodes.Arithmetic("-", left.node, right.node, left.node.span))
+        if low == high:
+            return f"{difference} is {format_value(low)}"
+        end = f"at most {format_value(high)}" if high <= 0 else f"at least {format_value(low)}"
+        return f"{difference} is {end}"
+
+
+_ABOUT_NONE = (nodes.Keyword.NONE, nodes.Keyword.NOT_NONE)
+_UNKNOWN = Range(-math.inf, math.inf)
+
+
+def _both(*reasons: str | None) -> str:
+    """The reasons that there are; the same one once."""
+    return " and ".join(dict.fromkeys(reason for reason in reasons if reason))
+
+
+def _is_fraction(span: Range, tolerance: float) -> bool:
+    """True for one number that is further than the tolerance from every whole number."""
+    if not span.is_point or abs(span.low) >= _EXACT:
+        return False
+    return abs(span.low - round(span.low)) > tolerance * _MARGIN

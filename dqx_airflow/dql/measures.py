@@ -1,0 +1,167 @@
+"""Checks expressions over metrics: calls that exist, constants that are defined, no columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.arguments import COLUMN, ArgumentChecker
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.sql_text import check_sql
+from dqx_airflow.metrics.builtin import CALLABLE, METRICS
+from dqx_airflow.metrics.derived import (
+    AGES,
+    ARITY,
+    CHANGES,
+    DISTRIBUTION,
+    SHORTCUTS,
+    TIMELINESS,
+    WINDOWS,
+)
+from dqx_airflow.metrics.registry import Scan
+
+WITH_CONDITION = {
+    "values": "values(a) in values(b, dataset d)",
+    TIMELINESS: "timeliness(column) by 06:00 UTC",
+    DISTRIBUTION: 'distribution(column) matches {"A": 50%, "B": 50%}',
+}
+"""Calls that have a meaning together with one condition only."""
+
+_KNOWN = (*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS, *WITH_CONDITION)
+
+
+@dataclass(slots=True)
+class MeasureChecker:
+    """Collects what is wrong with the metric expressions of one check."""
+
+    arguments: ArgumentChecker
+
+    def check(self, node: nodes.Expression) -> None:
+        """`node` has to be an expression over metrics."""
+        match node:
+            case nodes.Number() | nodes.Null():
+                pass
+            case nodes.Negative(operand=operand):
+                self.check(operand)
+            case nodes.Arithmetic(left=left, right=right):
+                self.check(left)
+                self.check(right)
+            case nodes.Name():
+                self._constant(node)
+            case nodes.Call():
+                self._call(node)
+            case nodes.Text() | nodes.Day() | nodes.Truth() | nodes.Listing():
+                self.arguments.error("E107", "this is not a number", node.span)
+            case _:
+                help_line = "write `assert each row: ...` to check every row"
+                message = "a predicate over rows where a metric belongs"
+                self.arguments.error("E102", message, node.span, help_line)
+
+    def _constant(self, name: nodes.Name) -> None:
+        constants = self.arguments.constants
+        if name.text in constants:
+            self.arguments.used.add(name.text)
+            return
+        near = nearest(name.text, constants)
+        if near or name.text.isupper():
+            meant = did_you_mean(name.text, constants)
+            self.arguments.error("E003", f"unknown constant '{name.text}'", name.span, meant)
+        else:
+            help_line = f"write a metric such as average({name.text}) or null_count({name.text})"
+            message = f"'{name.text}' is not a constant; a column needs a metric around it"
+            self.arguments.error("E102", message, name.span, help_line)
+
+    def _call(self, call: nodes.Call) -> None:
+        name = call.name.text
+        if name in CALLABLE:
+            self._metric_call(call)
+        elif name in CHANGES or name in WINDOWS:
+            self._derived_call(call)
+        elif name in AGES:
+            self.column_call(call, f"{name}(column)")
+        elif name in ARITY:
+            fewest, most = ARITY[name]
+            self.arguments.count(call, fewest, most)
+            self.arguments.no_parameters(call)
+            for argument in call.arguments:
+                self.check(argument)
+        elif name in SHORTCUTS:
+            message = f"`{name}` is an assertion of its own, it has no value"
+            help_line = f"it stands for {SHORTCUTS[name]}"
+            self.arguments.error("E101", message, call.name.span, help_line)
+        elif name in WITH_CONDITION:
+            message = f"`{name}` has no value of its own"
+            help_line = f"write {WITH_CONDITION[name]}"
+            self.arguments.error("E101", message, call.name.span, help_line)
+        else:
+            near = nearest(name, _KNOWN)
+            label = f"did you mean '{near}'?" if near else ""
+            known = None if near else did_you_mean(name, _KNOWN)
+            message = f"unknown metric '{name}'"
+            self.arguments.error("E001", message, call.name.span, known, label=label)
+
+    def column_call(self, call: nodes.Call, signature: str) -> None:
+        """A call of one column of one dataset, and nothing else."""
+        if self.arguments.count(call, 1, 1, signature):
+            self.arguments.check(COLUMN, call.arguments[0])
+        self.arguments.parameters(call, ("dataset",))
+        self.arguments.one_dataset(call)
+
+    def _metric_call(self, call: nodes.Call) -> None:
+        metric = METRICS[call.name.text]
+        wanted = len(metric.arguments)
+        sound = self.arguments.count(call, wanted, wanted, metric.signature)
+        if sound:
+            for argument, node in zip(metric.arguments, call.arguments, strict=True):
+                self.arguments.check(argument, node)
+        if metric.scan is Scan.QUERY:
+            self.arguments.no_parameters(call)
+        else:
+            self.arguments.parameters(call, ("lag", "dataset"), metric.parameters)
+            self.arguments.one_dataset(call)
+        match call.arguments:
+            case (nodes.Text() as text,) if metric.name in ("sql", "query"):
+                check_sql(metric.name, text, self.arguments)
+        if metric.name == "first" and not any(p.name.text == "order_by" for p in call.parameters):
+            message = "the first row is any row: it depends on how the files are read"
+            help_line = "add `order_by column` to the arguments"
+            self.arguments.error("W011", message, call.span, help_line)
+
+    def _derived_call(self, call: nodes.Call) -> None:
+        name = call.name.text
+        signature = f"{name}(metric)" if name in CHANGES else f"{name}(metric, n 7)"
+        if self.arguments.count(call, 1, 1, signature):
+            inner = call.arguments[0]
+            if isinstance(inner, nodes.Name) and inner.text not in self.arguments.constants:
+                message = f"'{inner.text}' is a column where a metric belongs"
+                help_line = f"write {name}(average({inner.text}))"
+                self.arguments.error("E102", message, inner.span, help_line)
+            else:
+                self.check(inner)
+        if name in WINDOWS:
+            self.arguments.parameters(call, ("n", "lag"))
+            if not any(parameter.name.text == "n" for parameter in call.parameters):
+                message = f"{name} needs the number of days"
+                self.arguments.error("E101", message, call.span, f"write {signature}")
+        else:
+            self.arguments.parameters(call, ("lag",))
+
+    def demand(self, node: nodes.Expression) -> int:
+        """How many metric values an expression takes."""
+        match node:
+            case nodes.Negative(operand=operand):
+                return self.demand(operand)
+            case nodes.Arithmetic(left=left, right=right):
+                return self.demand(left) + self.demand(right)
+            case nodes.Call(name=name, arguments=arguments, parameters=parameters):
+                if name.text in METRICS or name.text in AGES:
+                    return 1
+                each = sum(self.demand(argument) for argument in arguments)
+                if name.text in CHANGES:
+                    return 2 * each
+                constants = self.arguments.constants
+                days = [fold(p.value, constants) for p in parameters if p.name.text == "n"]
+                return each * next((day for day in days if isinstance(day, int)), 1)
+            case _:
+                return 0

@@ -1,0 +1,140 @@
+"""Checks predicates over rows: `each row: price > 0`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.arguments import ArgumentChecker
+from dqx_airflow.dql.patterns import check_pattern
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+
+_SOUND_LIKE = re.compile(r"([^\\]|\\[%_\\])*\Z", re.DOTALL)
+_OF_METRICS = {
+    "positive": "write `> 0`",
+    "negative": "write `< 0`",
+    "None": "a value of a row `is null`",
+}
+_METRICS = frozenset((*METRICS, *CHANGES, *WINDOWS, *AGES, *SHORTCUTS))
+
+
+@dataclass(slots=True)
+class RowChecker:
+    """Collects what is wrong with the predicates of one check."""
+
+    arguments: ArgumentChecker
+
+    def check(self, claim: nodes.Rows) -> None:
+        if claim.share is not None and not 0 < claim.share.value <= 1:
+            message = "a share of rows lies above 0% and up to 100%"
+            self.arguments.error("E109", message, claim.share.span)
+        if len(self.arguments.datasets) > 1:
+            names = ", ".join(dataset.text for dataset in self.arguments.datasets)
+            message = f"rows of which dataset? this check has {names}"
+            help_line = "move the assertion to a check on one dataset"
+            self.arguments.error("E009", message, claim.span, help_line)
+        self._predicate(claim.predicate)
+
+    def _predicate(self, node: nodes.Expression) -> None:
+        match node:
+            case nodes.Junction(left=left, right=right):
+                self._predicate(left)
+                self._predicate(right)
+            case nodes.Not(operand=operand):
+                self._predicate(operand)
+            case nodes.Compare(left=left, right=right):
+                self._value(left)
+                self._value(right)
+            case nodes.Within(operand=operand, low=low, high=high):
+                for part in (operand, low, high):
+                    self._value(part)
+            case nodes.Member(operand=operand, choices=choices):
+                self._member(operand, choices)
+            case nodes.Matches(operand=operand, pattern=pattern):
+                self._value(operand)
+                self._pattern(pattern)
+            case nodes.Like(operand=operand, pattern=pattern):
+                self._value(operand)
+                self._like(pattern)
+            case nodes.HasFormat(operand=operand, format=name):
+                self._value(operand)
+                self._format(name)
+            case nodes.IsNull(operand=operand):
+                self._value(operand)
+            case _:
+                message = "this is not a predicate: it is neither true nor false"
+                help_line = "compare it, such as `price > 0`, or `flag == true`"
+                self.arguments.error("E106", message, node.span, help_line)
+
+    def _member(self, operand: nodes.Expression, choices: nodes.Expression) -> None:
+        self._value(operand)
+        if isinstance(choices, nodes.Listing):
+            self.arguments.choices(choices)
+        elif not isinstance(operand, nodes.Name):
+            message = "only a column can be in the values of another dataset"
+            self.arguments.error("E106", message, operand.span)
+        else:
+            self.arguments.values_of_other(choices)
+
+    def _value(self, node: nodes.Expression) -> None:
+        """`node` has to be something that a single row has."""
+        match node:
+            case nodes.Name(text=name):
+                # In a row a name is a column, unless a constant has that name.
+                if name in self.arguments.constants:
+                    self.arguments.used.add(name)
+            case nodes.Number() | nodes.Text() | nodes.Day() | nodes.Truth():
+                pass
+            case nodes.Null():
+                message = "nothing equals None, so this would never be evaluated"
+                help_line = "write `is null` or `is not null`"
+                self.arguments.error("E106", message, node.span, help_line)
+            case nodes.Negative(operand=operand):
+                self._value(operand)
+            case nodes.Arithmetic(left=left, right=right):
+                self._value(left)
+                self._value(right)
+            case nodes.Call():
+                self._call(node)
+            case _:
+                self.arguments.error("E106", "a value of a row is expected here", node.span)
+
+    def _call(self, call: nodes.Call) -> None:
+        name = call.name
+        function = ROW_FUNCTIONS.get(name.text)
+        if function is not None:
+            self.arguments.count(call, function.fewest, function.most)
+            self.arguments.no_parameters(call)
+            for argument in call.arguments:
+                self._value(argument)
+        elif name.text in _METRICS:
+            message = f"`{name.text}` is a metric: it has no value for a single row"
+            help_line = "compare metrics outside of `each row`"
+            self.arguments.error("E106", message, name.span, help_line)
+        else:
+            near = did_you_mean(name.text, ROW_FUNCTIONS)
+            self.arguments.error("E001", f"unknown function '{name.text}'", name.span, near)
+
+    def _pattern(self, pattern: nodes.Text) -> None:
+        problem = check_pattern(pattern.value)
+        if problem:
+            message = f"bad regular expression: {problem}"
+            self.arguments.error("E110", message, pattern.span)
+
+    def _like(self, pattern: nodes.Text) -> None:
+        if not _SOUND_LIKE.match(pattern.value):
+            message = "a backslash in a `like` pattern stands before `%`, `_` or a backslash"
+            self.arguments.error(
+                "E110", message, pattern.span, "write `\\\\\\\\` for one backslash"
+            )
+
+    def _format(self, name: nodes.Name) -> None:
+        if name.text not in TEXT_FORMATS:
+            near = did_you_mean(name.text, (*TEXT_FORMATS, "null"))
+            help_line = _OF_METRICS.get(name.text, near)
+            self.arguments.error("E113", f"unknown format '{name.text}'", name.span, help_line)

@@ -1,0 +1,69 @@
+"""Walks and rewrites trees of nodes, whatever their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any
+
+from dqx_airflow.values import Span
+
+
+def parts_of(node: Any) -> Iterator[Any]:
+    """The node and all nodes in it."""
+    waiting = [node]
+    while waiting:
+        item = waiting.pop()
+        kind: type = type(item)
+        if isinstance(item, tuple):
+            waiting.extend(reversed(item))
+        elif (names := _parts_of_kind(kind)) is not None:
+            yield item
+            waiting.extend(getattr(item, name) for name in reversed(names))
+
+
+def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The node with `change` applied to its expressions, from the outside in.
+
+    None from `change` keeps a node. What is declared as a name (of a call, a tag, a format) is no
+    expression and stays, whatever a column or constant of that name becomes.
+    """
+    if isinstance(node, tuple):
+        items = tuple(rewritten(item, change) for item in node)
+        return items if any(a is not b for a, b in zip(items, node, strict=True)) else node
+    names = _expressions_of(node.__class__)
+    if names is None:
+        return node
+    changed = change(node)
+    if changed is not None:
+        return changed
+    changes = {}
+    for name in names:
+        part = getattr(node, name)
+        made = rewritten(part, change)
+        if made is not part:
+            changes[name] = made
+    return replace(node, **changes) if changes else node
+
+
+@cache
+def _parts_of_kind(kind: type) -> tuple[str, ...] | None:
+    """The fields that may hold nodes; None where the type is no node."""
+    return _fields_without(kind, _PLAIN)
+
+
+@cache
+def _expressions_of(kind: type) -> tuple[str, ...] | None:
+    """The fields that may hold expressions; None where the type is no node."""
+    return _fields_without(kind, _NO_EXPRESSIONS)
+
+
+def _fields_without(kind: type, types: frozenset[str]) -> tuple[str, ...] | None:
+    if not is_dataclass(kind) or kind is Span:
+        return None
+    return tuple(item.name for item in fields(kind) if str(item.type) not in types)
+
+
+_PLAIN = frozenset({"Span", "tuple[Span, ...]", "str", "bool", "float", "int | float"})
+_NO_EXPRESSIONS = _PLAIN | {"Name", "Name | None", "tuple[Name, ...]"}

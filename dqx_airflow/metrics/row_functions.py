@@ -1,0 +1,155 @@
+"""The functions over the columns of a row that predicates may call. One entry each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from dqx_airflow.metrics.comparison import moment_of
+from dqx_airflow.metrics.in_python import rounded_half_up
+from dqx_airflow.metrics.moments import date_in
+from dqx_airflow.metrics.types import Family, widest
+
+_TEXT = frozenset({Family.TEXT})
+_NUMBER = frozenset({Family.NUMBER})
+_MOMENT = frozenset({Family.TIME, Family.TEXT})
+
+
+@dataclass(frozen=True, slots=True)
+class RowFunction:
+    """A function: the fewest and most arguments, and Spark SQL for the arguments' SQL.
+
+    The first argument is of the families in `accepts`, any where there are none, and the others
+    can be compared with it; those from `literals` on have to be written out. `type_of` gives the
+    type of the result for those of the arguments, `in_python` the result for their values. Where
+    one of these is NULL, so is the result, unless the function `takes_null`.
+    """
+
+    name: str
+    fewest: int
+    most: int
+    doc: str
+    sql: Callable[..., str]
+    accepts: frozenset[Family]
+    type_of: Callable[..., str]
+    in_python: Callable[..., Any]
+    literals: int | None = None
+    takes_null: bool = False
+
+
+def _called(function: str) -> Callable[..., str]:
+    return lambda *arguments: f"{function}({', '.join(arguments)})"
+
+
+def _of_text(
+    name: str, doc: str, sql: str, gives: str, in_python: Callable[[str], Any]
+) -> RowFunction:
+    return RowFunction(name, 1, 1, doc, _called(sql), _TEXT, lambda _: gives, in_python)
+
+
+def _of_moment(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunction:
+    # TRY_CAST, since a text that is no date would end the whole scan in ANSI mode.
+    def sql(moment: str) -> str:
+        return f"{name}(TRY_CAST({moment} AS TIMESTAMP))"
+
+    def in_python(value: Any) -> int | None:
+        moment = moment_of(value)
+        return None if moment is None else take(moment)
+
+    return RowFunction(name, 1, 1, doc, sql, _MOMENT, lambda _: "int", in_python)
+
+
+def _weekday(name: str, doc: str) -> RowFunction:
+    counted = _of_moment(name, doc, datetime.isoweekday)
+    return replace(counted, sql=lambda moment: f"({counted.sql(moment)} + 1)")
+
+
+def _abs(value: Any) -> Any:
+    return value.copy_abs() if isinstance(value, Decimal) else abs(value)
+
+
+def _round(value: Any, digits: int = 0) -> Any:
+    if isinstance(value, float):
+        written = Decimal(repr(value))
+        exponent = written.as_tuple().exponent
+        # NaN and infinity have no exponent that is a number.
+        is_rounded = not isinstance(exponent, int) or digits >= -exponent
+        return value if is_rounded else float(rounded_half_up(written, digits))
+    if isinstance(value, int):
+        return value if digits >= 0 else int(rounded_half_up(Decimal(value), digits))
+    return rounded_half_up(value, digits) if digits < -value.as_tuple().exponent else value
+
+
+def _date(value: Any) -> date | None:
+    if isinstance(value, str):
+        return date_in(value)
+    moment = moment_of(value)
+    return None if moment is None else moment.date()
+
+
+def _coalesce(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+_ENTRIES = (
+    _of_text("length", "The number of characters of a text.", "char_length", "int", len),
+    _of_text("lower", "The text in lower case.", "lower", "string", str.lower),
+    _of_text("upper", "The text in upper case.", "upper", "string", str.upper),
+    _of_text(
+        "trim", "The text without blanks at both ends.", "trim", "string", lambda x: x.strip(" ")
+    ),
+    RowFunction(
+        "abs",
+        1,
+        1,
+        "The absolute value of a number.",
+        _called("abs"),
+        _NUMBER,
+        type_of=lambda number: number,
+        in_python=_abs,
+    ),
+    RowFunction(
+        "round",
+        1,
+        2,
+        "The number rounded half up, to so many digits.",
+        _called("round"),
+        _NUMBER,
+        type_of=lambda number, *_: number,
+        in_python=_round,
+        literals=1,
+    ),
+    RowFunction(
+        "coalesce",
+        1,
+        99,
+        "The first value that is not NULL.",
+        _called("coalesce"),
+        frozenset(),
+        type_of=widest,
+        in_python=_coalesce,
+        takes_null=True,
+    ),
+    _of_moment("year", "The year of a date or timestamp.", lambda moment: moment.year),
+    _of_moment("month", "The month of a date or timestamp, from 1.", lambda moment: moment.month),
+    _of_moment("day", "The day of the month of a date or timestamp.", lambda moment: moment.day),
+    _of_moment("hour", "The hour of a timestamp, from 0 to 23.", lambda moment: moment.hour),
+    _of_moment("minute", "The minute of a timestamp.", lambda moment: moment.minute),
+    _of_moment("second", "The second of a timestamp.", lambda moment: moment.second),
+    _weekday("weekday", "The day of the week of a date or timestamp, from 1 for Monday to 7."),
+    RowFunction(
+        "date",
+        1,
+        1,
+        "The day of a timestamp.",
+        lambda moment: f"TRY_CAST({moment} AS DATE)",
+        _MOMENT,
+        type_of=lambda _: "date",
+        in_python=_date,
+    ),
+)
+
+ROW_FUNCTIONS: dict[str, RowFunction] = {entry.name: entry for entry in _ENTRIES}

@@ -1,0 +1,77 @@
+"""The formats that a text may be asked for: `email is email`. One entry each.
+
+The expressions mean the same to Java, with which Spark matches, and to Python. `$(?!\\n)` is the
+very end in both: `$` alone would allow a newline behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_THIRTY_ONE, _THIRTY = (
+    "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])",
+    "(0[469]|11)-(0[1-9]|[12][0-9]|30)",
+)
+_LEAP_YEAR = "(([0-9]{2}(0[48]|[2468][048]|[13579][26]))|(([02468][048]|[13579][26])00))"
+_DATE = f"([0-9]{{4}}-({_THIRTY_ONE}|{_THIRTY}|02-(0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+_ZONE = r"(Z|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
+_BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+# Java's matcher takes a frame of the stack for each turn of a group: long texts are refused first.
+_SHORT = "(?=.{1,254}$)"
+_HOST = rf"{_SHORT}{_LABEL}(\.{_LABEL})*"
+_ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}"
+_HEX = "[0-9a-fA-F]"
+_IPV6 = "|".join(
+    [
+        f"({_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}",
+        *(f"({_HEX}{{1,4}}:){{1,{left}}}(:{_HEX}{{1,4}}){{1,{7 - left}}}" for left in range(1, 7)),
+        f":((:{_HEX}{{1,4}}){{1,7}}|:)",
+        f"({_HEX}{{1,4}}:){{1,7}}:",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """A format: what it is, and the regular expression of a whole text that has it."""
+
+    name: str
+    doc: str
+    pattern: str
+
+
+_ENTRIES = (
+    TextFormat(
+        "email", "An e-mail address.", rf"{_SHORT}{_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})+"
+    ),
+    TextFormat("uuid", "A UUID with hyphens.", f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"),
+    TextFormat("uri", "A URI with a scheme.", r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+"),
+    TextFormat("url", "A web address.", r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#<>\"]+[^\s<>\"]*"),
+    TextFormat("hostname", "The name of a host.", _HOST),
+    TextFormat("ipv4", "An IPv4 address.", rf"({_BYTE}\.){{3}}{_BYTE}"),
+    TextFormat("ipv6", "An IPv6 address.", _IPV6),
+    TextFormat("date", "A date that exists: 2024-02-29.", _DATE),
+    TextFormat("time", "A time of a day: 06:00 or 06:00:59.5.", _TIME),
+    TextFormat(
+        "timestamp", "A date and a time, with or without a zone.", f"{_DATE}[T ]{_TIME}{_ZONE}?"
+    ),
+    TextFormat("integer", "A whole number.", "[+-]?[0-9]+"),
+    TextFormat(
+        "number", "A decimal number.", r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+    ),
+    TextFormat("phone", "A phone number in E.164 form: +4930123456.", r"\+[1-9][0-9]{6,14}"),
+    TextFormat("iban", "An IBAN by its form, without blanks.", "[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}"),
+    TextFormat(
+        "country", "A country code of two letters (ISO 3166 alpha-2 by its form).", "[A-Z]{2}"
+    ),
+    TextFormat("currency", "A currency code of three letters (ISO 4217 by its form).", "[A-Z]{3}"),
+)
+
+TEXT_FORMATS: dict[str, TextFormat] = {entry.name: entry for entry in _ENTRIES}
+
+
+def whole(pattern: str) -> str:
+    """The expression for a text that matches from its first to its last character."""
+    return rf"^({pattern})$(?!\n)"

@@ -1,0 +1,221 @@
+"""Which rows are to blame for failed assertions, as Spark SQL over a row and in words.
+
+A value that is too large is blamed on the rows that raise it, one that is too small on those that
+lower it, as the entry of the metric tells. Where no row can be blamed (an average, a missing date)
+there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql.printer import show
+from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE
+from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.registry import Unit
+from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.plan.evaluate import sides_of
+from dqx_airflow.plan.masks import reveals_any
+from dqx_airflow.plan.model import (
+    Applied,
+    Condition,
+    Constant,
+    Measured,
+    MetricRequest,
+    Plan,
+    PlannedAssertion,
+    Scanned,
+    Term,
+)
+from dqx_airflow.plan.predicates import arguments_of, lookups_of, predicate_sql
+from dqx_airflow.plan.schema_check import Schema, columns_of
+from dqx_airflow.values import MASK, MetricValue, Status, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Rows of a dataset on the target date that count against an assertion, and why.
+
+    `condition` is Spark SQL that is true for them. Rows that repeat each other have none: they
+    share their values of the columns `repeated`. `columns` are those at fault.
+    """
+
+    request: MetricRequest
+    reason: str
+    columns: tuple[str, ...]
+    condition: str | None = None
+    repeated: tuple[str, ...] = ()
+
+
+def faults_of(
+    plan: Plan,
+    verdicts: Sequence[Verdict],
+    found: Scanned,
+    schemas: Mapping[str, Schema],
+    *,
+    now: datetime | None = None,
+) -> tuple[tuple[Fault, ...], ...]:
+    """The faults behind each verdict of a plan; none where it did not fail.
+
+    :param schemas: those of the datasets that could be read.
+    :param now: when the gate runs, as in `evaluate`.
+    """
+    return tuple(
+        tuple(_faults(assertion, plan, found, schemas, now))
+        if verdict.status is Status.FAILED
+        else ()
+        for assertion, verdict in zip(plan.assertions, verdicts, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """How a value broke its condition: what lies beyond the `limit`, by the comparison `op`."""
+
+    is_above: bool
+    op: str
+    limit: MetricValue
+
+
+def _faults(
+    assertion: PlannedAssertion,
+    plan: Plan,
+    found: Scanned,
+    schemas: Mapping[str, Schema],
+    now: datetime | None,
+) -> Iterator[Fault]:
+    scaled, bounds = sides_of(assertion, found, now)
+    if scaled is None or not bounds or None in bounds:
+        return
+    excess = _excess(assertion.condition, scaled, bounds)
+    if excess is None:
+        return
+    is_limit_masked = any(reveals_any(bound, plan.masked) for bound in assertion.condition.bounds)
+    for part in _blamed(assertion.term, excess.is_above, is_whole=True):
+        request, schema = part.request, schemas.get(part.request.dataset)
+        definition = request.definition
+        behind = definition.raised_by if part.is_above else definition.lowered_by
+        if behind is None or schema is None or request.date not in (None, plan.date):
+            continue
+        rows = behind(arguments_of(request, predicate_sql))
+        reason = behind(arguments_of(request, show)).words
+        condition = rows.condition
+        if rows.compared is not None:
+            if not part.is_whole:
+                continue  # nothing tells how much of the limit falls upon this metric
+            condition = _beyond(rows.compared, request, schema, excess, assertion.multiplier)
+            limit = MASK if is_limit_masked else format_value(excess.limit)
+            times = f" * {assertion.multiplier:g}" if assertion.multiplier != 1.0 else ""
+            reason = f"{reason}{times} {excess.op} {limit}"
+        columns = dict.fromkeys(columns_of(request, schema))
+        columns.update(dict.fromkeys(lookup.column for lookup in lookups_of(request)))
+        yield Fault(request, reason, tuple(columns), condition, rows.repeated)
+
+
+def _excess(
+    condition: Condition, value: MetricValue, bounds: Sequence[MetricValue]
+) -> _Excess | None:
+    """None where a value is neither too large nor too small, such as with `!=`."""
+    limit = bounds[0]
+    match condition.kind:
+        case "<":
+            return _Excess(True, ">=", limit)
+        case "<=":
+            return _Excess(True, ">", limit)
+        case ">":
+            return _Excess(False, "<=", limit)
+        case ">=":
+            return _Excess(False, "<", limit)
+        case "==":
+            is_above = _is_above(value, limit)
+            return _Excess(
+                is_above, ">" if is_above else "<", _with_tolerance(limit, condition, is_above)
+            )
+        case "between" if _is_above(value, bounds[1]):
+            return _Excess(True, ">", bounds[1])
+        case "between":
+            return _Excess(False, "<", limit)
+        case _:
+            return None
+
+
+def _is_above(value: MetricValue, limit: MetricValue) -> bool:
+    return bool(value > limit)  # type: ignore[operator]  # they were compared already
+
+
+def _with_tolerance(limit: MetricValue, condition: Condition, is_above: bool) -> MetricValue:
+    if isinstance(limit, str) or limit is None:
+        return limit
+    tolerance = condition.tolerance
+    if tolerance is None:
+        tolerance = 0 if isinstance(limit, int) else EQUALITY_TOLERANCE
+    return limit + tolerance if is_above else limit - tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A request of a term. `is_whole`: its value may itself be the value of the term."""
+
+    request: MetricRequest
+    is_above: bool
+    is_whole: bool
+
+
+def _blamed(term: Term, is_above: bool, *, is_whole: bool) -> Iterator[_Part]:
+    """The requests whose values are to blame where the value of a term lies above (or below)."""
+    match term:
+        case Measured(request=request):
+            yield _Part(request, is_above, is_whole)
+        case Applied(function="min" | "max" | "coalesce", terms=terms):
+            for inner in terms:
+                yield from _blamed(inner, is_above, is_whole=is_whole)
+        case Applied(function="+", terms=terms):
+            for inner in terms:
+                yield from _blamed(inner, is_above, is_whole=False)
+        case Applied(function="-", terms=(first, second)):
+            yield from _blamed(first, is_above, is_whole=False)
+            yield from _blamed(second, not is_above, is_whole=False)
+        case Applied(function="*" | "/", terms=(first, second)) if _is_positive(second):
+            yield from _blamed(first, is_above, is_whole=False)
+        case Applied(function="*", terms=(first, second)) if _is_positive(first):
+            yield from _blamed(second, is_above, is_whole=False)
+
+
+def _is_positive(term: Term) -> bool:
+    match term:
+        case Constant(value=int() | float() as value):
+            return value > 0
+        case Measured(request=request):
+            return request.definition.unit is Unit.ROWS
+        case _:
+            return False
+
+
+def _beyond(
+    compared: str, request: MetricRequest, schema: Schema, excess: _Excess, multiplier: float
+) -> str:
+    """The rows in which `compared` lies beyond the limit."""
+    spark_type, limit = schema.type_of(request.arguments[0]), excess.limit
+    assert limit is not None
+    if isinstance(limit, str):
+        literal = quote_literal(limit)
+        if family_of(spark_type) is Family.TIME:
+            literal = f"try_cast({quote_literal(_moment(limit, spark_type))} AS {spark_type})"
+        return f"{compared} {excess.op} {literal}"
+    if family_of(spark_type) is Family.BOOLEAN:
+        compared = f"CAST({compared} AS INT)"
+    if multiplier != 1.0:
+        compared = f"try_multiply(CAST({compared} AS DOUBLE), {multiplier!r}D)"
+    return f"{compared} {excess.op} {quote_literal(limit)}"
+
+
+def _moment(text: str, spark_type: str) -> str:
+    """A limit as Spark reads it: a timestamp without a zone is one in UTC, whatever the session."""
+    moment = moment_in(text)
+    if moment is None or spark_type == "date":
+        return text
+    return moment.isoformat(sep=" ") + ("+00:00" if spark_type == "timestamp" else "")

@@ -1,0 +1,82 @@
+"""What must not be seen: the values of masked columns, in verdicts as well as in rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.plan.model import MetricRequest, Plan, PlannedAssertion, Term, requests_of
+from dqx_airflow.values import MASK, MetricValue, Status, Verdict
+
+Masked: TypeAlias = Mapping[str, tuple[str, ...]]
+
+_CONDITION = re.compile(r"(.*?\[[A-Z][A-Z0-9_.]*\])")
+
+
+def is_masked(column: str, masked: Iterable[str]) -> bool:
+    """True for a masked column, a field in it, and a column with a masked field in it."""
+    name = column.lower()
+    return any(
+        name == hidden or name.startswith(f"{hidden}.") or hidden.startswith(f"{name}.")
+        for hidden in map(str.lower, masked)
+    )
+
+
+def reveals(request: MetricRequest, masked: Masked) -> bool:
+    """True where the value of a request is made of what a masked column holds.
+
+    Counts, lengths and shares reveal nothing. Spark SQL of the user's does where it mentions a
+    masked column.
+
+    :param masked: the masked columns of each dataset.
+    """
+    metric = request.definition
+    for argument, given in zip(metric.arguments, request.arguments, strict=False):
+        if argument.kind is Kind.SQL:
+            # A query sees all datasets.
+            columns = {column for hidden in masked.values() for column in hidden}
+            return any(column.split(".")[-1].lower() in given.lower() for column in columns)
+    if not metric.unit.is_of_column:
+        return False
+    return is_masked(request.arguments[0], masked.get(request.dataset, ()))
+
+
+def reveals_any(term: Term, masked: Masked) -> bool:
+    """True where one of the requests of a term reveals what a masked column holds."""
+    return any(reveals(request, masked) for request in requests_of(term))
+
+
+def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict:
+    """The verdict without what must not be seen. It was found with the real values."""
+    if not plan.masked:
+        return verdict
+    if verdict.status is Status.ERROR and verdict.reason:
+        return replace(verdict, reason=without_values(verdict.reason))
+    is_text_of_sql = isinstance(verdict.value, str) and _is_sql(assertion)
+    if is_text_of_sql or reveals_any(assertion.term, plan.masked):
+        value, scaled = _masked(verdict.value), _masked(verdict.scaled_value)
+        # Where there is a value, the reason says it in other words.
+        reason = None if verdict.status is Status.FAILED and value else verdict.reason
+        verdict = replace(verdict, value=value, scaled_value=scaled, reason=reason)
+    if any(reveals_any(bound, plan.masked) for bound in assertion.condition.bounds):
+        expected = f"{assertion.condition.text} ({MASK})"
+        verdict = replace(verdict, threshold=_masked(verdict.threshold), expected=expected)
+    return verdict
+
+
+def without_values(reason: str) -> str:
+    """Why something failed, without what Spark quotes of the data: its error condition alone."""
+    condition = _CONDITION.match(reason)
+    return f"{condition[1]} (the rest may quote masked columns)" if condition else reason
+
+
+def _masked(value: MetricValue) -> MetricValue:
+    return None if value is None else MASK
+
+
+def _is_sql(assertion: PlannedAssertion) -> bool:
+    kinds = (item.kind for request in assertion.requests for item in request.definition.arguments)
+    return Kind.SQL in kinds

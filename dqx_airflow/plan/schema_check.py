@@ -1,0 +1,181 @@
+"""What the schema of a dataset says about requests, before anything is scanned.
+
+A name is a column, however it is spelled; where no column has it, it may lead to a field of a
+struct: `address.city`. Names that differ in case alone are the same, as they are to Spark, unless
+there is a column that is spelled exactly so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.metrics.comparison import literal_type
+from dqx_airflow.metrics.registry import Argument, Kind
+from dqx_airflow.metrics.types import family_of, fields_of
+from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate
+from dqx_airflow.plan.predicates import lookups_of
+from dqx_airflow.plan.row_types import Objection, check_predicate, objection_to_comparison
+from dqx_airflow.values import Field, MetricValue
+
+_COLUMNS = (Kind.COLUMN, Kind.COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a name leads: the names of the columns and fields on the way, and the type there."""
+
+    path: tuple[str, ...]
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a dataset with their types."""
+
+    dataset: str
+    types: Mapping[str, str]
+
+    @classmethod
+    def of(cls, dataset: str, fields: Iterable[Field]) -> Schema:
+        return cls(dataset, {field.name: field.type for field in fields})
+
+    def find(self, name: str) -> Place | None:
+        """Where a name leads; None where it leads nowhere."""
+        return _find(name, self.types)
+
+    def type_of(self, name: str) -> str:
+        """The type of a column or field.
+
+        :raises Objection: there is none of that name.
+        """
+        place = self.find(name)
+        if place is None:
+            hint = did_you_mean(name, self.types)
+            raise Objection(f"dataset '{self.dataset}' has no column '{name}': {hint}")
+        return place.type
+
+
+def places_of(
+    requests: Iterable[MetricRequest], lookups: Iterable[Lookup], schema: Schema
+) -> dict[str, Place]:
+    """Where the names in sound requests and lookups lead that no column has, spelled like that."""
+    names = [name for request in requests for name in columns_of(request, schema)]
+    names += [lookup.column for lookup in lookups if lookup.dataset == schema.dataset]
+    names += [lookup.reference_column for lookup in lookups if lookup.reference == schema.dataset]
+    found = {name: schema.find(name) for name in names if name not in schema.types}
+    return {name: place for name, place in found.items() if place is not None}
+
+
+def answer_of_schema(request: MetricRequest, schema: Schema) -> MetricValue:
+    """The type of a column; None where there is none."""
+    place = schema.find(request.arguments[0])
+    return None if place is None else place.type
+
+
+def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None) -> str | None:
+    """Why a lookup is not possible; None where it is.
+
+    :param reference: None where the dataset that it looks into could not be read.
+    """
+    if reference is None:
+        return f"dataset '{lookup.reference}' could not be read"
+    try:
+        here = schema.type_of(lookup.column)
+        there = reference.type_of(lookup.reference_column)
+    except Objection as objection:
+        return str(objection)
+    if objection_to_comparison(here, there) is None:
+        return None
+    return (
+        f"'{lookup.column}' is of type {here} and '{lookup.reference_column}' of dataset "
+        f"'{lookup.reference}' of type {there}: they have no values in common"
+    )
+
+
+def objection_to(
+    request: MetricRequest, schema: Schema, unusable: Mapping[Lookup, str]
+) -> str | None:
+    """Why a request cannot be computed; None where it can.
+
+    :param unusable: why some lookups are not possible.
+    """
+    for lookup in lookups_of(request):
+        if lookup in unusable:
+            return unusable[lookup]
+    try:
+        for argument, given in request.given:
+            if isinstance(given, RowPredicate):
+                check_predicate(given.node, schema.type_of)
+            elif argument.kind in _COLUMNS and given is not None:
+                for column in (given,) if isinstance(given, str) else given:
+                    _check_family(request.metric, argument, column, schema)
+            elif argument.kind in (Kind.LITERAL, Kind.SHARES):
+                literals = [given] if argument.kind is Kind.LITERAL else [item for item, _ in given]
+                _check_literals(request.arguments[0], literals, schema)
+    except Objection as objection:
+        return str(objection)
+    return None
+
+
+def _check_family(metric: str, argument: Argument, column: str, schema: Schema) -> None:
+    found = schema.type_of(column)
+    if argument.accepts and found != "void" and family_of(found) not in argument.accepts:
+        wanted = ", ".join(sorted(family.value for family in argument.accepts))
+        raise Objection(f"{metric} needs a {wanted} column, and '{column}' is of type {found}")
+
+
+def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> None:
+    found = schema.type_of(column)
+    for value in literals:
+        own, text = literal_type(value), value if isinstance(value, str) else None
+        reason = objection_to_comparison(found, own, text)
+        if reason:
+            said = f'"{text}"' if text is not None else str(value)
+            kind = family_of(own).value
+            raise Objection(f"'{column}' is of type {found} and {said} is a {kind}: {reason}")
+
+
+def _find(name: str, types: Mapping[str, str]) -> Place | None:
+    column = _matching(name, types)
+    if column is not None:
+        return Place((column,), types[column])
+    for position, character in enumerate(name):
+        if character != ".":
+            continue
+        outer = _matching(name[:position], types)
+        if outer is None:
+            continue
+        inner = _find(name[position + 1 :], fields_of(types[outer]))
+        if inner is not None:
+            return Place((outer, *inner.path), inner.type)
+    return None
+
+
+def _matching(name: str, types: Mapping[str, str]) -> str | None:
+    """The column that is spelled so; else the only one that differs in case alone."""
+    if name in types:
+        return name
+    alike = [column for column in types if column.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
+    """The columns that a sound request names, as it spells them."""
+    for argument, given in request.given:
+        if isinstance(given, RowPredicate):
+            yield from _columns_in(given, schema)
+        elif argument.kind in _COLUMNS and given is not None:
+            yield from (given,) if isinstance(given, str) else given
+
+
+def _columns_in(predicate: RowPredicate, schema: Schema) -> list[str]:
+    named = []
+
+    def type_of(name: str) -> str:
+        named.append(name)
+        return schema.type_of(name)
+
+    check_predicate(predicate.node, type_of)
+    return named

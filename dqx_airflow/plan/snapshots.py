@@ -1,0 +1,48 @@
+"""What a report tells of a dataset: where it is, how many rows it has, what was measured of it."""
+
+from __future__ import annotations
+
+from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.plan.masks import reveals
+from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
+from dqx_airflow.values import DatasetRef, DatasetSnapshot, Field, MetricResult
+
+
+def snapshot_of(
+    ref: DatasetRef,
+    plan: Plan,
+    found: Scanned,
+    *,
+    location: str | None = None,
+    version: int | None = None,
+    fields: tuple[Field, ...] = (),
+) -> DatasetSnapshot:
+    """The snapshot of a dataset on the date of the plan; of an unreadable one only its place."""
+    on = plan.date if ref.date_column else None
+    rows = found.values.get(row_count(ref.name, on))
+    return DatasetSnapshot(
+        name=ref.name,
+        location=location or ref.location,
+        format="table" if ref.table else "query" if ref.query else ref.format,
+        version=version,
+        rows=rows if isinstance(rows, int) else None,
+        fields=fields,
+        metrics=tuple(
+            MetricResult(request.metric, _column_of(request), value)
+            for request, value in found.values.items()
+            if request.dataset == ref.name
+            and request.date == on
+            and _is_of_one_column(request)
+            and not reveals(request, plan.masked)
+        ),
+    )
+
+
+def _is_of_one_column(request: MetricRequest) -> bool:
+    metric = request.definition
+    kinds = [argument.kind for argument in metric.arguments]
+    return not metric.is_internal and kinds in ([], [Kind.COLUMN]) and not metric.parameters
+
+
+def _column_of(request: MetricRequest) -> str | None:
+    return str(request.arguments[0]) if request.arguments else None

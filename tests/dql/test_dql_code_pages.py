@@ -1,0 +1,78 @@
+"""Every code has a page whose wrong example draws it, as shown, and whose right one draws nothing.
+
+A page is a reader's first help at night: `dql explain E001` prints it. Its examples are whole
+files. Beside the suite there may be files that it imports (`dql file=NAME`) and the datasets of
+the gate that runs it (`python`); without these, the gate has all datasets, with dates.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from markdown_cases import Case, cases
+
+import dqx_airflow
+from dqx_airflow.diagnostics import CODES, draw
+from dqx_airflow.diagnostics.pages import page, reason
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.claims import datasets_of
+from dqx_airflow.dql.source import LARGEST_FILE
+from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.values import DatasetRef, SourceFile
+
+PAGES = Path(dqx_airflow.__file__).parent / "docs" / "codes"
+SECTIONS = {
+    (case.path.stem, case.title): case for case in cases(*PAGES.glob("*.md"), fewest_blocks=1)
+}
+WRITTEN = sorted({code for code, _ in SECTIONS})
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    assert sorted(CODES) == WRITTEN
+
+
+@pytest.mark.parametrize("code", WRITTEN)
+def test_a_page_has_the_title_of_the_table_a_reason_and_two_sections(code: str) -> None:
+    assert page(code).startswith(f"# {code}: {CODES[code]}\n\n")
+    assert reason(code).endswith(".")
+    assert [title for of, title in SECTIONS if of == code] == ["Wrong", "Right"]
+
+
+@pytest.mark.parametrize("code", WRITTEN)
+def test_the_wrong_example_draws_what_the_page_shows(code: str) -> None:
+    drawn = drawing(SECTIONS[code, "Wrong"])
+    SECTIONS[code, "Wrong"].expect(drawn)
+    assert f"[{code}]" in drawn
+
+
+@pytest.mark.parametrize("code", WRITTEN)
+def test_the_right_example_draws_nothing(code: str) -> None:
+    assert not drawing(SECTIONS[code, "Right"])
+
+
+def drawing(section: Case) -> str:
+    """What `dql check` says about the suite, and then the gate about its datasets."""
+    suite = next(block for block in section.blocks if not block.option("file"))
+    text = suite.text.replace("\N{SYMBOL FOR NULL}", "\0")
+    text = text.replace("\N{HORIZONTAL ELLIPSIS}", " " * LARGEST_FILE)
+    files = {block.option("file"): block.text for block in section.blocks if block.option("file")}
+
+    def read(importer: str, path: str) -> SourceFile | str:
+        return SourceFile(path, files[path]) if path in files else "there is no such file"
+
+    checked = check_source(SourceFile("suite.dql", text), read)
+    found = checked.diagnostics
+    if checked.suite is not None and not checked.errors:
+        names = datasets_of(checked.suite.checks)
+        given = datasets(section) or [DatasetRef(name, date_column="day") for name in names]
+        found += check_datasets(checked.suite, given)
+    return draw(found, checked.sources)
+
+
+def datasets(section: Case) -> list[DatasetRef]:
+    """The datasets of the gate: `datasets = {"orders": {"path": "lake/orders"}}`."""
+    _, _, written = section.block("python").text.partition("=")
+    given = ast.literal_eval(written.strip() or "{}")
+    return [DatasetRef(name, **settings) for name, settings in given.items()]

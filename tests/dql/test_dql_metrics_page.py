@@ -1,0 +1,35 @@
+"""The reference of the metrics is that of the table, and its examples are accepted.
+
+With DQX_REWRITE_GOLDEN=1 the page is written anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from markdown_cases import REWRITE
+
+import dqx_airflow
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.reference_page import reference_page
+from dqx_airflow.values import SourceFile
+
+PAGE = Path(dqx_airflow.__file__).parent / "docs" / "metrics.md"
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    if REWRITE:
+        PAGE.write_text(reference_page(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == reference_page()
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_example_of_a_metric_is_accepted(name: str) -> None:
+    example = METRICS[name].example
+    datasets = "orders, returns" if "returns" in example else "orders"
+    text = f'suite "S" {{ check "C" on {datasets} {{ {example} name "n" }} }}'
+    checked = check_source(SourceFile("suite.dql", text))
+    assert not checked.diagnostics, draw(checked.diagnostics, checked.sources)

@@ -1,0 +1,34 @@
+"""The parse tables that travel with the package: used where they fit, and nowhere else."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import lark
+import pytest
+
+from dqx_airflow.dql.tables import open_tables, parser_of, seal_tables
+
+GRAMMAR = files("dqx_airflow.dql").joinpath("grammar.lark").read_text(encoding="utf-8")
+SUITE = 'suite "S" { check "C" on a { assert null_count(b) / num_rows() > 5% name "n" } }'
+
+
+def test_sealed_tables_parse_like_the_grammar() -> None:
+    parser = open_tables(seal_tables(GRAMMAR), GRAMMAR)
+    assert parser is not None
+    assert parser.parse(SUITE) == parser_of(GRAMMAR).parse(SUITE)
+
+
+def test_tables_of_another_grammar_do_not_count() -> None:
+    assert open_tables(seal_tables(GRAMMAR), GRAMMAR + "\n// a comment") is None
+
+
+def test_tables_of_another_lark_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed = seal_tables(GRAMMAR)
+    monkeypatch.setattr(lark, "__version__", "0.0.1")
+    assert open_tables(sealed, GRAMMAR) is None
+
+
+@pytest.mark.parametrize("damaged", [b"", b"x" * 10, seal_tables(GRAMMAR)[:-1]])
+def test_damaged_tables_do_not_count(damaged: bytes) -> None:
+    assert open_tables(damaged, GRAMMAR) is None
