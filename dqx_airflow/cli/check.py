@@ -32,39 +32,42 @@ def check(
         Format, typer.Option(help="For people, for scripts, for GitHub, for code hosts.")
     ] = Format.TEXT,
 ) -> None:
-    """Check suites: every mistake of every file at once. Exit 0 without errors, else 2."""
+    """Check suites: every mistake of every file at once. Exit 0 without errors, else 2.
+
+    Text shows the first 100 findings, errors before warnings, and counts the others; the formats
+    for machines hold all of them.
+    """
+    from dqx_airflow.cli.suite_files import suite_files
     from dqx_airflow.diagnostics.diagnostic import Level
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
-    from dqx_airflow.values import SourceFile
+    from dqx_airflow.dql.source import Unreadable, read_source
 
-    files, missing = _files(paths)
+    files, missing = suite_files(paths)
     for path in missing:
         typer.echo(f"error: there is no .dql file at {path}", err=True)
-    unreadable = len(missing)
-    found: list[Diagnostic] = []
+    found: dict[Diagnostic, None] = {}  # a library that two suites import is checked twice
     sources: dict[str, str] = {}
-    count = 0
     for file in files:
-        try:
-            # utf-8-sig would hide the byte order mark from the columns.
-            source = SourceFile(str(file), file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            typer.echo(f"error: {file} cannot be read: {error}", err=True)
-            unreadable += 1
+        source = read_source(file, str(file))
+        if isinstance(source, Unreadable):
+            found[source.diagnostic] = None
+            sources[str(file)] = source.text
             continue
         # A path of this file is read as one from where the user stands, and from DQL_PATH.
         reader = FileReader(source.name, file, Path.cwd(), search_path(os.environ))
         checked = check_source(source, reader)
-        found += [item for item in checked.diagnostics if item not in found]
+        found |= dict.fromkeys(checked.diagnostics)
         sources |= checked.sources
-        count += 1
-    written = _written(found, sources, format)
+    written = _written(tuple(found), sources, format)
     if written:
         typer.echo(written)
-    errors = unreadable + sum(diagnostic.level is Level.ERROR for diagnostic in found)
+    errors = len(missing) + sum(diagnostic.level is Level.ERROR for diagnostic in found)
     if format is Format.TEXT:
-        typer.echo(f"{_count(count, 'file')} checked, {_count(errors, 'error')}")
+        # Errors sort before warnings.
+        code = min((item.code for item in found if item.code), default=None)
+        more = f"; `dql explain {code}` says more" if code else ""
+        typer.echo(f"{_count(len(files), 'file')} checked, {_count(errors, 'error')}{more}")
     if errors:
         raise typer.Exit(EXIT_ERRORS)
 
@@ -91,16 +94,4 @@ def _written(found: Sequence[Diagnostic], sources: Mapping[str, str], format: Fo
 
 
 def _count(number: int, thing: str) -> str:
-    return f"{number or 'no'} {thing}{'' if number == 1 else 's'}"
-
-
-def _files(paths: list[Path]) -> tuple[list[Path], list[Path]]:
-    """The files of the paths, folders searched; and the paths where there is none."""
-    files: list[Path] = []
-    missing = []
-    for path in paths:
-        found = sorted(path.rglob("*.dql")) if path.is_dir() else [path] if path.exists() else []
-        files += found
-        if not found:
-            missing.append(path)
-    return files, missing
+    return f"{f'{number:,}' if number else 'no'} {thing}{'' if number == 1 else 's'}"

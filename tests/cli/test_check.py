@@ -39,6 +39,7 @@ def test_an_error_exits_2_and_is_drawn(bad: Path) -> None:
     found = check(bad)
     assert found.returncode == 2
     assert "did you mean 'average'?" in found.stdout
+    assert found.stdout.endswith("\n\n1 file checked, 1 error; `dql explain E001` says more\n")
     assert "\033[" not in found.stdout
 
 
@@ -60,8 +61,38 @@ def test_github_gets_one_annotation_a_line_with_its_signs_escaped(bad: Path) -> 
 def test_sarif_names_the_rules_that_occur(bad: Path) -> None:
     log = json.loads(check(bad, "--format", "sarif").stdout)
     (run,) = log["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["E001"]
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert rule["id"] == "E001"
+    assert rule["fullDescription"]["text"].startswith("No metric has this name")
+    assert "assert average(price) > 0" in rule["help"]["markdown"]
     assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+
+
+def test_of_thousands_of_errors_people_see_a_hundred_and_scripts_all(tmp_path: Path) -> None:
+    path = tmp_path / "many.dql"
+    lines = "\n".join(f'assert avg(price) > {i} name "{i}"' for i in range(1500))
+    path.write_text(f'suite "S" {{ check "C" on t {{\n{lines}\n}} }}\n')
+    text = check(path).stdout
+    assert text.count("error[E001]") == 100
+    assert "\n\n... and 1,400 more errors\n\n1 file checked, 1,500 errors;" in text
+    assert len(json.loads(check(path, "--format", "json").stdout)) == 1500
+
+
+@pytest.mark.parametrize("format", ["text", "json", "github", "sarif"])
+def test_another_encoding_is_a_diagnostic_in_every_format(tmp_path: Path, format: str) -> None:
+    path = tmp_path / "latin.dql"
+    path.write_bytes(
+        b'suite "S" {\n  check "Gr\xf6\xdfe" on t { assert num_rows() > 0 name "n" }\n}\n'
+    )
+    found = check(path, "--format", format)
+    assert (found.returncode, found.stderr) == (2, "")
+    assert "E010" in found.stdout
+    assert "iconv -f Windows-1252 -t UTF-8" in found.stdout
+    if format == "text":
+        assert found.stdout.startswith(
+            f"error[E010]: this is not UTF-8 text\n --> {path}:2:12\n  |\n"
+            '2 |   check "Größe" on t { assert num_rows() > 0 name "n" }\n  |            ^\n'
+        )
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00\x01\x02", b""])

@@ -1,0 +1,130 @@
+"""`dql fmt`: suites and libraries in their canonical layout."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from difflib import unified_diff
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXIT_WOULD_CHANGE = 1
+EXIT_ERRORS = 2
+
+_STDIN = Path("-")
+
+
+def fmt(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Suite files, or folders with .dql files; - for standard input."),
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Write no file; exit 1 if one would change.")
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Print what would change; write no file, exit 1 if any.")
+    ] = False,
+) -> None:
+    """Format suites and libraries in place. Comments and the order of what is written stay.
+
+    A file with syntax errors is left as it is, and the others are formatted: exit 2.
+    """
+    from dqx_airflow.cli.suite_files import suite_files
+    from dqx_airflow.errors import SourceError
+
+    files, missing = suite_files(path for path in paths if path != _STDIN)
+    if _STDIN in paths:
+        files.append(_STDIN)
+    for path in missing:
+        typer.echo(f"error: there is no .dql file at {path}", err=True)
+    counts = Counter[str]()
+    is_dry = check or diff
+    done = "would be reformatted" if is_dry else "reformatted"
+    # A diff, or the text that came in, has standard output for itself.
+    aside = diff or _STDIN in paths
+    for path in files:
+        outcome = "not formatted"
+        try:
+            outcome = done if _format(path, is_dry=is_dry, shows_diff=diff) else "left unchanged"
+        except SourceError as error:
+            typer.echo(f"{error}\n", err=True)
+        except OSError as error:
+            typer.echo(f"error: {_name(path)} cannot be formatted: {error}\n", err=True)
+        counts[outcome] += 1
+        if outcome == done:
+            typer.echo(f"{outcome}: {_name(path)}", err=aside)
+    if counts:
+        typer.echo(_summary(counts, (done, "left unchanged", "not formatted")), err=aside)
+    if missing or counts["not formatted"]:
+        raise typer.Exit(EXIT_ERRORS)
+    if is_dry and counts[done]:
+        raise typer.Exit(EXIT_WOULD_CHANGE)
+
+
+def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:
+    """Format one file; True where that changes it."""
+    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.dql.format import format_source
+    from dqx_airflow.dql.source import Unreadable, source_of
+    from dqx_airflow.errors import SourceError
+
+    before = sys.stdin.buffer.read() if path == _STDIN else path.read_bytes()
+    source = source_of(before, _name(path))
+    if isinstance(source, Unreadable):
+        drawn = draw([source.diagnostic], {_name(path): source.text})
+        raise SourceError(drawn, diagnostics=(source.diagnostic,))
+    after = format_source(source).encode()
+    if shows_diff:
+        typer.echo(_difference(_name(path), before.decode(), after.decode()).encode(), nl=False)
+    elif path == _STDIN and not is_dry:
+        typer.echo(after, nl=False)
+    elif after != before and not is_dry:
+        _replace(path.resolve(), after)
+    return after != before
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a whole new file in the place of an old one, with its mode; readers see one of both."""
+    if not os.access(path, os.W_OK):
+        raise PermissionError("it is write-protected")
+    descriptor, temporary = tempfile.mkstemp(
+        prefix=f".{path.name}.", suffix=".tmp", dir=path.parent
+    )
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _difference(name: str, before: str, after: str) -> str:
+    """A unified diff as `patch` reads it."""
+    lines = unified_diff(_lines(before), _lines(after), name, f"{name} (formatted)")
+    without_end = "\n\\ No newline at end of file\n"
+    return "".join(line if line.endswith("\n") else line + without_end for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _name(path: Path) -> str:
+    return "<stdin>" if path == _STDIN else str(path)
+
+
+def _summary(counts: Counter[str], outcomes: tuple[str, ...]) -> str:
+    """`2 files reformatted, 3 left unchanged`: only the first names what is counted."""
+    (first, *others) = [outcome for outcome in outcomes if counts[outcome]]
+    files = "file" if counts[first] == 1 else "files"
+    more = "".join(f", {counts[outcome]} {outcome}" for outcome in others)
+    return f"{counts[first]} {files} {first}{more}"

@@ -1,0 +1,18 @@
+"""The .dql files that are meant by the paths of a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Each file of the paths once, folders searched; and the paths where there is none."""
+    files: list[Path] = []
+    missing = []
+    for path in paths:
+        found = sorted(path.rglob("*.dql")) if path.is_dir() else [path] if path.exists() else []
+        files += found
+        if not found:
+            missing.append(path)
+    return list(dict.fromkeys(files)), missing
