@@ -1,0 +1,35 @@
+"""`dql lsp`: the language server for editors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+EXIT_WRONG_CALL = 2
+
+
+def lsp(
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Speak over standard input and output: it always does.")
+    ] = False,
+) -> None:
+    """Serve an editor over the language server protocol, on standard input and output."""
+    from dqx_airflow.dql.imports import search_path
+
+    try:
+        from dqx_airflow.editor.server import create_server
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        typer.echo("error: the language server needs pygls, which is not installed", err=True)
+        typer.echo("  help: pip install 'dqx-airflow[lsp]'", err=True)
+        raise typer.Exit(EXIT_WRONG_CALL) from None
+    # A request that is refused, such as the renaming of a column, is an answer and no accident.
+    logging.getLogger("pygls.protocol").setLevel(logging.CRITICAL)
+    if sys.stdin.isatty():
+        typer.echo("dql lsp waits for an editor to speak; press Ctrl+C to end it", err=True)
+    create_server(search_path(os.environ)).start_io()

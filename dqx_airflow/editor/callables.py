@@ -1,0 +1,148 @@
+"""Everything that can be called, as an editor shows it: signature, meaning, example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from dqx_airflow.dql.dates import MONTHS
+from dqx_airflow.dql.measures import WITH_CONDITION
+from dqx_airflow.metrics.builtin import CALLABLE, METRICS
+from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.registry import Kind, Metric, Scan
+from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+
+
+class Group(str, Enum):
+    """What sort of thing is called."""
+
+    METRIC = "metric"
+    EXTENDED = "extended metric"
+    FUNCTION = "function"
+    SHORTCUT = "shortcut"
+    ROW_FUNCTION = "function over a row"
+    DATE = "date of a profile"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One thing to call. `columns` says where columns stand in its arguments.
+
+    `columns` counts the arguments from the left that are columns; None for all of them.
+    `parameters` are the named ones, `column_parameters` those of them that take a column.
+    """
+
+    name: str
+    group: Group
+    signature: str
+    doc: str
+    columns: int | None = 0
+    parameters: tuple[str, ...] = ()
+    column_parameters: tuple[str, ...] = ()
+    example: str = ""
+
+    @property
+    def has_arguments(self) -> bool:
+        """False where it is called with named parameters alone."""
+        return not self.signature.endswith("()")
+
+    def is_column(self, position: int) -> bool:
+        """True where the argument at a position, from 0, is a column."""
+        return self.columns is None or position < self.columns
+
+
+_FUNCTIONS = {
+    "abs": "The absolute value.",
+    "sqrt": "The square root; no value below 0.",
+    "log": "The natural logarithm; no value at 0 and below.",
+    "exp": "The exponential function.",
+    "min": "The smallest of the values.",
+    "max": "The largest of the values.",
+    "coalesce": "The first of the values that there is.",
+}
+_WINDOWS = {
+    "stddev": "The sample standard deviation of a metric over the last `n` days.",
+    "mean": "The mean of a metric over the last `n` days.",
+}
+_SHORTCUT_ARGUMENTS: dict[str, tuple[str, int | None]] = {
+    "in_set": ('column, ["A", "B"]', 1),
+    "not_empty": ("", 0),
+}
+_DATES = {
+    "nth_weekday": ("month, weekday, n", "The nth weekday of a month; -1 is the last."),
+    "last_day_of_month": ("", "The last day of the month of the run."),
+    **{name: ("day", f"A day of {name.capitalize()}, in the year of the run.") for name in MONTHS},
+}
+
+
+def _measures() -> Iterator[Called]:
+    yield from (_metric(METRICS[name]) for name in CALLABLE)
+    for name, days in CHANGES.items():
+        doc = (
+            f"The absolute change against the value of {_days_before(days)}:"
+            " `abs((today - base) / base)`. 0.1 is a change of 10%."
+        )
+        yield Called(name, Group.EXTENDED, f"{name}(metric)", doc, parameters=("lag",))
+    for name in WINDOWS:
+        signature = f"{name}(metric, n 7)"
+        yield Called(name, Group.EXTENDED, signature, _WINDOWS[name], parameters=("n", "lag"))
+    for name, doc in AGES.items():
+        sentence = f"{doc[0].upper()}{doc[1:]}."
+        example = f"assert {name}(updated_at) < 2 hours"
+        yield _of_column(name, f"{name}(column)", sentence, example)
+    for name, written in WITH_CONDITION.items():
+        doc = "Has a meaning together with its condition only."
+        yield _of_column(name, f"{name}(column)", doc, f"assert {written}")
+    for name, (_, most) in ARITY.items():
+        signature = f"{name}(x)" if most == 1 else f"{name}(x, y, ...)"
+        yield Called(name, Group.FUNCTION, signature, _FUNCTIONS[name])
+    for name, meaning in SHORTCUTS.items():
+        arguments, columns = _SHORTCUT_ARGUMENTS.get(name, ("column, ...", None))
+        doc = f"An assertion of its own. It stands for `{meaning}`."
+        signature = f"{name}({arguments})"
+        yield Called(name, Group.SHORTCUT, signature, doc, columns, ("dataset",))
+
+
+def _metric(metric: Metric) -> Called:
+    columns = [argument.kind in (Kind.COLUMN, Kind.COLUMNS) for argument in metric.arguments]
+    own = tuple(parameter.name for parameter in metric.parameters)
+    return Called(
+        metric.name,
+        Group.METRIC,
+        metric.signature,
+        f"{metric.doc}\n\nUnit: {metric.unit.value}.",
+        columns.index(False) if False in columns else len(columns),
+        () if metric.scan is Scan.QUERY else (*own, "lag", "dataset"),
+        own,
+        metric.example,
+    )
+
+
+def _of_column(name: str, signature: str, doc: str, example: str) -> Called:
+    return Called(name, Group.METRIC, signature, doc, 1, ("dataset",), (), example)
+
+
+def _days_before(days: int) -> str:
+    return "the day before" if days == 1 else f"{days} days before"
+
+
+MEASURES: dict[str, Called] = {called.name: called for called in _measures()}
+"""What may be called in an expression over metrics, and shortcuts."""
+
+IN_ROWS: dict[str, Called] = {
+    function.name: Called(
+        function.name,
+        Group.ROW_FUNCTION,
+        f"{function.name}({'x' if function.most == 1 else 'x, y'})",
+        function.doc,
+    )
+    for function in ROW_FUNCTIONS.values()
+}
+"""What may be called in a predicate over rows."""
+
+IN_DATES: dict[str, Called] = {
+    name: Called(name, Group.DATE, f"{name}({arguments})", doc)
+    for name, (arguments, doc) in _DATES.items()
+}
+"""What may be called in a date of a profile."""

@@ -1,0 +1,109 @@
+"""The datasets that a `dqx.toml` describes, with their columns, for completion and hovering.
+
+Only what is on this machine is read, no data, and nothing before somebody asks for the columns of
+a dataset. Its setting `columns` names them instead of reading them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dqx_airflow.config.settings import FILE_NAME, find_settings, read_settings
+
+_READ = ("delta", "parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a dataset; the type is empty where it is not known."""
+
+    name: str
+    type: str = ""
+
+
+@dataclass(slots=True)
+class Catalog:
+    """The datasets of one `dqx.toml`. `problems` are what could not be read, in words."""
+
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    folder: Path = Path()
+    problems: list[str] = field(default_factory=list)
+    _known: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return tuple(self.tables)
+
+    def path(self, dataset: str) -> str | None:
+        """Where a dataset is, as written."""
+        path = self.tables.get(dataset, {}).get("path")
+        return path if isinstance(path, str) else None
+
+    def columns(self, dataset: str) -> tuple[Column, ...]:
+        """The columns of a dataset; none where nothing is known of it."""
+        if dataset not in self.tables:
+            return ()
+        if dataset not in self._known:
+            try:
+                self._known[dataset] = self._read(dataset)
+            except Exception as error:  # whatever the readers of foreign files raise
+                self._known[dataset] = ()
+                first = str(error).strip().split("\n", 1)[0]
+                message = f"the columns of dataset '{dataset}' cannot be read: {first}"
+                self.problems.append(f"{self.folder / FILE_NAME}: {message}")
+        return self._known[dataset]
+
+    def _read(self, dataset: str) -> tuple[Column, ...]:
+        table = self.tables[dataset]
+        columns = table.get("columns")
+        if isinstance(columns, list):
+            return tuple(Column(str(column)) for column in columns)
+        path, format = self.path(dataset), table.get("format", "delta")
+        if path is None or format not in _READ or "://" in path:
+            return ()
+        place = self.folder / path
+        return _delta_columns(place) if format == "delta" else _parquet_columns(place)
+
+
+def find_catalog(file: str) -> Catalog:
+    """The catalog for a file: of the nearest `dqx.toml`, else an empty one."""
+    place = find_settings(Path(file).parent) if Path(file).is_absolute() else None
+    if place is None:
+        return Catalog()
+    settings = read_settings(place)
+    problems = [
+        f"{found.span.file}:{found.span.line}: {found.message}" for found in settings.problems
+    ]
+    return Catalog(settings.datasets, place.parent, problems)
+
+
+def _delta_columns(place: Path) -> tuple[Column, ...]:
+    from deltalake import DeltaTable
+
+    fields = DeltaTable(str(place)).schema().fields
+    return tuple(Column(item.name, _type_name(item.type)) for item in fields)
+
+
+def _type_name(type: Any) -> str:
+    """`long` of a primitive type; `struct`, `array` or `map` of a nested one."""
+    return str(type.type)
+
+
+def _parquet_columns(place: Path) -> tuple[Column, ...]:
+    """The columns of the first file, and those of the partitions that it lies in."""
+    from pyarrow import parquet
+
+    first = place if place.is_file() else _first(place.rglob("*.parquet"))
+    if first is None:
+        raise FileNotFoundError(f"there is no .parquet file below {place}")
+    columns = [Column(item.name, str(item.type)) for item in parquet.read_schema(first)]
+    folders = first.relative_to(place).parts[:-1] if place.is_dir() else ()
+    partitions = [Column(part.split("=", 1)[0]) for part in folders if "=" in part]
+    return (*columns, *partitions)
+
+
+def _first(paths: Iterable[Path]) -> Path | None:
+    return next(iter(paths), None)

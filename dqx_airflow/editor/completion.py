@@ -1,0 +1,279 @@
+"""What can be typed at a place: names of the language, of the file, of its imports and datasets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from dqx_airflow.dql.check import ANNOTATIONS
+from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
+from dqx_airflow.dql.printer import show_name
+from dqx_airflow.editor import words
+from dqx_airflow.editor.callables import IN_DATES, IN_ROWS, MEASURES, Called, Group
+from dqx_airflow.editor.catalog import Catalog
+from dqx_airflow.editor.occurrences import Kind, Occurrence, occurrences
+from dqx_airflow.editor.place import Place, Slot, place_at, place_in_text, quoted_around
+from dqx_airflow.editor.reading import Reading
+from dqx_airflow.editor.showing import show_constant, show_macro_head
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.metrics.types import TYPE_NAMES
+from dqx_airflow.values import Severity
+
+_NAME = re.compile(r"[a-zA-Z_][\w.]*\Z")
+_TAG = re.compile(r"[a-zA-Z_][\w-]*\Z")
+_FROM = re.compile(r'[\w\s,]*\}\s*from\s*"([^"\n]*)"')
+_HOLE = re.compile(r"\{(\w*)\Z")
+
+
+class Sort(str, Enum):
+    """What an item is, for the sign that the editor draws before it."""
+
+    KEYWORD = "keyword"
+    METRIC = "metric"
+    FUNCTION = "function"
+    CONSTANT = "constant"
+    MACRO = "macro"
+    PARAMETER = "parameter"
+    COLUMN = "column"
+    DATASET = "dataset"
+    VALUE = "value"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to type. `detail` is a few words beside it, `doc` Markdown.
+
+    `text` is what is typed where that is not the label; `is_call` where brackets belong behind it.
+    """
+
+    label: str
+    sort: Sort
+    detail: str = ""
+    doc: str = ""
+    text: str = ""
+    is_call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Items in the order of their use, for the stretch of the text that they replace."""
+
+    start: int
+    end: int
+    items: tuple[Item, ...]
+
+
+def complete(
+    reading: Reading, offset: int, catalog: Catalog, paths: Iterable[str] = ()
+) -> Completion:
+    """What can be typed at an offset.
+
+    :param paths: the files that may be imported.
+    """
+    text = reading.source.text
+    quoted = quoted_around(text, offset)
+    if quoted is not None and text[quoted[0]] != "`":
+        return _complete_text(reading, quoted[0], offset, paths)
+    start, end = quoted or (_start_of_word(text, offset), offset)
+    finder = _Finder(reading, catalog, place_at(text, start), start, end)
+    found: dict[str, Item] = {}
+    for item in (*finder.names(), *finder.keywords()):
+        found.setdefault(item.label, item)
+    return Completion(start, end, tuple(found.values()))
+
+
+def _start_of_word(text: str, offset: int) -> int:
+    """Where the word begins that ends at an offset. A tag may hold `-`, other names may not."""
+    line = text.rfind("\n", 0, offset) + 1
+    name, tag = (_start(pattern, text[line:offset]) + line for pattern in (_NAME, _TAG))
+    is_tag = tag < name and place_at(text, tag).slot is Slot.TAG
+    return tag if is_tag else name
+
+
+def _start(pattern: re.Pattern[str], before: str) -> int:
+    typed = pattern.search(before)
+    return typed.start() if typed else len(before)
+
+
+def _complete_text(reading: Reading, start: int, offset: int, paths: Iterable[str]) -> Completion:
+    """What can be typed within a text that begins at `start`."""
+    text = reading.source.text
+    if text[start] == "#":
+        return Completion(offset, offset, ())
+    place = place_in_text(text, start)
+    hole = _HOLE.search(text[start:offset])
+    if hole and place.parameters:
+        items = [Item(name, Sort.PARAMETER) for name in place.parameters]
+        return Completion(offset - len(hole[1]), offset, tuple(items))
+    found = (Item(name, sort) for name, sort in _texts(reading, place, paths))
+    return Completion(start + 1, offset, tuple(dict.fromkeys(found)))
+
+
+def _texts(reading: Reading, place: Place, paths: Iterable[str]) -> Iterator[tuple[str, Sort]]:
+    checks = reading.expanded()
+    match place.slot:
+        case Slot.PATH:
+            yield from ((path, Sort.FILE) for path in paths)
+        case Slot.CHECK_TEXT:
+            yield from ((check.name.value, Sort.VALUE) for check in checks)
+        case Slot.TAG_TEXT:
+            for check in checks:
+                for assertion in check.assertions:
+                    yield from ((tag.text, Sort.VALUE) for tag in assertion.tags)
+        case Slot.ASSERTION_TEXT | Slot.CHECK_OF_ASSERTION_TEXT:
+            for check in checks:
+                names = [item.name.value for item in check.assertions if item.name]
+                if place.slot is Slot.ASSERTION_TEXT:
+                    yield from ((name, Sort.VALUE) for name in names)
+                elif place.assertion in names:
+                    yield check.name.value, Sort.VALUE
+
+
+class _Finder:
+    """Finds the names that fit a place."""
+
+    def __init__(
+        self, reading: Reading, catalog: Catalog, place: Place, start: int, end: int
+    ) -> None:
+        self.reading = reading
+        self.catalog = catalog
+        self.place = place
+        self.rest = reading.source.text[end:]
+        # What is just being typed is no name that the file has already.
+        self.typed = reading.lines.span(start, end, reading.name)
+
+    def keywords(self) -> Iterator[Item]:
+        if self.place.slot in _WITHOUT_KEYWORDS:
+            return
+        for word in self.place.words:
+            yield Item(word, Sort.KEYWORD, doc=words.KEYWORDS.get(word, ""))
+
+    def names(self) -> Iterator[Item]:
+        slot = self.place.slot
+        if slot in (Slot.MEASURE, Slot.ASSERTED):
+            is_first = slot is Slot.ASSERTED
+            calls = [called for called in MEASURES.values() if is_first or _has_value(called)]
+            yield from map(_call, calls)
+            yield from self._constants()
+        elif slot is Slot.ROW:
+            yield from self._columns()
+            yield from map(_call, IN_ROWS.values())
+            yield from self._constants()
+        elif slot is Slot.COLUMN:
+            yield from self._columns()
+            yield from self._holes()
+        elif slot is Slot.MACRO_ARGUMENT:
+            yield from self._columns()
+            yield from self._constants()
+        elif slot is Slot.CONSTANT:
+            yield from self._constants()
+        elif slot is Slot.DATASET:
+            yield from self._datasets()
+        else:
+            yield from self._closed()
+        if self.place.call in MEASURES:
+            for name in MEASURES[self.place.call].parameters:
+                yield Item(name, Sort.PARAMETER, doc=words.PARAMETERS[name], text=f"{name} ")
+
+    def _closed(self) -> Iterator[Item]:
+        """Names out of a list that the language, or the file, has."""
+        match self.place.slot:
+            case Slot.MACRO:
+                yield from self._macros()
+            case Slot.PARAMETER:
+                yield from (Item(name, Sort.PARAMETER) for name in self.place.parameters)
+            case Slot.LIST_PARAMETER:
+                yield from (Item(name, Sort.PARAMETER) for name in self.place.lists)
+            case Slot.OTHER_VALUES:
+                yield _call(MEASURES["values"])
+            case Slot.ANNOTATION:
+                yield from _values(words.ANNOTATIONS)
+            case Slot.ANNOTATION_ARGUMENT:
+                for name in ANNOTATIONS.get(self.place.call, ()):
+                    yield Item(name, Sort.PARAMETER, text=f"{name}=")
+            case Slot.SEVERITY:
+                yield from (Item(severity.value, Sort.VALUE) for severity in Severity)
+            case Slot.TAG:
+                yield from (Item(tag.text, Sort.VALUE) for tag in self._named(Kind.TAG))
+            case Slot.FORMAT:
+                yield from _values({item.name: item.doc for item in TEXT_FORMATS.values()})
+            case Slot.TYPE:
+                yield from (Item(name, Sort.VALUE) for name in TYPE_NAMES)
+            case Slot.PROFILE_TYPE:
+                yield from _values(words.PROFILE_TYPES)
+            case Slot.DATE:
+                yield from map(_call, IN_DATES.values())
+            case Slot.DATE_ARGUMENT if self.place.call == "nth_weekday":
+                yield from (Item(name, Sort.VALUE) for name in (*MONTHS, *WEEKDAYS))
+            case Slot.DATE_ARGUMENT:
+                yield Item("year", Sort.VALUE, "the year of the run")
+            case Slot.EXPORT:
+                yield from self._exports()
+
+    def _constants(self) -> Iterator[Item]:
+        for name, constant in self.reading.scope.constants.items():
+            yield Item(name, Sort.CONSTANT, show_constant(constant))
+        yield from self._holes()
+
+    def _holes(self) -> Iterator[Item]:
+        """The parameters of the macro, in braces."""
+        for name in self.place.parameters:
+            yield Item(f"{{{name}}}", Sort.PARAMETER, "parameter of the macro")
+
+    def _macros(self) -> Iterator[Item]:
+        for name, defined in self.reading.scope.macros.items():
+            yield Item(name, Sort.MACRO, show_macro_head(defined.macro, name), is_call=True)
+
+    def _datasets(self) -> Iterator[Item]:
+        named = [item.text for item in self._named(Kind.DATASET)]
+        for name in dict.fromkeys((*self.place.datasets, *self.catalog.datasets, *named)):
+            path = self.catalog.path(name) or ""
+            yield Item(name, Sort.DATASET, path, text=show_name(name))
+
+    def _columns(self) -> Iterator[Item]:
+        """The columns of the schema, and those that the file names for the same datasets."""
+        for dataset in self.place.datasets:
+            for column in self.catalog.columns(dataset):
+                detail = f"{column.type} of {dataset}" if column.type else f"of {dataset}"
+                yield Item(column.name, Sort.COLUMN, detail, text=show_name(column.name))
+        for item in self._named(Kind.COLUMN):
+            if set(item.datasets) & set(self.place.datasets):
+                yield Item(item.text, Sort.COLUMN, text=show_name(item.text))
+
+    def _named(self, kind: Kind) -> Iterator[Occurrence]:
+        """The names of a kind that the file has, but for the one that is being typed."""
+        for item in occurrences(self.reading):
+            if item.kind is kind and item.span != self.typed:
+                yield item
+
+    def _exports(self) -> Iterator[Item]:
+        """What the file exports that stands behind the names: `import { | } from "path"`."""
+        path = _FROM.match(self.rest)
+        library = self.reading.library(path[1]) if path else None
+        if library is None:
+            return
+        for constant in library.constants:
+            yield Item(constant.name.text, Sort.CONSTANT, show_constant(constant))
+        for macro in library.macros:
+            yield Item(macro.name.text, Sort.MACRO, show_macro_head(macro))
+
+
+_WITHOUT_KEYWORDS = frozenset(
+    {Slot.COLUMN, Slot.DATASET, Slot.MACRO_ARGUMENT, Slot.DATE, Slot.DATE_ARGUMENT}
+)
+
+
+def _has_value(called: Called) -> bool:
+    return called.group is not Group.SHORTCUT
+
+
+def _call(called: Called) -> Item:
+    sort = Sort.METRIC if called.group in (Group.METRIC, Group.EXTENDED) else Sort.FUNCTION
+    return Item(called.name, sort, called.signature, called.doc, is_call=True)
+
+
+def _values(table: dict[str, str]) -> Iterator[Item]:
+    return (Item(name, Sort.VALUE, doc=doc) for name, doc in table.items())

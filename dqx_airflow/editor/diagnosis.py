@@ -1,0 +1,62 @@
+"""What is wrong with the files that are open, each finding where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.editor.files import Files
+from dqx_airflow.values import SourceFile
+
+
+@dataclass(slots=True)
+class Board:
+    """The open files as they were last checked. A check may find something in what is imported."""
+
+    checked: dict[str, Checked] = field(default_factory=dict)
+
+    def check(self, name: str, files: Files) -> set[str]:
+        """Checks an open file; the files for which the findings may be others than before."""
+        text = files.opened[name]
+        touched = self.forget(name)
+        self.checked[name] = check_source(SourceFile(name, text), files.reader(name))
+        return touched | self.checked[name].sources.keys()
+
+    def forget(self, name: str) -> set[str]:
+        """Forgets a file that was closed; the files for which the findings may be others."""
+        before = self.checked.pop(name, None)
+        return set(before.sources) if before else set()
+
+    def importers(self, name: str) -> list[str]:
+        """The open files that import a file, directly or not."""
+        return [
+            other
+            for other, checked in self.checked.items()
+            if other != name and name in checked.sources
+        ]
+
+    def findings(self, file: str) -> list[Diagnostic]:
+        """What is wrong in a file: once, however many files import it."""
+        found: dict[object, Diagnostic] = {}
+        for item in self._all(file):
+            found.setdefault((item.code, item.span, item.message), item)
+        return list(found.values())
+
+    def text(self, file: str) -> str | None:
+        """The text of a file when it was checked."""
+        known = (checked.sources[file] for checked in self._seeing(file))
+        return next(known, None)
+
+    def _all(self, file: str) -> Iterator[Diagnostic]:
+        for checked in self._seeing(file):
+            yield from (item for item in checked.diagnostics if item.span.file == file)
+
+    def _seeing(self, file: str) -> Iterator[Checked]:
+        """The checks that met a file, its own first."""
+        if file in self.checked:
+            yield self.checked[file]
+        for name, checked in self.checked.items():
+            if name != file and file in checked.sources:
+                yield checked

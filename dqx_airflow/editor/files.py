@@ -1,0 +1,71 @@
+"""The files that an editor shows: what is typed and not yet saved comes before what is on disk.
+
+A file is named by its whole path; a text that was never saved by whatever the editor calls it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from dqx_airflow.dql.imports import FileReader, Reader, no_imports
+from dqx_airflow.values import SourceFile
+
+MOST_FILES = 2000
+"""So many files of the folders are looked at to find out who uses a name."""
+
+
+@dataclass(slots=True)
+class Files:
+    """The folders that are open in the editor, and the texts."""
+
+    folders: tuple[Path, ...] = ()
+    search_path: tuple[Path, ...] = ()
+    opened: dict[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str | None:
+        """The text of a file; None where there is none that can be read."""
+        if name in self.opened:
+            return self.opened[name]
+        try:
+            return Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError, ValueError):
+            return None
+
+    def root(self, name: str) -> Path:
+        """The folder of the editor that holds the file, else the folder that the file is in."""
+        holding = [folder for folder in self.folders if Path(name).is_relative_to(folder)]
+        return max(holding, key=lambda folder: len(folder.parts), default=Path(name).parent)
+
+    def reader(self, name: str) -> Reader:
+        """Reads what the file imports, directly or not."""
+        if not Path(name).is_absolute():
+            return no_imports
+        root = self.root(name)
+        disk = FileReader(name, Path(name), root, self.search_path)
+        names_on_disk = {name: name}
+
+        def read(importer: str, path: str) -> SourceFile | str:
+            found = disk(names_on_disk[importer], path)
+            if isinstance(found, str):
+                return found
+            whole = os.path.normpath(root / found.name)
+            names_on_disk[whole] = found.name
+            return SourceFile(whole, self.opened.get(whole, found.text))
+
+        return read
+
+    def suites(self) -> Iterator[str]:
+        """The names of all files of DQL that are open or lie in the folders."""
+        yield from self.opened
+        on_disk = (name for folder in self.folders for name in _suites_below(folder))
+        yield from islice((name for name in on_disk if name not in self.opened), MOST_FILES)
+
+
+def _suites_below(folder: Path) -> Iterator[str]:
+    for home, subfolders, names in os.walk(folder):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        yield from (os.path.join(home, name) for name in sorted(names) if name.endswith(".dql"))

@@ -1,0 +1,23 @@
+"""What can be mended with a click: a word for which another one was proposed."""
+
+from __future__ import annotations
+
+import re
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.editor.positions import Lines
+from dqx_airflow.editor.rename import Edit
+
+_PROPOSAL = re.compile(r"did you mean ['`](?P<word>[^'`]+)['`]\?")
+_WORD = re.compile(r'[\w.]+\Z|"[^"]*"\Z')
+
+
+def proposed(found: Diagnostic, lines: Lines) -> Edit | None:
+    """The edit that a diagnostic proposes for its own place; None where it proposes none."""
+    proposal = _PROPOSAL.search(f"{found.label}\n{found.help or ''}")
+    start, end = lines.stretch(found.span)
+    guilty = lines.text[start:end]
+    if proposal is None or not _WORD.match(guilty):
+        return None
+    word = proposal["word"]
+    return Edit(found.span, f'"{word}"' if guilty.startswith('"') else word)

@@ -1,0 +1,143 @@
+"""What an editor shows of the word under the mouse, as Markdown."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from dqx_airflow.dql.printer import show_assertion
+from dqx_airflow.editor import words
+from dqx_airflow.editor.callables import IN_ROWS, MEASURES, Called
+from dqx_airflow.editor.catalog import Catalog
+from dqx_airflow.editor.occurrences import Kind, Occurrence, occurrence_at
+from dqx_airflow.editor.place import place_at, quoted_around
+from dqx_airflow.editor.reading import Reading
+from dqx_airflow.editor.showing import show_constant, show_macro_head
+from dqx_airflow.values import Span
+
+_WORD = re.compile(r"[a-zA-Z_]\w*")
+_MOST_SHOWN = 10
+"""So many assertions of a macro, or columns of a dataset, are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hover:
+    """Markdown about the stretch of a text."""
+
+    start: int
+    end: int
+    markdown: str
+
+
+def hover(reading: Reading, offset: int, catalog: Catalog) -> Hover | None:
+    """What there is to say about the word at an offset; None where there is nothing."""
+    found = occurrence_at(reading, offset)
+    if found is not None:
+        markdown = _about(found, reading, catalog)
+        start, end = reading.lines.stretch(found.span)
+        return Hover(start, end, markdown) if markdown else None
+    return _word(reading.source.text, offset)
+
+
+def _word(text: str, offset: int) -> Hover | None:
+    """A keyword, or a call in a statement that is not sound."""
+    line = text.rfind("\n", 0, offset) + 1
+    for found in _WORD.finditer(text, line):
+        if found.start() > offset:
+            break
+        if offset <= found.end() and quoted_around(text, found.start() + 1) is None:
+            word, (start, end) = found[0], found.span()
+            if word in place_at(text, start).words:
+                return Hover(start, end, f"`{word}`\n\n{words.KEYWORDS[word]}")
+            if word in MEASURES and text[end : end + 1] == "(":
+                return Hover(start, end, _called(MEASURES[word]))
+    return None
+
+
+def _about(found: Occurrence, reading: Reading, catalog: Catalog) -> str:
+    match found.kind:
+        case Kind.CALL:
+            return _called(MEASURES[found.text])
+        case Kind.ROW_CALL:
+            return _called(IN_ROWS[found.text])
+        case Kind.ANNOTATION:
+            meaning = words.ANNOTATIONS.get(found.text)
+            return f"`@{found.text}`\n\n{meaning}" if meaning else ""
+        case Kind.CONSTANT:
+            return _constant(found, reading)
+        case Kind.MACRO:
+            return _macro(found, reading)
+        case Kind.PARAMETER:
+            return f"```dql\n{{{found.text}}}\n```\n\nparameter of the macro"
+        case Kind.DATASET:
+            return _dataset(found.text, catalog)
+        case Kind.COLUMN:
+            return _column(found, catalog)
+        case Kind.PATH:
+            return "".join(f"the file `{_path(span, reading)}`" for span in found.definitions)
+        case Kind.ALIAS:
+            return "".join(_place(span, reading) for span in found.definitions)
+    return ""
+
+
+def _called(called: Called) -> str:
+    parts = [f"```dql\n{called.signature}\n```", called.doc]
+    if called.parameters:
+        named = ", ".join(f"`{name}`" for name in called.parameters)
+        parts.append(f"Parameters: {named}.")
+    if called.example:
+        parts.append(f"```dql\n{called.example}\n```")
+    return "\n\n".join(parts)
+
+
+def _constant(found: Occurrence, reading: Reading) -> str:
+    known = (*reading.constants, *reading.scope.constants.values())
+    constant = next((item for item in known if item.name.span in found.definitions), None)
+    if constant is None:
+        return ""
+    text = f"```dql\nconst {found.text} = {show_constant(constant)}\n```"
+    return f"{text}\n\n{_place(constant.name.span, reading)}"
+
+
+def _macro(found: Occurrence, reading: Reading) -> str:
+    known = (defined.macro for defined in reading.scope.macros.values())
+    macro = next((item for item in known if item.name.span in found.definitions), None)
+    if macro is None:
+        return ""
+    parts = [f"```dql\nmacro {show_macro_head(macro)}\n```", _place(macro.name.span, reading)]
+    made = reading.expand(found.use) if found.use else ()
+    if made:
+        lines = [line for item in made[:_MOST_SHOWN] for line in show_assertion(item)]
+        parts += ["Here it makes:", "```dql\n" + "\n".join(lines) + "\n```"]
+    if len(made) > _MOST_SHOWN:
+        parts.append(f"and {len(made) - _MOST_SHOWN} more")
+    return "\n\n".join(parts)
+
+
+def _dataset(name: str, catalog: Catalog) -> str:
+    columns = catalog.columns(name)
+    parts = [f"dataset `{name}`" + (f" at `{path}`" if (path := catalog.path(name)) else "")]
+    listed = [f"- `{item.name}` {item.type}".rstrip() for item in columns[:_MOST_SHOWN]]
+    if len(columns) > _MOST_SHOWN:
+        listed.append(f"- and {len(columns) - _MOST_SHOWN} more")
+    return "\n\n".join([*parts, "\n".join(listed)]) if listed else parts[0]
+
+
+def _column(found: Occurrence, catalog: Catalog) -> str:
+    for dataset in found.datasets:
+        for column in catalog.columns(dataset):
+            if column.name == found.text:
+                return f"column `{column.name}` of `{dataset}` {column.type}".rstrip()
+    return ""
+
+
+def _place(span: Span, reading: Reading) -> str:
+    """Where something is defined, as seen from the file."""
+    if span.file == reading.name:
+        return f"defined in line {span.line}"
+    return f"defined in `{_path(span, reading)}`, line {span.line}"
+
+
+def _path(span: Span, reading: Reading) -> str:
+    return os.path.relpath(span.file, os.path.dirname(reading.name))

@@ -1,0 +1,298 @@
+"""The names of a file, in their places: what each is, and where it is defined.
+
+Hovering, going to a definition and renaming all read this list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.language import unquoted
+from dqx_airflow.editor.callables import IN_ROWS, MEASURES
+from dqx_airflow.editor.reading import Reading
+from dqx_airflow.values import Span
+
+_WORD = re.compile(r"`[^`\n]*`|[a-zA-Z_][a-zA-Z0-9_]*")
+_HOLE = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")
+
+
+class Kind(str, Enum):
+    """What a name stands for."""
+
+    CONSTANT = "constant"
+    MACRO = "macro"
+    PARAMETER = "parameter"
+    ALIAS = "alias"
+    PATH = "path"
+    CHECK = "check"
+    ASSERTION = "assertion"
+    TAG = "tag"
+    DATASET = "dataset"
+    COLUMN = "column"
+    CALL = "call"
+    ROW_CALL = "call in a row"
+    ANNOTATION = "annotation"
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A name in its place. `definitions` are where it is defined: none, one, or many for a tag.
+
+    `datasets` are the datasets of the check around it, `use` the use of a macro that it names.
+    """
+
+    kind: Kind
+    text: str
+    span: Span
+    definitions: tuple[Span, ...] = ()
+    datasets: tuple[str, ...] = ()
+    use: nodes.Use | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a part of the tree stands in: the parameters of a macro, a row, a check."""
+
+    parameters: Mapping[str, Span]
+    datasets: tuple[str, ...] = ()
+    in_row: bool = False
+
+
+def occurrences(reading: Reading) -> tuple[Occurrence, ...]:
+    """All names of a file, in no particular order."""
+    return tuple(_Finder(reading).file())
+
+
+def occurrence_at(reading: Reading, offset: int) -> Occurrence | None:
+    """The name at an offset, or the one that ends there."""
+    found = None
+    for item in occurrences(reading):
+        start, end = reading.lines.stretch(item.span)
+        if start <= offset < end:
+            return item
+        if offset == end:
+            found = item
+    return found
+
+
+class _Finder:
+    """Walks the tree of one file."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.scope = reading.scope
+        self.aliases = {name: alias.span for name, alias in reading.aliases.items()}
+
+    def file(self) -> Iterator[Occurrence]:
+        around = _Around({})
+        for statement in self.reading.imports:
+            yield from self._import(statement)
+        for constant in self.reading.constants:
+            name = constant.name
+            yield Occurrence(Kind.CONSTANT, name.text, name.span, (name.span,))
+            yield from self._parts((constant.value, constant.bounds), around)
+        for macro in self.reading.macros:
+            yield from self._macro(macro)
+        if self.reading.file.suite is None:
+            return
+        for check in self.reading.file.suite.checks:
+            yield Occurrence(Kind.CHECK, check.name.value, check.name.span, (check.name.span,))
+            for dataset in check.datasets:
+                yield Occurrence(Kind.DATASET, dataset.text, dataset.span)
+            datasets = tuple(dataset.text for dataset in check.datasets)
+            yield from self._parts(check.body, _Around({}, datasets))
+        if self.reading.file.suite.profiles:
+            yield from self._profiles(self.reading.file.suite.profiles)
+
+    # Statements
+
+    def _import(self, statement: nodes.Import) -> Iterator[Occurrence]:
+        path = statement.path
+        linked = self.reading.links.get(path.value)
+        places = (Span(linked, 1, 1, 1, 1),) if linked else ()
+        yield Occurrence(Kind.PATH, path.value, path.span, places)
+        if statement.alias is not None:
+            alias = statement.alias
+            yield Occurrence(Kind.ALIAS, alias.text, alias.span, (self.aliases[alias.text],))
+        for name in statement.names:
+            defined = self.scope.macros.get(name.text)
+            constant = self.scope.constants.get(name.text)
+            if defined is not None:
+                places = (defined.macro.name.span,)
+                yield Occurrence(Kind.MACRO, name.text, name.span, places)
+            elif constant is not None:
+                yield Occurrence(Kind.CONSTANT, name.text, name.span, (constant.name.span,))
+
+    def _macro(self, macro: nodes.Macro) -> Iterator[Occurrence]:
+        yield Occurrence(Kind.MACRO, macro.name.text, macro.name.span, (macro.name.span,))
+        parameters: dict[str, Span] = {}
+        for parameter in macro.parameters:
+            parameters.setdefault(parameter.text, parameter.span)
+            places = (parameters[parameter.text],)
+            yield Occurrence(Kind.PARAMETER, parameter.text, parameter.span, places)
+        yield from self._parts(macro.body, _Around(parameters))
+
+    def _loop(self, loop: nodes.Loop, around: _Around) -> Iterator[Occurrence]:
+        variable, over = loop.variable, loop.over
+        if over.text in around.parameters:
+            places = (around.parameters[over.text],)
+            yield Occurrence(Kind.PARAMETER, over.text, over.span, places)
+        yield Occurrence(Kind.PARAMETER, variable.text, variable.span, (variable.span,))
+        inner = {**around.parameters, variable.text: variable.span}
+        yield from self._parts(loop.body, _Around(inner, around.datasets))
+
+    def _assertion(self, assertion: nodes.Assertion, around: _Around) -> Iterator[Occurrence]:
+        for annotation in assertion.annotations:
+            yield Occurrence(Kind.ANNOTATION, annotation.name.text, annotation.name.span)
+            yield from self._parts([value for _, value in annotation.arguments], around)
+        name = assertion.name
+        if name is not None and not around.parameters:
+            yield Occurrence(Kind.ASSERTION, name.value, name.span, (name.span,))
+        for tag in assertion.tags:
+            yield Occurrence(Kind.TAG, tag.text, tag.span, (tag.span,))
+        in_row = isinstance(assertion.claim, nodes.Rows)
+        inner = _Around(around.parameters, around.datasets, in_row)
+        yield from self._parts((assertion.claim, name), inner)
+
+    def _use(self, use: nodes.Use, around: _Around) -> Iterator[Occurrence]:
+        defined = self.scope.macros.get(use.name.text)
+        places = (defined.macro.name.span,) if defined else ()
+        yield from self._qualified(use.name, Kind.MACRO, places, use)
+        yield from self._parts(use.arguments, around)
+
+    def _profiles(self, profiles: tuple[nodes.Profile, ...]) -> Iterator[Occurrence]:
+        checks = self.reading.expanded()
+        for profile in profiles:
+            for rule in profile.rules:
+                yield from _selected(rule.selector, checks)
+
+    # Expressions
+
+    def _parts(self, node: Any, around: _Around) -> Iterator[Occurrence]:
+        match node:
+            case tuple() | list():
+                for item in node:
+                    yield from self._parts(item, around)
+            case nodes.Assertion():
+                yield from self._assertion(node, around)
+            case nodes.Use():
+                yield from self._use(node, around)
+            case nodes.Loop():
+                yield from self._loop(node, around)
+            case nodes.Call():
+                yield from self._call(node, around)
+            case nodes.Name(text=name) if name in self.scope.constants:
+                places = (self.scope.constants[name].name.span,)
+                yield from self._qualified(node, Kind.CONSTANT, places)
+            case nodes.Name() if around.in_row:
+                yield self._column(node, around)
+            case nodes.HasColumn(column=column):
+                yield from self._columns(column, around)
+            case nodes.HasFormat(operand=operand):
+                yield from self._parts(operand, around)
+            case nodes.ByTime() | Span():
+                return
+            case nodes.Placeholder(name=name, span=span) if name in around.parameters:
+                yield from self._holes(span, around)
+            case nodes.Text(span=span):
+                yield from self._holes(span, around)
+            case _ if is_dataclass(node):
+                for part in fields(node):
+                    yield from self._parts(getattr(node, part.name), around)
+
+    def _call(self, call: nodes.Call, around: _Around) -> Iterator[Occurrence]:
+        name = call.name
+        called = (IN_ROWS if around.in_row else MEASURES).get(name.text)
+        if called is not None and not around.in_row:
+            yield Occurrence(Kind.CALL, name.text, name.span)
+        elif called is not None:
+            yield Occurrence(Kind.ROW_CALL, name.text, name.span)
+        elif name.text in MEASURES:  # `values` of another dataset, in a predicate
+            called = MEASURES[name.text]
+            yield Occurrence(Kind.CALL, name.text, name.span)
+        datasets = around.datasets
+        for parameter in call.parameters:
+            value = parameter.value
+            if parameter.name.text == "dataset" and isinstance(value, nodes.Name):
+                yield Occurrence(Kind.DATASET, value.text, value.span)
+                datasets = (value.text,)
+        inner = _Around(around.parameters, datasets, around.in_row)
+        for position, argument in enumerate(call.arguments):
+            if called is not None and called.is_column(position):
+                yield from self._columns(argument, inner)
+            else:
+                yield from self._parts(argument, inner)
+        for parameter in call.parameters:
+            if called is not None and parameter.name.text in called.column_parameters:
+                yield from self._columns(parameter.value, inner)
+            elif parameter.name.text != "dataset":
+                yield from self._parts(parameter.value, inner)
+
+    def _columns(self, node: nodes.Expression, around: _Around) -> Iterator[Occurrence]:
+        match node:
+            case nodes.Name():
+                yield self._column(node, around)
+            case nodes.Listing(items=items):
+                for item in items:
+                    yield from self._columns(item, around)
+            case _:
+                yield from self._parts(node, around)
+
+    def _column(self, name: nodes.Name, around: _Around) -> Occurrence:
+        return Occurrence(Kind.COLUMN, name.text, name.span, datasets=around.datasets)
+
+    def _qualified(
+        self,
+        name: nodes.Name,
+        kind: Kind,
+        places: tuple[Span, ...],
+        use: nodes.Use | None = None,
+    ) -> Iterator[Occurrence]:
+        """`name`, or `alias.name`, which are two names."""
+        words = self._found(_WORD, name.span)
+        *before, (text, span) = words or [(name.text, name.span)]
+        for alias, place in before:
+            known = (self.aliases[alias],) if alias in self.aliases else ()
+            yield Occurrence(Kind.ALIAS, alias, place, known)
+        yield Occurrence(kind, unquoted(text), span, places, use=use)
+
+    def _holes(self, span: Span, around: _Around) -> Iterator[Occurrence]:
+        """The parameters that a placeholder, or a text with placeholders, names."""
+        for text, place in self._found(_HOLE, span):
+            if text in around.parameters:
+                yield Occurrence(Kind.PARAMETER, text, place, (around.parameters[text],))
+
+    def _found(self, pattern: re.Pattern[str], span: Span) -> list[tuple[str, Span]]:
+        """What a pattern finds within a span: its group where it has one, and the place."""
+        lines, group = self.reading.lines, pattern.groups
+        start, end = lines.stretch(span)
+        return [
+            (match[group], lines.span(match.start(group), match.end(group), span.file))
+            for match in pattern.finditer(lines.text, start, end)
+        ]
+
+
+def _selected(selector: nodes.Selector, checks: tuple[nodes.Check, ...]) -> Iterator[Occurrence]:
+    """What the texts of a selector name."""
+    name, check = selector.name, selector.check
+    named = [item for item in checks if check is None or item.name.value == check.value]
+    match selector.kind:
+        case "check":
+            places = [item.name.span for item in named if item.name.value == name.value]
+            yield Occurrence(Kind.CHECK, name.value, name.span, tuple(places))
+        case "tag":
+            tags = [tag for item in named for made in item.assertions for tag in made.tags]
+            places = [tag.span for tag in tags if tag.text == name.value]
+            yield Occurrence(Kind.TAG, name.value, name.span, tuple(dict.fromkeys(places)))
+        case _:
+            made = [assertion for item in named for assertion in item.assertions]
+            places = [one.name.span for one in made if one.name and one.name.value == name.value]
+            yield Occurrence(Kind.ASSERTION, name.value, name.span, tuple(dict.fromkeys(places)))
+    if check is not None:
+        places = [item.name.span for item in named]
+        yield Occurrence(Kind.CHECK, check.value, check.span, tuple(places))

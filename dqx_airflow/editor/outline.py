@@ -1,0 +1,84 @@
+"""The outline of a file: what it defines, one in the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show_claim
+from dqx_airflow.editor.reading import Reading
+from dqx_airflow.editor.showing import show_constant, show_macro_head
+from dqx_airflow.values import Span
+
+
+class Entry(str, Enum):
+    """What stands in an outline."""
+
+    SUITE = "suite"
+    CONSTANT = "constant"
+    MACRO = "macro"
+    CHECK = "check"
+    ASSERTION = "assertion"
+    USE = "use"
+    PROFILE = "profile"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An entry: `span` is all of it, `name_span` what is selected, `detail` a few words."""
+
+    entry: Entry
+    name: str
+    detail: str
+    span: Span
+    name_span: Span
+    children: tuple[Symbol, ...] = ()
+
+
+def outline(reading: Reading) -> tuple[Symbol, ...]:
+    """The symbols of a file in source order, the suite around what it holds."""
+    file = reading.file
+    found = [*_definitions(file.constants, file.macros)]
+    for suite in file.suites:
+        inner = [*_definitions(suite.constants, suite.macros)]
+        inner += [_check(check) for check in suite.checks]
+        inner += [_named(Entry.PROFILE, item.name, "", item.span) for item in suite.profiles]
+        found.append(_named(Entry.SUITE, suite.name, "", suite.span, _in_order(inner)))
+    return _in_order(found)
+
+
+def _in_order(symbols: list[Symbol]) -> tuple[Symbol, ...]:
+    return tuple(sorted(symbols, key=lambda symbol: (symbol.span.line, symbol.span.column)))
+
+
+def _definitions(
+    constants: tuple[nodes.Constant, ...], macros: tuple[nodes.Macro, ...]
+) -> Iterator[Symbol]:
+    for constant in constants:
+        name = constant.name
+        detail = show_constant(constant)
+        yield Symbol(Entry.CONSTANT, name.text, detail, constant.span, name.span)
+    for macro in macros:
+        detail = show_macro_head(macro)
+        yield Symbol(Entry.MACRO, macro.name.text, detail, macro.span, macro.name.span)
+
+
+def _check(check: nodes.Check) -> Symbol:
+    inner = []
+    for item in check.body:
+        if isinstance(item, nodes.Use):
+            inner.append(Symbol(Entry.USE, item.name.text, "", item.span, item.name.span))
+        else:
+            claim = show_claim(item.claim)
+            name = item.name.value if item.name else claim
+            inner.append(Symbol(Entry.ASSERTION, name, claim, item.span, item.claim.span))
+    detail = f"on {', '.join(dataset.text for dataset in check.datasets)}"
+    return _named(Entry.CHECK, check.name, detail, check.span, tuple(inner))
+
+
+def _named(
+    entry: Entry, name: nodes.Text, detail: str, span: Span, children: tuple[Symbol, ...] = ()
+) -> Symbol:
+    return Symbol(entry, name.value, detail, span, name.span, children)

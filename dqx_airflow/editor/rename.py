@@ -1,0 +1,125 @@
+"""Renames what a suite defines, wherever it is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dqx_airflow.dql.parser import parse
+from dqx_airflow.editor.occurrences import Kind, Occurrence, occurrence_at, occurrences
+from dqx_airflow.editor.reading import Reading, read
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import SourceFile, Span
+
+_NAME = re.compile(r"[a-zA-Z_]\w*\Z", re.ASCII)
+_RENAMED = frozenset({Kind.CONSTANT, Kind.MACRO, Kind.PARAMETER, Kind.ALIAS})
+_FOREIGN = {
+    Kind.COLUMN: "a column belongs to the data",
+    Kind.DATASET: "a dataset is named by the gate",
+    Kind.CALL: "it belongs to the language",
+    Kind.ROW_CALL: "it belongs to the language",
+    Kind.ANNOTATION: "it belongs to the language",
+    Kind.PATH: "rename the file, then the path",
+    Kind.CHECK: "results are stored under the name of the check",
+    Kind.ASSERTION: "results are stored under the name of the assertion",
+    Kind.TAG: "profiles of other suites may select the tag",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A stretch of a file, and what is written there instead."""
+
+    span: Span
+    text: str
+
+
+def renamable(reading: Reading, offset: int) -> Occurrence:
+    """The name at an offset.
+
+    :raises RequestError: there is none that can be renamed.
+    """
+    found = occurrence_at(reading, offset)
+    if found is None:
+        raise RequestError("there is no name to rename here")
+    if found.kind not in _RENAMED:
+        raise RequestError(f"'{found.text}' cannot be renamed: {_FOREIGN[found.kind]}")
+    if not found.definitions:
+        raise RequestError(f"'{found.text}' is not defined, so nothing can be renamed")
+    return found
+
+
+def rename(
+    reading: Reading, offset: int, name: str, others: Iterable[Reading] = ()
+) -> tuple[Edit, ...]:
+    """The edits that give the name at an offset another name, in this file and in others.
+
+    :raises RequestError: the name cannot be renamed, or not to this one.
+    """
+    found = renamable(reading, offset)
+    if not _NAME.match(name):
+        raise RequestError(f"'{name}' is not a name: it needs letters, digits and _ alone")
+    readings = {one.name: one for one in (reading, *others)}.values()
+    edits = {one.name: _edits(one, found, name) for one in readings}
+    changed = {one.name: _applied(one, edits[one.name]) for one in readings if edits[one.name]}
+    for one in readings:
+        if one.name in changed or changed.keys() & one.sources.keys():
+            _check_meaning(one, edits[one.name], changed, name)
+    return tuple(edit for of_file in edits.values() for edit in of_file)
+
+
+def _edits(reading: Reading, found: Occurrence, name: str) -> list[Edit]:
+    same = [
+        item
+        for item in occurrences(reading)
+        if item.kind is found.kind and set(item.definitions) & set(found.definitions)
+    ]
+    return [Edit(span, name) for span in dict.fromkeys(item.span for item in same)]
+
+
+def _applied(reading: Reading, edits: list[Edit]) -> str:
+    """The text of a file after some edits."""
+    text = reading.source.text
+    stretches = [(*reading.lines.stretch(edit.span), edit.text) for edit in edits]
+    for start, end, instead in sorted(stretches, reverse=True):
+        text = text[:start] + instead + text[end:]
+    return text
+
+
+def _check_meaning(
+    reading: Reading, edits: list[Edit], changed: Mapping[str, str], name: str
+) -> None:
+    """Raises where a file would not mean the same after the edits."""
+
+    def reader(importer: str, path: str) -> SourceFile | str:
+        found = reading.reader(importer, path)
+        if isinstance(found, str):
+            return found
+        return SourceFile(found.name, changed.get(found.name, found.text))
+
+    before = reading.source
+    after = SourceFile(before.name, changed.get(before.name, before.text))
+    if len(parse(after).diagnostics) > len(parse(before).diagnostics):
+        raise RequestError(f"'{name}' is a word of the language")
+    renamed = {edit.span for edit in edits}
+    if _meaning(reading, renamed, name) != _meaning(read(after, reader), frozenset(), name):
+        where = Path(reading.name).name
+        raise RequestError(f"'{name}' means something else already in {where}")
+
+
+def _meaning(
+    reading: Reading, renamed: Collection[Span], name: str
+) -> list[tuple[Kind, str, tuple[int | str, ...]]]:
+    """What each name of a file stands for, whatever the places are."""
+    found = occurrences(reading)
+    numbers = {item.span: number for number, item in enumerate(found)}
+    return [
+        (
+            item.kind,
+            name if item.span in renamed else item.text,
+            tuple(numbers.get(span, span.file) for span in item.definitions),
+        )
+        for item in found
+    ]

@@ -1,0 +1,143 @@
+"""What the language server holds of an editor: open texts, findings, and how it counts.
+
+It speaks over pygls. Texts are sent whole; positions are those that the editor counts in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls import uris
+from pygls.lsp.server import LanguageServer
+
+from dqx_airflow import __version__
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.editor.catalog import Catalog, find_catalog
+from dqx_airflow.editor.diagnosis import Board
+from dqx_airflow.editor.files import Files
+from dqx_airflow.editor.positions import Lines, Position
+from dqx_airflow.editor.reading import Reading, read
+from dqx_airflow.values import SourceFile, Span
+
+_UNUSED = frozenset({"W004", "W005", "W007"})
+
+
+class DqlServer(LanguageServer):
+    """Holds what is open, and how it was last checked."""
+
+    def __init__(self, search_path: Iterable[Path] = ()) -> None:
+        kind = types.TextDocumentSyncKind.Full
+        super().__init__("dql", __version__, text_document_sync_kind=kind)
+        self.files = Files(search_path=tuple(search_path))
+        self.board = Board()
+        self.uris: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        self.catalogs: dict[str, Catalog] = {}
+        self.told: set[str] = set()
+
+    # Texts
+
+    @property
+    def encoding(self) -> str:
+        return types.PositionEncodingKind(self.workspace.position_encoding or "utf-16").value
+
+    def lines(self, file: str) -> Lines:
+        text = self.board.text(file)
+        return Lines((self.files.text(file) or "") if text is None else text, self.encoding)
+
+    def read(self, name: str) -> Reading:
+        source = SourceFile(name, self.files.text(name) or "")
+        return read(source, self.files.reader(name), self.encoding)
+
+    def read_at(self, document: Any, position: types.Position) -> tuple[Reading, int]:
+        """A file, and the offset of a position in it."""
+        reading = self.read(name_of(document.uri))
+        return reading, reading.lines.offset((position.line, position.character))
+
+    def others(self, reading: Reading, *words: str) -> Iterator[Reading]:
+        """The files that a file imports, and all others in which one of the words stands."""
+        names = (name for name in self.files.suites() if self._has_one(name, words))
+        for name in dict.fromkeys((*reading.sources, *names)):
+            if name != reading.name:
+                yield self.read(name)
+
+    def _has_one(self, name: str, words: Iterable[str]) -> bool:
+        text = self.files.text(name) or ""
+        return any(word in text for word in words)
+
+    def catalog(self, name: str) -> Catalog:
+        folder = os.path.dirname(name)
+        if folder not in self.catalogs:
+            self.catalogs[folder] = find_catalog(name)
+        return self.catalogs[folder]
+
+    def tell_problems(self) -> None:
+        """Says once what could not be read of the datasets."""
+        for catalog in self.catalogs.values():
+            for problem in catalog.problems:
+                if problem not in self.told:
+                    self.told.add(problem)
+                    kind = types.MessageType.Warning
+                    self.window_show_message(types.ShowMessageParams(kind, problem))
+
+    # Findings
+
+    def check(self, names: Iterable[str]) -> None:
+        touched: set[str] = set()
+        for name in names:
+            if name in self.files.opened:
+                touched |= self.board.check(name, self.files)
+        self.publish(touched)
+
+    def publish(self, files: Iterable[str]) -> None:
+        for file in sorted(files):
+            found = [self.diagnostic(item) for item in self.board.findings(file)]
+            self.text_document_publish_diagnostics(
+                types.PublishDiagnosticsParams(self.uri_of(file), found)
+            )
+
+    def diagnostic(self, found: Diagnostic) -> types.Diagnostic:
+        is_error = found.level is Level.ERROR
+        label = [found.label] if found.label else []
+        advice = [f"help: {found.help}"] if found.help else []
+        return types.Diagnostic(
+            self.range(found.span),
+            "\n".join([found.message, *label, *advice]),
+            types.DiagnosticSeverity.Error if is_error else types.DiagnosticSeverity.Warning,
+            code=found.code,
+            source="dql",
+            tags=[types.DiagnosticTag.Unnecessary] if found.code in _UNUSED else None,
+            related_information=[
+                types.DiagnosticRelatedInformation(self.location(item.span), item.label)
+                for item in found.related
+            ],
+        )
+
+    # Places
+
+    def uri_of(self, file: str) -> str:
+        return self.uris.get(file) or uris.from_fs_path(file) or file
+
+    def range(self, span: Span) -> types.Range:
+        return range_of(*self.lines(span.file).range(span))
+
+    def location(self, span: Span) -> types.Location:
+        return types.Location(self.uri_of(span.file), self.range(span))
+
+
+def name_of(uri: str) -> str:
+    """The name of a file: its path, or the address of a text that was never saved."""
+    path = uris.to_fs_path(uri)
+    return os.path.normpath(path) if path else uri
+
+
+def range_of(start: Position, end: Position) -> types.Range:
+    return types.Range(types.Position(*start), types.Position(*end))
+
+
+def stretch_of(lines: Lines, start: int, end: int) -> types.Range:
+    return range_of(lines.position(start), lines.position(end))

@@ -1,0 +1,82 @@
+"""What the keywords and annotations of the language mean, in a sentence each."""
+
+from __future__ import annotations
+
+KEYWORDS: dict[str, str] = {
+    "and": "Both have to hold; in `between A and B`, the upper bound.",
+    "as": 'Gives an import an alias: `import "nulls.dql" as nulls`, then `nulls.name`.',
+    "assert": "Claims something about the data: `assert <metrics> <condition>`.",
+    "assertion": 'Selects one assertion of a check: `disable assertion "a" in "check"`.',
+    "availability_threshold": "The share of the dates that must have data, by default 90%. Below"
+    " it an assertion is skipped.",
+    "between": "Within two bounds, both included: `between 0.5 and 2.0`.",
+    "by": "A time of the day (`timeliness(day) by 06:00 UTC`), or a factor (`scale ... by 2.0x`).",
+    "check": 'A group of assertions on datasets: `check "Volume" on orders { ... }`.',
+    "column": "Claims something about the schema: `assert column email exists`.",
+    "const": "A value with a name: `const MAX = 5% tunable [0%, 20%]`.",
+    "disable": "Skips the assertions that it selects while the profile is active.",
+    "downgrade": 'Changes the severity while the profile is active: `downgrade tag "x" to P3`.',
+    "each": "Claims something about every row: `assert each row: price > 0`.",
+    "exists": "The dataset has this column.",
+    "export": "Makes a constant or a macro visible to files that import this one.",
+    "false": "The truth value.",
+    "for": "Goes through the arguments of a variadic parameter: `for col in columns { ... }`.",
+    "from": 'The first day of a profile, or the file of `import { name } from "file.dql"`.',
+    "import": "Makes visible what another file exports.",
+    "in": "One of a list, the values of another dataset, or the check of an assertion.",
+    "is": "`is positive`, `is negative`, `is None`; over rows `is null` or a format: `is email`.",
+    "like": 'The whole text, with `%` for any characters and `_` for one: `sku like "A-%"`.',
+    "macro": "A pattern of assertions with parameters: `macro nulls(column) { ... }`.",
+    "matches": "A regular expression that is found in the text; or the shares of a distribution.",
+    "name": 'The name of an assertion, unique within its check: `name "orders.volume.rows"`.',
+    "negative": "Below zero.",
+    "None": "No value: of an empty dataset, or of a division by zero.",
+    "not": "The opposite.",
+    "null": "The value is missing.",
+    "of": "`95% of rows: ...`, or `within 3 stddev of 7 days`.",
+    "on": "The datasets of a check: `on orders, returns`.",
+    "or": "One of them has to hold.",
+    "positive": "Above zero.",
+    "profile": 'Changes assertions on certain days: `profile "Christmas" { ... }`.',
+    "row": "`each row:` claims something about every row.",
+    "rows": "`95% of rows:` claims something about a share of the rows.",
+    "scale": 'Multiplies the value before it is compared: `scale tag "volume" by 2.0x`.',
+    "severity": "How bad a failure is: P0 is the worst, P3 the mildest, P1 the default.",
+    "stddev": "Standard deviations: `within 3 stddev of 7 days`.",
+    "suite": "What a gate checks: constants, macros, checks and profiles.",
+    "tag": 'Selects the assertions that have a tag: `scale tag "volume" by 2.0x`.',
+    "tags": "Words by which profiles select assertions: `tags [volume, trend]`.",
+    "to": "The last day of a profile, or the severity of `downgrade`.",
+    "tolerance": "By so much the two sides of `==` or `!=` may differ; also written `+/-`.",
+    "true": "The truth value.",
+    "tunable": "The bounds within which algorithms may change a constant: `tunable [0%, 20%]`.",
+    "type": "The kind of a profile, `holiday` or `recurring`; or the type of a column.",
+    "use": "Puts the assertions of a macro here: `use nulls(email)`.",
+    "within": "Near the mean of the days before: `average(price) within 3 stddev of 7 days`.",
+}
+"""All keywords."""
+
+ANNOTATIONS: dict[str, str] = {
+    "experimental": "Proposed by an algorithm and not validated yet; such an assertion is not"
+    " required, even with severity P0.",
+    "required": "Algorithms and profiles must not remove or disable this assertion.",
+    "cost": "What a wrong alarm and a missed problem cost:"
+    " `@cost(false_positive=1, false_negative=100)`.",
+    "human_review": "Changes of this assertion need the approval of a person.",
+    "auto_approve": "Changes of this assertion need no approval.",
+}
+"""All annotations."""
+
+PROFILE_TYPES: dict[str, str] = {
+    "holiday": "Fixed dates; date expressions are evaluated for each year.",
+    "recurring": "Dates relative to the date of the run, as at the end of each month.",
+}
+"""What may follow `type` in a profile."""
+
+PARAMETERS: dict[str, str] = {
+    "lag": "So many calendar days before the date: `average(price, lag 1)`.",
+    "dataset": "The dataset that is meant: `num_rows(dataset returns)`.",
+    "n": "The number of days of the window: `stddev(average(price), n 7)`.",
+    "order_by": "The column that says which row is the first: `first(price, order_by day)`.",
+}
+"""The named parameters of calls."""

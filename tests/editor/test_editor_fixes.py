@@ -1,0 +1,45 @@
+"""A proposal of a diagnostic becomes an edit, where it stands for the very place."""
+
+from __future__ import annotations
+
+import pytest
+
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.editor.fixes import proposed
+from dqx_airflow.editor.positions import Lines
+from dqx_airflow.values import SourceFile
+
+CHECK = 'check "Volume" on orders, returns {{ {} }}'
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "text"),
+    [
+        ("E001", 'check "C" on t { assert avg(x) > 0 name "n" }', "average"),
+        ("E003", 'const MAX = 1 check "C" on t { assert num_rows() > MAXX name "n" }', "MAX"),
+        ("E012", 'check "C" on t { @requird assert num_rows() > 0 name "n" }', "required"),
+        ("E007", 'check "C" on t { assert num_rows() > 0 nam "n" }', "name"),
+        (
+            "W002",
+            'check "Volume" on t { assert num_rows() > 0 name "n" }'
+            ' profile "P" { from january(1) to january(2) disable assertion "n" in "Volum" }',
+            '"Volume"',
+        ),
+    ],
+)
+def test_the_proposed_word_replaces_the_guilty_one(code: str, body: str, text: str) -> None:
+    source = SourceFile("s.dql", f'suite "S" {{ {body} }}')
+    (found,) = (item for item in check_source(source).diagnostics if item.code == code)
+    edit = proposed(found, Lines(source.text))
+    assert edit is not None
+    assert (edit.span, edit.text) == (found.span, text)
+
+
+def test_where_more_than_a_word_is_guilty_nothing_is_replaced() -> None:
+    text = (
+        'suite "S" { check "C" on t { assert num_rows() > 0 name "n" tags [volume] }'
+        ' profile "P" { from january(1) to january(2) disable tag "volum" } }'
+    )
+    (found,) = check_source(SourceFile("s.dql", text)).diagnostics
+    assert "did you mean 'volume'?" in (found.help or "")
+    assert proposed(found, Lines(text)) is None

@@ -1,0 +1,28 @@
+"""What the editor side costs before it is asked for anything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {"deltalake", "pyarrow", "sympy", "pyspark", "airflow", "pandas"}
+
+
+def loaded_by(code: str) -> set[str]:
+    run = [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"]
+    done = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60)
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_the_answers_are_worked_out_without_a_protocol() -> None:
+    loaded = loaded_by(
+        "from dqx_airflow.editor import completion, definition, diagnosis, fixes, hover\n"
+        "from dqx_airflow.editor import outline, rename"
+    )
+    assert not loaded & (HEAVY | {"pygls", "lsprotocol"})
+
+
+def test_the_server_starts_without_the_readers_of_tables() -> None:
+    loaded = loaded_by("from dqx_airflow.editor.server import create_server\ncreate_server()")
+    assert "pygls" in loaded
+    assert not loaded & HEAVY

@@ -1,0 +1,46 @@
+"""What an editor says about the language is complete."""
+
+from __future__ import annotations
+
+from dqx_airflow.dql import check
+from dqx_airflow.dql.dates import check_date
+from dqx_airflow.dql.parser import parse
+from dqx_airflow.editor import words
+from dqx_airflow.editor.callables import IN_DATES, MEASURES
+from dqx_airflow.editor.place import keywords
+from dqx_airflow.metrics.builtin import CALLABLE
+from dqx_airflow.values import SourceFile
+
+
+def test_every_keyword_of_the_grammar_is_explained() -> None:
+    assert set(words.KEYWORDS) == keywords()
+
+
+def test_every_annotation_is_explained() -> None:
+    assert set(words.ANNOTATIONS) == set(check.ANNOTATIONS)
+
+
+def test_every_parameter_is_explained() -> None:
+    named = {name for called in MEASURES.values() for name in called.parameters}
+    assert named == set(words.PARAMETERS)
+
+
+def test_every_metric_can_be_completed() -> None:
+    assert set(CALLABLE) <= set(MEASURES)
+
+
+def test_every_type_of_a_profile_is_accepted() -> None:
+    for kind in words.PROFILE_TYPES:
+        text = f'suite "S" {{ profile "P" {{ type {kind} from january(1) to january(2) }} }}'
+        found = check.check_source(SourceFile("s", text)).diagnostics
+        assert not [item for item in found if item.code == "E303"]
+
+
+def test_every_date_that_is_offered_is_a_date() -> None:
+    examples = {"nth_weekday": "november, thursday, 4", "last_day_of_month": ""}
+    for name in IN_DATES:
+        text = f'suite "S" {{ profile "P" {{ from {name}({examples.get(name, "1")}) }} }}'
+        suite = parse(SourceFile("s", text)).suite
+        assert suite is not None
+        assert suite.profiles[0].start is not None
+        assert not list(check_date(suite.profiles[0].start))
