@@ -1,0 +1,145 @@
+"""Measures what a plan asks for, over tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from dqx_airflow.metrics.comparison import moment_of
+from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.plain import plain
+from dqx_airflow.metrics.registry import Kind, Scan
+from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
+from dqx_airflow.plan.schema_check import (
+    Schema,
+    answer_of_schema,
+    objection_to,
+    objection_to_lookup,
+)
+from dqx_airflow.reference.java_patterns import UntranslatableError
+from dqx_airflow.reference.predicates import Known, Row
+from dqx_airflow.reference.table import Table
+from dqx_airflow.values import DatasetRef, MetricValue
+
+
+def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table]) -> Scanned:
+    """What is found out about the requests of a plan.
+
+    :param tables: by the name of the dataset; the requests of one that is missing fail.
+    """
+    readable = {
+        ref.name: _Dataset(ref, tables[ref.name], Schema.of(ref.name, tables[ref.name].fields))
+        for ref in refs
+        if ref.name in tables
+    }
+    found = Scanned()
+    for ref in refs:
+        requests = [request for request in plan.requests if request.dataset == ref.name]
+        if ref.name not in readable:
+            reason = f"there is no table for dataset '{ref.name}'"
+            found.failures.update(dict.fromkeys(requests, reason))
+        elif ref.filter is not None:
+            reason = f"the filter of dataset '{ref.name}' needs Spark"
+            found.failures.update(dict.fromkeys(requests, reason))
+        else:
+            lookups = [lookup for lookup in plan.lookups if lookup.dataset == ref.name]
+            found.add(_measure_dataset(readable[ref.name], requests, lookups, readable, plan.date))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Dataset:
+    ref: DatasetRef
+    table: Table
+    schema: Schema
+
+    def rows_on(self, on: date | None) -> list[tuple[Any, ...]]:
+        """The rows of a date; all rows of a dataset without dates."""
+        if self.ref.date_column is None or on is None:
+            return list(self.table.rows)
+        dates = self._values(self.ref.date_column, self.table.rows)
+        rows = zip(self.table.rows, dates, strict=True)
+        return [row for row, moment in rows if _is_on(moment, on)]
+
+    def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> Column:
+        """The column or field of a struct to which a name leads."""
+        return Column(self.schema.type_of(name), self._values(name, rows))
+
+    def _values(self, name: str, rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+        place = self.schema.find(name)
+        assert place is not None
+        column, *fields = place.path
+        position = tuple(self.schema.types).index(column)
+        values = [row[position] for row in rows]
+        for inner in fields:
+            values = [None if value is None else value[inner] for value in values]
+        return tuple(values)
+
+
+def _measure_dataset(
+    dataset: _Dataset,
+    requests: Iterable[MetricRequest],
+    lookups: Iterable[Lookup],
+    readable: Mapping[str, _Dataset],
+    on: date,
+) -> Scanned:
+    known: dict[Lookup, Known] = {}
+    unusable: dict[Lookup, str] = {}
+    for lookup in lookups:
+        reference = readable.get(lookup.reference)
+        schema = None if reference is None else reference.schema
+        reason = objection_to_lookup(lookup, dataset.schema, schema)
+        if reference is None or reason is not None:
+            unusable[lookup] = reason or ""
+        else:
+            there = reference.column(lookup.reference_column, reference.rows_on(on))
+            known[lookup] = Known.of(there, dataset.schema.type_of(lookup.column))
+    found = Scanned()
+    for request in requests:
+        reason = objection_to(request, dataset.schema, unusable)
+        if request.definition.scan is Scan.SCHEMA:
+            found.values[request] = answer_of_schema(request, dataset.schema)
+        elif request.definition.in_python is None:
+            found.failures[request] = f"`{request.metric}` needs Spark"
+        elif reason is not None:
+            found.failures[request] = reason
+        else:
+            try:
+                found.values[request] = _value(request, dataset, known)
+            except UntranslatableError as error:
+                found.failures[request] = f"a regular expression needs Spark: {error}"
+    return found
+
+
+def _value(request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known]) -> MetricValue:
+    rows = dataset.rows_on(request.date)
+    arguments: list[Any] = []
+    for argument, given in request.given:
+        if isinstance(given, RowPredicate):
+            truths = (_row(dataset, row, known).holds(given.node) for row in rows)
+            arguments.append(Column("boolean", tuple(truths)))
+        elif given is None or argument.kind not in (Kind.COLUMN, Kind.COLUMNS):
+            arguments.append(given)
+        elif isinstance(given, str):
+            arguments.append(dataset.column(given, rows))
+        else:
+            arguments.append([dataset.column(name, rows) for name in given])
+    compute = request.definition.in_python
+    assert compute is not None
+    return plain(compute(*(arguments or [Column("struct<>", tuple(rows))])))
+
+
+def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known]) -> Row:
+    def value_of(name: str) -> Any:
+        return dataset.column(name, [row]).values[0]
+
+    return Row(value_of, dataset.schema.type_of, dataset.ref.name, known)
+
+
+def _is_on(moment: Any, on: date) -> bool:
+    if isinstance(moment, str):
+        return moment == on.isoformat()
+    found = moment_of(moment)
+    return found is not None and found.date() == on

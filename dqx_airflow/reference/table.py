@@ -1,0 +1,184 @@
+"""Small tables in memory, typed as Spark types them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+from dqx_airflow.metrics.comparison import order_key
+from dqx_airflow.metrics.types import (
+    LONGEST_DECIMAL,
+    WHOLE_SIZES,
+    decimal_size,
+    fields_of,
+    parts_of,
+    widest,
+)
+from dqx_airflow.reference.arithmetic import has_bits_for, narrowed
+from dqx_airflow.values import Field
+
+_CLASSES: dict[str, type] = {
+    "string": str,
+    "varchar": str,
+    "char": str,
+    "boolean": bool,
+    "binary": bytes,
+}
+
+
+class TableError(ValueError):
+    """A value does not fit the type of its column; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns with their types, and rows in their order; None stands for NULL.
+
+    Timestamps are held in UTC, those of type timestamp_ntz without a zone, arrays as tuples,
+    structs as dicts, maps as tuples of pairs in the order of their keys.
+    """
+
+    fields: tuple[Field, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def typed(cls, types: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> Table:
+        """A table of values in the order of the columns.
+
+        :raises TableError: a value does not fit its column.
+        """
+        held = []
+        for number, row in enumerate(rows, start=1):
+            if len(row) != len(types):
+                raise TableError(f"row {number} has {len(row)} values for {len(types)} columns")
+            cells = zip(types.items(), row, strict=True)
+            held.append(tuple(_fitted(cell, type_, number, name) for (name, type_), cell in cells))
+        return cls(tuple(Field(name, type_) for name, type_ in types.items()), tuple(held))
+
+    @classmethod
+    def inferred(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """A table whose types are those of its values; a column without values is of type void.
+
+        :raises TableError: the values of a column have no type in common.
+        """
+        names = tuple(dict.fromkeys(name for row in rows for name in row))
+        types = {name: _common_type(name, [row.get(name) for row in rows]) for name in names}
+        return cls.typed(types, [tuple(row.get(name) for name in names) for row in rows])
+
+
+def type_of_value(value: Any) -> str:
+    """The Spark type of a Python value.
+
+    :raises TableError: there is none.
+    """
+    match value:
+        case None:
+            return "void"
+        case bool():
+            return "boolean"
+        case int():
+            return "bigint" if has_bits_for(value, "bigint") else f"decimal({LONGEST_DECIMAL},0)"
+        case float():
+            return "double"
+        case Decimal():
+            return _decimal_type(value)
+        case str():
+            return "string"
+        case bytes():
+            return "binary"
+        case datetime():
+            return "timestamp" if value.tzinfo else "timestamp_ntz"
+        case date():
+            return "date"
+        case Mapping():
+            fields = (f"{name}:{type_of_value(item)}" for name, item in value.items())
+            return f"struct<{','.join(fields)}>"
+        case Sequence():
+            return f"array<{_common_type('an array', value)}>"
+        case _:
+            raise TableError(f"{value!r} is of no type that Spark has")
+
+
+def _decimal_type(value: Decimal) -> str:
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise TableError(f"{value} is no decimal")
+    scale = max(0, -exponent)
+    return f"decimal({max(len(digits) + max(0, exponent), scale)},{scale})"
+
+
+def _common_type(name: str, values: Iterable[Any]) -> str:
+    types = tuple(dict.fromkeys(type_of_value(value) for value in values if value is not None))
+    if not types:
+        return "void"
+    numbers = {"bigint", "double"}
+    if len(types) > 1 and not all(one in numbers or one.startswith("decimal") for one in types):
+        raise TableError(f"{name} holds values of several types: {', '.join(types)}")
+    return widest(*types)
+
+
+def _fitted(value: Any, spark_type: str, row: int, column: str) -> Any:
+    """The value as it is held in a column of the type."""
+    if value is None:
+        return None
+    try:
+        return _held(value, spark_type)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        message = f"row {row}: {value!r} does not fit column '{column}' of type {spark_type}"
+        raise TableError(message) from error
+
+
+def _held(value: Any, spark_type: str) -> Any:
+    name = spark_type.split("(", 1)[0].split("<", 1)[0]
+    if value is None:
+        return None
+    if name in WHOLE_SIZES:
+        return _demand(value, isinstance(value, int) and has_bits_for(value, name))
+    match name:
+        case "double":
+            return float(_demand(value, isinstance(value, int | float | Decimal)))
+        case "float":
+            return narrowed(float(_demand(value, isinstance(value, int | float | Decimal))))
+        case "decimal":
+            return _held_decimal(value, *decimal_size(spark_type))
+        case "date":
+            return _demand(value, not isinstance(value, datetime) and isinstance(value, date))
+        case "timestamp":
+            moment = _demand(value, isinstance(value, datetime))
+            return moment.astimezone(timezone.utc) if moment.tzinfo else _in_utc(moment)
+        case "timestamp_ntz":
+            return _demand(value, isinstance(value, datetime) and value.tzinfo is None)
+        case "array":
+            (inner,) = parts_of(spark_type)
+            return tuple(_held(item, inner) for item in value)
+        case "map":
+            key_type, value_type = parts_of(spark_type)
+            pairs = [(_held(k, key_type), _held(item, value_type)) for k, item in value.items()]
+            return tuple(sorted(pairs, key=lambda pair: order_key(pair[0])))
+        case "struct":
+            types = fields_of(spark_type)
+            return {field: _held(value.get(field), inner) for field, inner in types.items()}
+        case _:
+            return _demand(value, isinstance(value, _CLASSES[name]))
+
+
+def _held_decimal(value: Any, precision: int, scale: int) -> Decimal:
+    _demand(value, isinstance(value, int | Decimal))
+    exact = Decimal(value)
+    whole, _, digits = f"{exact.copy_abs():f}".partition(".")
+    fits = len(whole.lstrip("0")) <= precision - scale and len(digits.rstrip("0")) <= scale
+    _demand(exact, fits)
+    return exact
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=timezone.utc)
+
+
+def _demand(value: Any, fits: bool) -> Any:
+    if not fits:
+        raise ValueError(value)
+    return value

@@ -1,0 +1,196 @@
+"""What a table and an expression yield, on the reference and on Spark: see the Markdown files.
+
+A case has tables (the first is the dataset of the check, `t` if it has no name; `dates=ds` names
+its date column) and lines `expression => value`: `none` for no value, a text in quotes, whole
+numbers without a point and all others with one, or `error: why`. The value of `each row: ...` is
+the number of rows that violate it, that of `90% of rows: ...` the share of those that do not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_cases import Case, cases
+from readable_tables import read_table
+
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.reference.measure import measure
+from dqx_airflow.reference.table import Table
+from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
+
+CASES = list(cases(*Path(__file__).parent.glob("conformance/*.md")))
+IN_DELTA = [case for case in CASES if ": void" not in case.block("table").text]
+"""Delta does not store a column of type void."""
+
+_OWN_CONDITION = re.compile(r"each row:|[0-9.]+% of rows:|column |distribution\(|values\(")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_reference_has_the_values_of_the_case(case: Case) -> None:
+    tables, refs = _tables(case)
+    plan = _plan(case, refs)
+    _expect(case, plan, measure(plan, refs, tables))
+
+
+def test_every_metric_and_function_stands_in_a_case() -> None:
+    from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+    from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+
+    text = "\n".join(case.block("values").text for case in CASES)
+    plans = [_plan(case, _tables(case)[1]) for case in CASES]
+    asked = {request.metric for plan in plans for request in plan.requests}
+    in_spark = {name for name, metric in METRICS.items() if metric.in_python is None}
+    assert set(METRICS) - in_spark <= asked
+    assert in_spark == {"sql", "query", "column_type"}
+    assert METRICS["column_type"].scan is Scan.SCHEMA
+    assert not [name for name in ROW_FUNCTIONS if f"{name}(" not in text]
+    assert not [name for name in TEXT_FORMATS if f" is {name} " not in text]
+
+
+def test_titles_of_conformance_cases_are_unique() -> None:
+    titles = [str(case) for case in CASES]
+    assert len(titles) == len(set(titles))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_spark_has_the_values_of_the_case(case: Case, spark: Any) -> None:
+    from dqx_airflow.engine.measure import measure as measure_in_spark
+
+    tables, refs = _tables(case)
+    for name, table in tables.items():
+        _frame(spark, table).createOrReplaceTempView(name)
+    plan = _plan(case, refs)
+    _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", IN_DELTA, ids=str)
+def test_spark_without_ansi_mode_has_the_values_of_the_case_for_delta_tables(
+    case: Case, spark: Any, tmp_path: Path
+) -> None:
+    from deltalake import write_deltalake
+
+    from dqx_airflow.engine.measure import measure as measure_in_spark
+
+    tables, views = _tables(case)
+    refs = []
+    for ref in views:
+        path = str(tmp_path / ref.name)
+        write_deltalake(path, _arrow(tables[ref.name]))
+        refs.append(DatasetRef(ref.name, path=path, date_column=ref.date_column))
+    plan = _plan(case, tuple(refs))
+    with _without_ansi(spark):
+        _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
+
+
+def _tables(case: Case) -> tuple[dict[str, Table], tuple[DatasetRef, ...]]:
+    tables, refs = {}, []
+    for block in case.blocks:
+        if block.kind == "table":
+            name = next((option for option in block.options if "=" not in option), "t")
+            tables[name] = read_table(block.text)
+            refs.append(DatasetRef(name, table=name, date_column=block.option("dates") or None))
+    return tables, tuple(refs)
+
+
+def _plan(case: Case, refs: tuple[DatasetRef, ...]) -> Plan:
+    block = case.block("values")
+    claims = [
+        claim if _OWN_CONDITION.match(claim) else f"{claim} is not None"
+        for claim, _ in _lines(case)
+    ]
+    body = "\n".join(f'assert {claim} name "{n}"' for n, claim in enumerate(claims))
+    text = f'suite "S" {{ availability_threshold 0% check "C" on {refs[0].name} {{\n{body}\n}} }}'
+    source = SourceFile("suite.dql", text)
+    checked = check_source(source)
+    assert checked.suite is not None
+    assert not checked.errors, draw(checked.errors, {source.name: text})
+    assert not check_datasets(checked.suite, refs)
+    on = date.fromisoformat(block.option("date", "2024-11-29"))
+    return resolve(checked.suite, source, refs, on, allow_empty=True)
+
+
+def _expect(case: Case, plan: Plan, found: Scanned) -> None:
+    now = datetime.combine(plan.date + timedelta(days=1), time(), timezone.utc)
+    verdicts = {verdict.name: verdict for verdict in evaluate(plan, found, now=now)}
+    lines = []
+    for number, (claim, due) in enumerate(_lines(case)):
+        verdict = verdicts[str(number)]
+        is_error = verdict.status is Status.ERROR
+        actual = f"error: {verdict.reason}" if is_error else _shown(verdict.value)
+        lines.append(f"{claim} => {due if _is_same(actual, due) else actual}")
+    case.expect("\n".join(lines))
+
+
+def _lines(case: Case) -> Iterator[tuple[str, str]]:
+    for line in case.block("values").text.splitlines():
+        claim, _, due = line.rpartition(" => ")
+        yield claim, due
+
+
+def _shown(value: MetricValue) -> str:
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _is_same(actual: str, due: str) -> bool:
+    """Equal; numbers with a point may differ where Spark adds in another order."""
+    try:
+        one, other = json.loads(actual), json.loads(due)
+    except ValueError:
+        return actual == due
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-12)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _frame(spark: Any, table: Table) -> Any:
+    return spark.createDataFrame([_in_spark(row, table) for row in table.rows], _schema(table))
+
+
+def _schema(table: Table) -> Any:
+    from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+    types = ((field.name, _parse_datatype_string(field.type)) for field in table.fields)
+    return StructType([StructField(name, type_) for name, type_ in types])
+
+
+def _in_spark(row: tuple[Any, ...], table: Table) -> tuple[Any, ...]:
+    """The row with maps as Spark takes them."""
+    cells = zip(row, table.fields, strict=True)
+    return tuple(
+        dict(c) if c is not None and field.type.startswith("map<") else c for c, field in cells
+    )
+
+
+def _arrow(table: Table) -> Any:
+    import pyarrow
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(_schema(table), timezone="UTC")
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.fields)
+    arrays = [pyarrow.array(c, item.type) for c, item in zip(columns, schema, strict=True)]
+    return pyarrow.Table.from_arrays(arrays, schema=schema)
+
+
+@contextmanager
+def _without_ansi(spark: Any) -> Iterator[None]:
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        yield
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
