@@ -5,7 +5,31 @@ Importing this package imports nothing heavy: the public names are looked up whe
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dqx_airflow.api import Context as Context
+    from dqx_airflow.api import Interpreter as Interpreter
+    from dqx_airflow.api import MemoryDatabase as MemoryDatabase
+    from dqx_airflow.api import MetricProvider as MetricProvider
+    from dqx_airflow.api import Results as Results
+    from dqx_airflow.api import SparkDatabase as SparkDatabase
+    from dqx_airflow.api import Suite as Suite
+    from dqx_airflow.api import Table as Table
+    from dqx_airflow.api import TunableChoice as TunableChoice
+    from dqx_airflow.api import TunableFloat as TunableFloat
+    from dqx_airflow.api import TunableInt as TunableInt
+    from dqx_airflow.api import TunablePercent as TunablePercent
+    from dqx_airflow.api import VerificationSuite as VerificationSuite
+    from dqx_airflow.api import check as check
+    from dqx_airflow.operators import DqlGateOperator as DqlGateOperator
+    from dqx_airflow.values import DatasetRef as DatasetRef
+    from dqx_airflow.values import GateReport as GateReport
+    from dqx_airflow.values import GateRequest as GateRequest
+    from dqx_airflow.values import Outcome as Outcome
+    from dqx_airflow.values import Severity as Severity
+    from dqx_airflow.values import Status as Status
+    from dqx_airflow.values import Verdict as Verdict
 
 __version__ = "0.1.0"
 
@@ -18,6 +42,20 @@ _HOME = {
     "Status": "dqx_airflow.values",
     "Verdict": "dqx_airflow.values",
     "DqlGateOperator": "dqx_airflow.operators",
+    "Context": "dqx_airflow.api",
+    "Interpreter": "dqx_airflow.api",
+    "MemoryDatabase": "dqx_airflow.api",
+    "MetricProvider": "dqx_airflow.api",
+    "Results": "dqx_airflow.api",
+    "SparkDatabase": "dqx_airflow.api",
+    "Suite": "dqx_airflow.api",
+    "Table": "dqx_airflow.api",
+    "TunableChoice": "dqx_airflow.api",
+    "TunableFloat": "dqx_airflow.api",
+    "TunableInt": "dqx_airflow.api",
+    "TunablePercent": "dqx_airflow.api",
+    "VerificationSuite": "dqx_airflow.api",
+    "check": "dqx_airflow.api",
 }
 
 __all__ = [  # noqa: PLE0604 (the names are those of the table)

@@ -1,0 +1,39 @@
+"""The Python API: DQL run from Python, and suites written in Python."""
+
+from dqx_airflow.api.assertions import Context
+from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
+from dqx_airflow.api.expressions import MetricExpression
+from dqx_airflow.api.interpreter import Interpreter
+from dqx_airflow.api.metric_provider import MetricProvider
+from dqx_airflow.api.results import Result, Results
+from dqx_airflow.api.suite import Suite
+from dqx_airflow.api.tunables import (
+    Tunable,
+    TunableChoice,
+    TunableFloat,
+    TunableInt,
+    TunablePercent,
+)
+from dqx_airflow.api.verification import VerificationSuite, check
+from dqx_airflow.reference.table import Table
+
+__all__ = [
+    "Context",
+    "Database",
+    "Interpreter",
+    "MemoryDatabase",
+    "MetricExpression",
+    "MetricProvider",
+    "Result",
+    "Results",
+    "SparkDatabase",
+    "Suite",
+    "Table",
+    "Tunable",
+    "TunableChoice",
+    "TunableFloat",
+    "TunableInt",
+    "TunablePercent",
+    "VerificationSuite",
+    "check",
+]

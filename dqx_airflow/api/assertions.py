@@ -1,0 +1,281 @@
+"""What a check function claims: `ctx.assert_that(...).where(...).is_lt(...)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TypeVar
+
+from dqx_airflow.api.expressions import (
+    Bound,
+    MetricExpression,
+    expression_of,
+    name_of,
+    number,
+)
+from dqx_airflow.api.fragments import parse_predicate
+from dqx_airflow.api.place import Place, caller_place
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql import nodes
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Severity
+
+D = TypeVar("D", bound="AssertionDraft")
+
+_COSTS = {"fp": "false_positive", "fn": "false_negative"}
+_TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(-[a-zA-Z0-9_]+)*\Z")
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What became of one `ctx.assert_...`: an assertion for each condition that was given.
+
+    What still waits for a condition is an assertion without one: a shortcut, or a mistake.
+    """
+
+    finished: list[nodes.Assertion] = field(default_factory=list)
+    waiting: list[nodes.Assertion] = field(default_factory=list)
+
+    @property
+    def assertions(self) -> list[nodes.Assertion]:
+        return self.finished + self.waiting
+
+    def settle(self, assertion: nodes.Assertion) -> None:
+        """This very assertion waits no longer: it got its condition, or became another draft."""
+        self.waiting = [item for item in self.waiting if item is not assertion]
+
+
+class AssertionDraft:
+    """An assertion to which `where` gives a name and the rest."""
+
+    def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
+        entry.waiting.append(assertion)
+        self._assertion = assertion
+        self._entry = entry
+
+    def where(
+        self: D,
+        *,
+        name: str | None = None,
+        severity: Severity | str | None = None,
+        tags: Iterable[str] = (),
+        experimental: bool = False,
+        required: bool = False,
+        cost: Mapping[str, float] | None = None,
+    ) -> D:
+        """The assertion with a name, a severity, tags and annotations, beside those it has.
+
+        :param name: its name in results; the same name twice within a check is an error.
+        :param severity: P0 (worst) to P3, by default P1.
+        :param tags: labels for profiles.
+        :param experimental: proposed by an algorithm, not yet validated.
+        :param required: not to be removed or disabled.
+        :param cost: of a false positive and a false negative: `{"fp": 1, "fn": 100}`.
+        """
+        place = caller_place()
+        marks: dict[str, Mapping[str, float]] = {}
+        if experimental:
+            marks["experimental"] = {}
+        if required:
+            marks["required"] = {}
+        if cost is not None:
+            marks["cost"] = cost
+        before = self._assertion
+        assertion = replace(
+            before,
+            name=before.name if name is None else nodes.Text(name, place.of(name)),
+            severity=before.severity if severity is None else _severity(severity, place),
+            tags=(*before.tags, *(_tag(tag, place) for tag in _listed(tags))),
+            annotations=(
+                *before.annotations,
+                *(_annotation(mark, given, place) for mark, given in marks.items()),
+            ),
+        )
+        self._entry.settle(before)
+        return type(self)(assertion, self._entry)
+
+
+class MetricDraft(AssertionDraft):
+    """An assertion over metrics, which waits for its condition."""
+
+    def is_lt(self, bound: Bound) -> None:
+        """`< bound`"""
+        self._compare("<", bound)
+
+    def is_leq(self, bound: Bound) -> None:
+        """`<= bound`"""
+        self._compare("<=", bound)
+
+    def is_gt(self, bound: Bound) -> None:
+        """`> bound`"""
+        self._compare(">", bound)
+
+    def is_geq(self, bound: Bound) -> None:
+        """`>= bound`"""
+        self._compare(">=", bound)
+
+    def is_eq(self, bound: Bound, *, tolerance: float | None = None) -> None:
+        """`== bound`, or no further away than the tolerance."""
+        self._compare("==", bound, tolerance)
+
+    def is_neq(self, bound: Bound, *, tolerance: float | None = None) -> None:
+        """`!= bound`, and further away than the tolerance."""
+        self._compare("!=", bound, tolerance)
+
+    def is_between(self, low: Bound, high: Bound) -> None:
+        """`between low and high`, both ends included."""
+        place = caller_place()
+        bounds = expression_of(low, place), expression_of(high, place)
+        self._finish(nodes.Between(*bounds, place.span), place)
+
+    def is_positive(self) -> None:
+        """`is positive`"""
+        self._is(nodes.Keyword.POSITIVE)
+
+    def is_negative(self) -> None:
+        """`is negative`"""
+        self._is(nodes.Keyword.NEGATIVE)
+
+    def is_none(self) -> None:
+        """`is None`: there is no value."""
+        self._is(nodes.Keyword.NONE)
+
+    def is_not_none(self) -> None:
+        """`is not None`: there is a value."""
+        self._is(nodes.Keyword.NOT_NONE)
+
+    def is_within_stddev(self, count: Bound, *, days: int | None = None) -> None:
+        """`within count stddev of days`: near the mean of the days before."""
+        place = caller_place()
+        window = None
+        if days is not None:
+            window = number(days * 86_400, nodes.Unit.DURATION, place.of(str(days)))
+        self._finish(nodes.WithinStddev(expression_of(count, place), window, place.span), place)
+
+    def is_in_values(self, column: str, *, dataset: str) -> None:
+        """`in values(column, dataset other)`, of `mp.values(column)`."""
+        place = caller_place()
+        key = nodes.Name("dataset", place.span)
+        other = nodes.Parameter(key, name_of(dataset, place), place.span)
+        columns = (name_of(column, place),)
+        choices = nodes.Call(nodes.Name("values", place.span), columns, (other,), place.span)
+        self._finish(nodes.InValues(choices, place.span), place)
+
+    def is_by(self, time: str, *, zone: str | None = None) -> None:
+        """`by 06:00 UTC`, of `mp.timeliness(column)`; the zone is UTC unless given."""
+        place = caller_place()
+        where = None if zone is None else nodes.Text(zone, place.of(zone))
+        self._finish(nodes.ByTime(nodes.Text(time, place.of(time)), where, place.span), place)
+
+    def matches_shares(
+        self, shares: Mapping[str | float | bool, float], *, tolerance: float | None = None
+    ) -> None:
+        """`matches {"A": 50%}`, of `mp.distribution(column)`."""
+        place = caller_place()
+        due = []
+        for value, share in shares.items():
+            node = expression_of(value, place)
+            if not isinstance(node, nodes.Text | nodes.Number | nodes.Truth):
+                raise RequestError(f"no row has the value {value!r}", "give texts, numbers, bools")
+            due.append((node, number(share, nodes.Unit.PERCENT, place.of(str(share)))))
+        self._finish(nodes.MatchesShares(tuple(due), place.span), place, tolerance)
+
+    def _compare(self, op: str, bound: Bound, tolerance: float | None = None) -> None:
+        place = caller_place()
+        comparison = nodes.Comparison(op, expression_of(bound, place), place.span)
+        self._finish(comparison, place, tolerance)
+
+    def _is(self, keyword: nodes.Keyword) -> None:
+        place = caller_place()
+        self._finish(nodes.Is(keyword, place.span), place)
+
+    def _finish(
+        self, condition: nodes.Condition, place: Place, tolerance: float | None = None
+    ) -> None:
+        claim = self._assertion.claim
+        assert isinstance(claim, nodes.Measure)
+        margin = None
+        if tolerance is not None:
+            margin = number(tolerance, nodes.Unit.PLAIN, place.of(str(tolerance)))
+        claim = replace(claim, condition=condition)
+        self._entry.settle(self._assertion)
+        self._entry.finished.append(replace(self._assertion, claim=claim, tolerance=margin))
+
+
+class Context:
+    """Collects what a check function asserts, in its order."""
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+        self.diagnostics: list[Diagnostic] = []
+
+    @property
+    def assertions(self) -> tuple[nodes.Assertion, ...]:
+        return tuple(assertion for entry in self._entries for assertion in entry.assertions)
+
+    def assert_that(self, expression: MetricExpression | Bound) -> MetricDraft:
+        """An assertion over metrics: a condition has to follow, unless it is a shortcut.
+
+        Shortcuts are the likes of `mp.unique("id")` and `mp.not_empty()`.
+        """
+        place = caller_place()
+        claim = nodes.Measure(expression_of(expression, place), None, place.span)
+        return MetricDraft(*self._begin(claim, place))
+
+    def assert_each_row(self, predicate: str) -> AssertionDraft:
+        """`each row: predicate`, written in DQL: `'price > 0 and status in ["new", "paid"]'`."""
+        return self._rows(predicate, None, caller_place())
+
+    def assert_share_of_rows(self, share: float | Decimal, predicate: str) -> AssertionDraft:
+        """`95% of rows: predicate`, with 0.95 as the share."""
+        place = caller_place()
+        least = number(share, nodes.Unit.PERCENT, place.of(str(share)))
+        return self._rows(predicate, least, place)
+
+    def assert_column(self, column: str, *, type: str | None = None) -> AssertionDraft:
+        """`column name exists`, or `column name type decimal(18,2)`."""
+        place = caller_place()
+        kind = None if type is None else nodes.Text(type, place.of(type))
+        claim = nodes.HasColumn(name_of(column, place), kind, place.span)
+        return AssertionDraft(*self._begin(claim, place))
+
+    def _rows(self, text: str, share: nodes.Number | None, place: Place) -> AssertionDraft:
+        predicate = parse_predicate(text, place, self.diagnostics.append)
+        claim = nodes.Rows(predicate or nodes.Null(place.span), share, place.span)
+        return AssertionDraft(*self._begin(claim, place, is_kept=predicate is not None))
+
+    def _begin(
+        self, claim: nodes.Claim, place: Place, *, is_kept: bool = True
+    ) -> tuple[nodes.Assertion, _Entry]:
+        """An assertion of a claim. One that is not kept has been reported already."""
+        assertion = nodes.Assertion(claim, None, None, None, (), (), (), place.span)
+        entry = _Entry()
+        if is_kept:
+            self._entries.append(entry)
+        return assertion, entry
+
+
+def _severity(given: Severity | str, place: Place) -> nodes.Name:
+    text = str(given)
+    return nodes.Name(text, place.of(text))
+
+
+def _listed(tags: Iterable[str]) -> tuple[str, ...]:
+    """A single tag is not a list of letters."""
+    return (tags,) if isinstance(tags, str) else tuple(tags)
+
+
+def _tag(tag: str, place: Place) -> nodes.Name:
+    if not _TAG.match(tag):
+        raise RequestError(f"{tag!r} is no tag", "a tag has letters, digits, `_` and `-`")
+    return nodes.Name(tag, place.of(tag))
+
+
+def _annotation(mark: str, given: Mapping[str, float], place: Place) -> nodes.Annotation:
+    arguments = tuple(
+        (nodes.Name(_COSTS.get(key, key), place.of(key)), expression_of(value, place))
+        for key, value in given.items()
+    )
+    return nodes.Annotation(nodes.Name(mark, place.of(mark)), arguments, place.span)

@@ -1,0 +1,98 @@
+"""Where the data of a run in Python is, and what measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dqx_airflow.datasets import DatasetSetting, dataset_ref
+from dqx_airflow.errors import RequestError
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.snapshots import snapshot_of
+from dqx_airflow.reference.measure import measure as measure_in_memory
+from dqx_airflow.reference.table import Table, TableError
+from dqx_airflow.values import DatasetRef, DatasetSnapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Database(Protocol):
+    """What a suite can be run over."""
+
+    @property
+    def datasets(self) -> tuple[DatasetRef, ...]:
+        """The datasets by the names that suites use."""
+
+    def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
+        """What was found out about the requests of the plan, and the data it was found in."""
+
+
+class SparkDatabase:
+    """Datasets that a Spark session reads.
+
+    :param spark: the session; its configuration stays as it is.
+    :param datasets: by name a path, a table, a `DatasetRef`, or a mapping of its settings:
+        `{"path": "s3://lake/orders", "date_column": "ds"}`.
+    :raises RequestError: a dataset makes no sense.
+    """
+
+    def __init__(self, spark: SparkSession, datasets: Mapping[str, DatasetSetting]) -> None:
+        self._spark = spark
+        self._datasets = tuple(dataset_ref(name, given) for name, given in datasets.items())
+
+    @property
+    def datasets(self) -> tuple[DatasetRef, ...]:
+        return self._datasets
+
+    def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
+        from dqx_airflow.engine.measure import measure, snapshots
+
+        opened, found = measure(self._spark, self._datasets, plan)
+        return found, snapshots(self._datasets, opened, plan, found)
+
+
+class MemoryDatabase:
+    """Small tables in this process, measured in plain Python: for tests of suites.
+
+    :param tables: by name a `Table`, or rows as mappings, whose types are those of their values.
+    :param date_columns: for datasets with dates, the column that tells which rows belong to one.
+    :raises RequestError: a table is none, or has no such column.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table | Sequence[Mapping[str, Any]]],
+        *,
+        date_columns: Mapping[str, str] | None = None,
+    ) -> None:
+        self._tables = {name: _table(name, given) for name, given in tables.items()}
+        dates = date_columns or {}
+        for name, column in dates.items():
+            columns = [field.name for field in self._tables[name].fields] if name in tables else []
+            if column not in columns:
+                listed = ", ".join(columns) or "none"
+                raise RequestError(
+                    f"dataset '{name}' has no date column '{column}'", f"its columns are: {listed}"
+                )
+        self._datasets = tuple(
+            DatasetRef(name, table=name, date_column=dates.get(name)) for name in tables
+        )
+
+    @property
+    def datasets(self) -> tuple[DatasetRef, ...]:
+        return self._datasets
+
+    def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
+        found = measure_in_memory(plan, self._datasets, self._tables)
+        return found, tuple(
+            snapshot_of(ref, plan, found, fields=self._tables[ref.name].fields)
+            for ref in self._datasets
+        )
+
+
+def _table(name: str, given: Table | Sequence[Mapping[str, Any]]) -> Table:
+    try:
+        return given if isinstance(given, Table) else Table.inferred(given)
+    except TableError as error:
+        raise RequestError(f"dataset '{name}': {error}") from None

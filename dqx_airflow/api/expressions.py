@@ -1,0 +1,148 @@
+"""Expressions over metrics as Python values: arithmetic on them builds the tree of the language."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+from dqx_airflow.api.place import Place, caller_place
+from dqx_airflow.api.tunables import Tunable
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.build import LONGEST_WHOLE_NUMBER
+from dqx_airflow.dql.printer import show
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Span
+
+Operand: TypeAlias = "MetricExpression | Tunable[Any] | float | Decimal"
+"""What arithmetic with a metric may hold."""
+
+Bound: TypeAlias = "Operand | str | bool | date | timedelta | None"
+"""What a metric may be compared with."""
+
+
+_NAME = re.compile(r"[^`\n]+\Z")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MetricExpression:
+    """A metric, or arithmetic over metrics. It has no value before the suite is run."""
+
+    node: nodes.Expression
+
+    def __add__(self, other: Operand) -> MetricExpression:
+        return _arithmetic("+", self, other)
+
+    def __radd__(self, other: Operand) -> MetricExpression:
+        return _arithmetic("+", other, self)
+
+    def __sub__(self, other: Operand) -> MetricExpression:
+        return _arithmetic("-", self, other)
+
+    def __rsub__(self, other: Operand) -> MetricExpression:
+        return _arithmetic("-", other, self)
+
+    def __mul__(self, other: Operand) -> MetricExpression:
+        return _arithmetic("*", self, other)
+
+    def __rmul__(self, other: Operand) -> MetricExpression:
+        return _arithmetic("*", other, self)
+
+    def __truediv__(self, other: Operand) -> MetricExpression:
+        return _arithmetic("/", self, other)
+
+    def __rtruediv__(self, other: Operand) -> MetricExpression:
+        return _arithmetic("/", other, self)
+
+    def __neg__(self) -> MetricExpression:
+        return MetricExpression(nodes.Negative(self.node, caller_place().span))
+
+    def __abs__(self) -> MetricExpression:
+        span = caller_place().span
+        return MetricExpression(nodes.Call(nodes.Name("abs", span), (self.node,), (), span))
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"`{self}` has no value before the suite is run: "
+            "compare it with ctx.assert_that(...).is_gt(...) and the like"
+        )
+
+    def __repr__(self) -> str:
+        return show(self.node)
+
+
+def expression_of(value: object, place: Place) -> nodes.Expression:
+    """The node that a Python value stands for: a literal, a tunable's name, an expression.
+
+    :raises RequestError: there is nothing like it in the language.
+    """
+    match value:
+        case MetricExpression(node=node):
+            return node
+        case Tunable():
+            return nodes.Name(value.name, place.of(value.name))
+        case str():
+            return nodes.Text(value, place.of(value))
+        case bool():
+            return nodes.Truth(value, place.of(str(value)))
+        case datetime():
+            return nodes.Text(value.isoformat(sep=" "), place.span)
+        case date():
+            return nodes.Day(value, place.span)
+        case timedelta():
+            seconds = value.total_seconds()
+            whole = int(seconds) if seconds.is_integer() else seconds
+            return nodes.Number(whole, nodes.Unit.DURATION, place.span)
+        case Decimal() | Real():
+            return number(value, nodes.Unit.PLAIN, place.of(str(value)))
+        case None:
+            return nodes.Null(place.span)
+        case _:
+            raise RequestError(
+                f"{value!r} means nothing to a suite",
+                "give a number, a text, a date, a timedelta, None or an expression over metrics",
+            )
+
+
+def name_of(text: str, place: Place) -> nodes.Name:
+    """The name of a column or dataset.
+
+    :raises RequestError: no name can be written so, not even in backticks.
+    """
+    if not _NAME.match(text):
+        raise RequestError(
+            f"{text!r} is no name of a column or a dataset", "a name has no backtick or line break"
+        )
+    return nodes.Name(text, place.of(text))
+
+
+def number(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes.Number:
+    """A number as the parser would make it of its digits.
+
+    :raises RequestError: it is not a finite number.
+    """
+    if isinstance(value, Integral) and abs(value) < 10**LONGEST_WHOLE_NUMBER:
+        return nodes.Number(int(value), unit, span)
+    try:
+        finite = float(value)
+    except (OverflowError, ValueError):
+        finite = math.nan
+    if not math.isfinite(finite):
+        raise RequestError(f"{value!r} is not a finite number", "write None where there is none")
+    return nodes.Number(finite, unit, span)
+
+
+_OPERANDS = (MetricExpression, Tunable, Real, Decimal)
+
+
+def _arithmetic(op: str, left: object, right: object) -> MetricExpression:
+    other = right if isinstance(left, MetricExpression) else left
+    if isinstance(other, bool) or not isinstance(other, _OPERANDS):
+        return NotImplemented  # type: ignore[no-any-return]
+    place = caller_place()
+    sides = expression_of(left, place), expression_of(right, place)
+    return MetricExpression(nodes.Arithmetic(op, *sides, place.span))

@@ -1,0 +1,161 @@
+"""The calls of the language as methods, made from the tables of metrics and functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from inspect import Parameter, Signature
+from typing import Any
+
+from dqx_airflow.api.expressions import MetricExpression, expression_of, name_of
+from dqx_airflow.api.place import Place, caller_place
+from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.builtin import CALLABLE, METRICS
+from dqx_airflow.metrics.derived import (
+    AGES,
+    ARITY,
+    CHANGES,
+    DISTRIBUTION,
+    SHORTCUTS,
+    TIMELINESS,
+    WINDOWS,
+)
+from dqx_airflow.metrics.registry import Kind, Metric, Scan
+
+
+class MetricProvider:
+    """The metrics and functions of the language: `mp.average("price", lag=1)`.
+
+    Columns and datasets are texts, as are the texts of `count_values` and `in_set`; several columns
+    are a list. A name that the language does not know is reported when the suite is checked.
+    """
+
+    def __getattr__(self, name: str) -> Callable[..., MetricExpression]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return partial(_called, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a call is written: what its arguments are, of which the last may be repeated.
+
+    A kind of None is an expression over metrics.
+    """
+
+    arguments: tuple[tuple[str, Kind | None], ...]
+    doc: str
+    parameters: tuple[str, ...] = ()
+    repeats: bool = False
+
+    def kind(self, index: int) -> Kind | None:
+        """The kind of an argument, also where there is one too many."""
+        if not self.arguments:
+            return None
+        return self.arguments[min(index, len(self.arguments) - 1)][1]
+
+    @property
+    def signature(self) -> Signature:
+        names = [name for name, _ in self.arguments]
+        shown = [Parameter("self", Parameter.POSITIONAL_ONLY)]
+        for number, name in enumerate(names):
+            last = self.repeats and number == len(names) - 1
+            kind = Parameter.VAR_POSITIONAL if last else Parameter.POSITIONAL_ONLY
+            distinct = name if names.count(name) == 1 else f"{name}_{number + 1}"
+            shown.append(Parameter(distinct, kind))
+        for name in self.parameters:
+            default = Parameter.empty if name == "n" else None
+            shown.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default))
+        return Signature(shown, return_annotation=MetricExpression)
+
+
+def _metric_form(metric: Metric) -> _Form:
+    parameters = tuple(item.name for item in metric.parameters)
+    if metric.scan is not Scan.QUERY:
+        parameters += ("lag", "dataset")
+    arguments = tuple((argument.name, argument.kind) for argument in metric.arguments)
+    return _Form(arguments, f"{metric.doc}\n\nIn DQL: `{metric.example}`", parameters)
+
+
+_METRIC = (("metric", None),)
+_COLUMN = (("column", Kind.COLUMN),)
+_SHORTCUT_ARGUMENTS: dict[str, tuple[tuple[str, Kind | None], ...]] = {
+    "in_set": (*_COLUMN, ("values", Kind.LITERAL)),
+    "not_empty": (),
+}
+
+
+def _forms() -> Mapping[str, _Form]:
+    forms = {name: _metric_form(METRICS[name]) for name in CALLABLE}
+    for name, days in CHANGES.items():
+        base = "the day before" if days == 1 else f"{days} days before"
+        forms[name] = _Form(_METRIC, f"The absolute change against {base}, 0.1 for 10%.", ("lag",))
+    for name in WINDOWS:
+        doc = f"The {name} of the last `n` days, the date itself included."
+        forms[name] = _Form(_METRIC, doc, ("n", "lag"))
+    for name, (fewest, most) in ARITY.items():
+        metrics = tuple(("metric", None) for _ in range(fewest))
+        forms[name] = _Form(metrics, f"The function `{name}` of metrics.", repeats=most is None)
+    for name, told in AGES.items():
+        forms[name] = _Form(_COLUMN, f"In seconds, {told}; for a timedelta.", ("dataset",))
+    for name, claim in SHORTCUTS.items():
+        arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", Kind.COLUMN),))
+        doc = f"An assertion of its own, which takes no condition: {claim}."
+        forms[name] = _Form(arguments, doc, ("dataset",), name not in _SHORTCUT_ARGUMENTS)
+    conditions = {"values": "is_in_values", TIMELINESS: "is_by", DISTRIBUTION: "matches_shares"}
+    for name, condition in conditions.items():
+        forms[name] = _Form(_COLUMN, f"To be compared with `{condition}` alone.", ("dataset",))
+    return forms
+
+
+_FORMS = _forms()
+_UNKNOWN = _Form((("column", Kind.COLUMN),), "")
+
+
+def _called(name: str, *arguments: object, **parameters: object) -> MetricExpression:
+    """The call of the language that a call in Python stands for."""
+    place = caller_place()
+    form = _FORMS.get(name, _UNKNOWN)
+    return MetricExpression(
+        nodes.Call(
+            nodes.Name(name, place.of(name)),
+            tuple(_argument(given, form.kind(i), place) for i, given in enumerate(arguments)),
+            tuple(
+                _parameter(key, given, place)
+                for key, given in parameters.items()
+                if given is not None
+            ),
+            place.span,
+        )
+    )
+
+
+def _argument(given: object, kind: Kind | None, place: Place) -> nodes.Expression:
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        items = tuple(_argument(item, kind, place) for item in given)
+        return nodes.Listing(items, place.span)
+    if isinstance(given, str) and kind not in (Kind.LITERAL, Kind.SQL):
+        return name_of(given, place)
+    return expression_of(given, place)
+
+
+def _parameter(name: str, given: object, place: Place) -> nodes.Parameter:
+    value = _argument(given, Kind.COLUMN, place)
+    return nodes.Parameter(nodes.Name(name, place.of(name)), value, place.span)
+
+
+def _method(name: str, form: _Form) -> Callable[..., MetricExpression]:
+    def call(_: MetricProvider, *arguments: object, **parameters: object) -> MetricExpression:
+        return _called(name, *arguments, **parameters)
+
+    call.__name__ = name
+    call.__qualname__ = f"{MetricProvider.__name__}.{name}"
+    call.__doc__ = form.doc
+    described: Any = call
+    described.__signature__ = form.signature
+    return call
+
+
+for _name, _form in _FORMS.items():
+    setattr(MetricProvider, _name, _method(_name, _form))

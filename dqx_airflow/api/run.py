@@ -1,0 +1,98 @@
+"""Runs a checked suite over a database, in this process: the way of a gate, without its traces."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from datetime import date, datetime, timezone
+
+from dqx_airflow.api.database import Database
+from dqx_airflow.api.results import Results
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.dql.check import Checked
+from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.plan.evaluate import decide, evaluate
+from dqx_airflow.plan.model import Plan
+from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.values import Attempt, GateReport, RunKey, Severity, SourceFile
+
+
+def run(
+    checked: Checked,
+    db: Database,
+    on: date,
+    *,
+    fail_on: Severity | str = Severity.P1,
+    allow_empty: bool = False,
+    skip_dates: Collection[date] = (),
+    now: datetime | None = None,
+) -> Results:
+    """Plans, measures and judges a suite without errors.
+
+    :param fail_on: failures of this severity or a worse one block.
+    :param allow_empty: leaves out the implicit assertions that the datasets have rows.
+    :param skip_dates: dates without data, for lagged metrics.
+    :param now: the moment from which ages such as `freshness` are measured; by default the clock's.
+    :raises SourceError: the suite asks for a dataset or for dates that the database has not.
+    :raises RequestError: an argument makes no sense.
+    """
+    least = _severity(fail_on)
+    if now is not None and now.tzinfo is None:
+        raise RequestError("`now` has no time zone", "write datetime.now(timezone.utc)")
+    plan = plan_of(checked, db, on, allow_empty=allow_empty)
+    started, run_id = _clock(), str(uuid.uuid4())
+    found, datasets = db.measure(plan)
+    verdicts = evaluate(plan, found, skip_dates, now=now or started)
+    report = GateReport(
+        run_id=run_id,
+        run_key=RunKey(plan.suite, plan.date, "python"),
+        attempt=Attempt(1, run_id),
+        suite=plan.suite,
+        fail_on=least,
+        outcome=decide(verdicts, least),
+        verdicts=verdicts,
+        datasets=datasets,
+        started_at=started,
+        finished_at=_clock(),
+    )
+    return Results(report, checked.diagnostics)
+
+
+def plan_of(checked: Checked, db: Database, on: date, *, allow_empty: bool = False) -> Plan:
+    """The plan of a suite without errors.
+
+    :raises SourceError: the suite asks for a dataset or for dates that the database has not.
+    :raises RequestError: the date is none.
+    """
+    if not isinstance(on, date):
+        raise RequestError(f"{on!r} is not a date", "write date(2024, 12, 25)")
+    suite = checked.suite
+    assert suite is not None
+    raise_errors(check_datasets(suite, db.datasets), checked)
+    file = suite.span.file
+    source = SourceFile(file, checked.sources.get(file, ""))
+    day = on.date() if isinstance(on, datetime) else on
+    return resolve(
+        suite, source, db.datasets, day, allow_empty=allow_empty, sources=checked.sources
+    )
+
+
+def raise_errors(errors: tuple[Diagnostic, ...], checked: Checked) -> None:
+    """Raises where there are errors; the message is their drawing.
+
+    :raises SourceError: there is an error.
+    """
+    if errors:
+        raise SourceError(draw(errors, checked.sources), diagnostics=errors)
+
+
+def _severity(given: Severity | str) -> Severity:
+    try:
+        return Severity(given)
+    except ValueError:
+        raise RequestError(f"fail_on={given!r}: write P0, P1, P2 or P3") from None
+
+
+def _clock() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,190 @@
+"""Constants that algorithms may change within their bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Span
+
+T = TypeVar("T")
+N = TypeVar("N", bound=float)
+K = TypeVar("K", bound="Tunable[Any]")
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
+
+
+class Tunable(ABC, Generic[T]):
+    """A named value that can be set to what its kind and its bounds allow, and to nothing else."""
+
+    type: str
+
+    def __init__(self, name: str, value: T) -> None:
+        if not _NAME.match(name):
+            raise RequestError(
+                f"a tunable cannot be called {name!r}", "write a name such as MAX_NULL_RATE"
+            )
+        self.name = name
+        self._value = self._checked(value)
+
+    @property
+    def value(self) -> T:
+        return self._value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        self._value = self._checked(value)
+
+    @property
+    @abstractmethod
+    def normalized_value(self) -> float:
+        """Where the value lies: 0 at the first or smallest that is allowed, 1 at the last."""
+
+    @abstractmethod
+    def _checked(self, value: T) -> T:
+        """The value as it is kept.
+
+        :raises RequestError: it is not allowed.
+        """
+
+    @abstractmethod
+    def constant(self, span: Span) -> nodes.Constant:
+        """The constant of the language that this is."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, value={self.value!r})"
+
+
+class _Bounded(Tunable[N]):
+    """A number between two bounds, both of them allowed."""
+
+    unit = nodes.Unit.PLAIN
+
+    def __init__(self, name: str, value: N, bounds: tuple[N, N]) -> None:
+        low, high = self._number(name, bounds[0]), self._number(name, bounds[1])
+        if low > high:
+            raise RequestError(f"the bounds of {name} are empty: {low} is above {high}")
+        self.bounds = (low, high)
+        super().__init__(name, value)
+
+    @property
+    def min_bound(self) -> N:
+        return self.bounds[0]
+
+    @property
+    def max_bound(self) -> N:
+        return self.bounds[1]
+
+    @property
+    def normalized_value(self) -> float:
+        low, high = self.bounds
+        return (self.value - low) / (high - low) if high > low else 0.0
+
+    def constant(self, span: Span) -> nodes.Constant:
+        value, low, high = (
+            nodes.Number(number, self.unit, span) for number in (self.value, *self.bounds)
+        )
+        return nodes.Constant(nodes.Name(self.name, span), value, (low, high), span)
+
+    def _checked(self, value: N) -> N:
+        number = self._number(self.name, value)
+        low, high = self.bounds
+        if not low <= number <= high:
+            raise RequestError(
+                f"{self.name} cannot be {value!r}: it lies outside of its bounds [{low}, {high}]"
+            )
+        return number
+
+    @abstractmethod
+    def _number(self, name: str, value: N) -> N:
+        """The value as a number of this kind.
+
+        :raises RequestError: it is none.
+        """
+
+
+class TunableFloat(_Bounded[float]):
+    """A number: `TunableFloat("TOLERANCE", value=0.001, bounds=(0.0001, 0.01))`."""
+
+    type = "float"
+
+    def _number(self, name: str, value: float) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if isinstance(value, str | bool) or not math.isfinite(number):
+            raise RequestError(f"{name} cannot be {value!r}: it takes a number")
+        return number
+
+
+class TunablePercent(TunableFloat):
+    """A share, 0.05 for 5%: `TunablePercent("MAX_NULLS", value=0.05, bounds=(0.0, 0.20))`."""
+
+    type = "percent"
+    unit = nodes.Unit.PERCENT
+
+
+class TunableInt(_Bounded[int]):
+    """A whole number: `TunableInt("MIN_ORDERS", value=1000, bounds=(100, 10_000))`."""
+
+    type = "int"
+
+    def _number(self, name: str, value: int) -> int:
+        try:
+            whole = int(value)
+        except (TypeError, ValueError, OverflowError):
+            whole = None
+        if isinstance(value, str | bool) or whole is None or whole != value:
+            raise RequestError(f"{name} cannot be {value!r}: it takes a whole number")
+        return whole
+
+
+class TunableChoice(Tunable[str]):
+    """One of several texts: `TunableChoice("METHOD", value="mean", choices=("mean", "max"))`."""
+
+    type = "choice"
+
+    def __init__(self, name: str, value: str, choices: Sequence[str]) -> None:
+        self.choices = tuple(choices)
+        super().__init__(name, value)
+
+    @property
+    def normalized_value(self) -> float:
+        last = len(self.choices) - 1
+        return self.choices.index(self.value) / last if last else 0.0
+
+    def constant(self, span: Span) -> nodes.Constant:
+        return nodes.Constant(nodes.Name(self.name, span), nodes.Text(self.value, span), None, span)
+
+    def _checked(self, value: str) -> str:
+        if value not in self.choices:
+            choices = ", ".join(map(repr, self.choices)) or "nothing"
+            raise RequestError(f"{self.name} cannot be {value!r}: the choices are {choices}")
+        return value
+
+
+class Tunables(Generic[K]):
+    """The tunables of a suite, by name."""
+
+    def __init__(self, tunables: Iterable[K]) -> None:
+        self._by_name: dict[str, K] = {}
+        for tunable in tunables:
+            if tunable.name in self._by_name:
+                raise RequestError(f"there are two tunables named {tunable.name}")
+            self._by_name[tunable.name] = tunable
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._by_name.values())
+
+    def __getitem__(self, name: str) -> K:
+        if name not in self._by_name:
+            hint = did_you_mean(name, self._by_name) or "mark a constant with tunable [low, high]"
+            raise RequestError(f"the suite has no tunable '{name}'", hint)
+        return self._by_name[name]

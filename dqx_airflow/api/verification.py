@@ -1,0 +1,203 @@
+"""Suites written in Python: functions that assert, gathered into the tree of a DQL suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, TypeAlias
+
+from dqx_airflow.api.assertions import Context
+from dqx_airflow.api.database import Database
+from dqx_airflow.api.expressions import name_of, number
+from dqx_airflow.api.fragments import parse_profiles
+from dqx_airflow.api.metric_provider import MetricProvider
+from dqx_airflow.api.place import Place, caller_place, source_of
+from dqx_airflow.api.results import Results
+from dqx_airflow.api.run import plan_of, raise_errors, run
+from dqx_airflow.api.tunables import Tunable, Tunables
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import Checked, check_suite
+from dqx_airflow.dql.printer import show_suite
+from dqx_airflow.errors import RequestError
+from dqx_airflow.plan.model import Plan
+from dqx_airflow.values import Severity, Span
+
+CheckFunction: TypeAlias = Callable[[MetricProvider, Context], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCheck:
+    """A function that asserts, with the name and the datasets of its check.
+
+    Without `datasets` it is about those of the suite's database.
+    """
+
+    name: str
+    datasets: tuple[str, ...]
+    function: CheckFunction
+    place: Place
+
+    def __call__(self, mp: MetricProvider, ctx: Context) -> None:
+        self.function(mp, ctx)
+
+
+def check(
+    *, name: str, datasets: str | Iterable[str] = ()
+) -> Callable[[CheckFunction], PythonCheck]:
+    """Makes a check of a function of a `MetricProvider` and a `Context`.
+
+    :param name: the name of the check in results.
+    :param datasets: what it is about; by default all datasets of the suite's database.
+    """
+    place = caller_place()
+    names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
+    return lambda function: PythonCheck(name, names, function, place)
+
+
+class VerificationSuite:
+    """A suite of check functions, which runs as the DQL suite that it is the same as.
+
+    :param checks: functions under `@check`.
+    :param db: the data.
+    :param name: the name of the suite in results.
+    :param tunables: values to tune. In a condition, the tunable itself shows its name in results,
+        its `.value` is a number like any other.
+    :param availability_threshold: the share of the dates of a lagged metric that need to have data.
+    :param profiles: profiles in DQL.
+    """
+
+    def __init__(
+        self,
+        checks: Sequence[PythonCheck],
+        db: Database,
+        name: str,
+        *,
+        tunables: Iterable[Tunable[Any]] = (),
+        availability_threshold: float | None = None,
+        profiles: str = "",
+    ) -> None:
+        for item in checks:
+            if not isinstance(item, PythonCheck):
+                raise RequestError(f"{item!r} is no check", 'put @check(name="...") before it')
+        self.name = name
+        self.checks = tuple(checks)
+        self.db = db
+        self._tunables = Tunables(tunables)
+        self._threshold = availability_threshold
+        self._profiles = profiles
+        self._place = caller_place()
+
+    def get_tunable_params(self) -> tuple[Tunable[Any], ...]:
+        return tuple(self._tunables)
+
+    def get_param(self, name: str) -> Any:
+        """:raises RequestError: there is no such tunable."""
+        return self._tunables[name].value
+
+    def set_param(self, name: str, value: Any) -> None:
+        """Sets a tunable for the runs to come.
+
+        :raises RequestError: there is no such tunable, or the value lies outside of its bounds.
+        """
+        self._tunables[name].value = value
+
+    def run(
+        self,
+        date: date,
+        *,
+        fail_on: Severity | str = Severity.P1,
+        allow_empty: bool = False,
+        skip_dates: Collection[date] = (),
+        now: datetime | None = None,
+    ) -> Results:
+        """The results for a date. The check functions are called each time.
+
+        :param fail_on: failures of this severity or a worse one block.
+        :param allow_empty: leaves out the implicit assertions that the datasets have rows.
+        :param skip_dates: dates without data, for lagged metrics.
+        :param now: the moment from which ages such as `freshness` are measured.
+        :raises SourceError: what the checks assert has errors.
+        """
+        return run(
+            self._checked(),
+            self.db,
+            date,
+            fail_on=fail_on,
+            allow_empty=allow_empty,
+            skip_dates=skip_dates,
+            now=now,
+        )
+
+    def plan(self, date: date, *, allow_empty: bool = False) -> Plan:
+        """What `run` would measure and decide.
+
+        :raises SourceError: what the checks assert has errors.
+        """
+        return plan_of(self._checked(), self.db, date, allow_empty=allow_empty)
+
+    def to_dql(self) -> str:
+        """The same suite as DQL text.
+
+        :raises SourceError: what the checks assert has errors.
+        """
+        suite = self._checked().suite
+        assert suite is not None
+        return show_suite(suite)
+
+    def _checked(self) -> Checked:
+        """The suite that the check functions make now, without errors.
+
+        :raises SourceError: there are errors.
+        """
+        found: list[Diagnostic] = []
+        suite = self._suite(found)
+        # What a check uses by its value leaves no trace.
+        found += check_suite(suite, used={tunable.name for tunable in self._tunables})
+        files = dict.fromkeys(span.file for span in _spans(suite, found))
+        order = {file: number for number, file in enumerate(files)}
+        found.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
+        checked = Checked(suite, tuple(found), {file: source_of(file) for file in files})
+        raise_errors(checked.errors, checked)
+        return checked
+
+    def _suite(self, found: list[Diagnostic]) -> nodes.Suite:
+        span, threshold = self._place.span, None
+        if self._threshold is not None:
+            place = self._place.of(str(self._threshold))
+            threshold = number(self._threshold, nodes.Unit.PERCENT, place)
+        return nodes.Suite(
+            nodes.Text(self.name, self._place.of(self.name)),
+            threshold,
+            tuple(tunable.constant(span) for tunable in self._tunables),
+            tuple(self._check(item, found) for item in self.checks),
+            parse_profiles(self._profiles, self._place, found.append) if self._profiles else (),
+            (),
+            (),
+            (),
+            span,
+        )
+
+    def _check(self, item: PythonCheck, found: list[Diagnostic]) -> nodes.Check:
+        place, context = item.place, Context()
+        item(MetricProvider(), context)
+        found += context.diagnostics
+        datasets = item.datasets or tuple(ref.name for ref in self.db.datasets)
+        if not datasets:
+            hint = f'write @check(name="{item.name}", datasets=["orders"])'
+            raise RequestError(f"check '{item.name}' is about no dataset", hint)
+        names = tuple(name_of(dataset, place) for dataset in datasets)
+        name = nodes.Text(item.name, place.of(item.name))
+        return nodes.Check(name, names, context.assertions, place.span)
+
+
+def _spans(suite: nodes.Suite, found: Iterable[Diagnostic]) -> Iterator[Span]:
+    """The places of a suite and of what was found in it; its checks may stand in several files."""
+    yield suite.span
+    for made in suite.checks:
+        yield made.span
+        yield from (assertion.span for assertion in made.assertions)
+    for item in found:
+        yield item.span
+        yield from (related.span for related in item.related)

@@ -1,0 +1,176 @@
+"""From the datasets as people write them, in a DAG or in Python, to `DatasetRef`s."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import date, datetime, timezone
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from dqx_airflow.date_patterns import DatePatternError, date_text
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import FORMATS, DatasetRef, GateRequest
+
+DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
+
+SETTINGS = tuple(field.name for field in fields(DatasetRef) if field.name != "name")
+"""What may be said about a dataset."""
+
+
+def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
+    """The dataset `name`: a path, a table, its settings, or a reference to be known by this name.
+
+    :raises RequestError: it makes no sense.
+    """
+    if isinstance(given, os.PathLike):
+        return DatasetRef(name, path=os.fspath(given))
+    if isinstance(given, str):
+        given = {"path" if "/" in given else "table": given}
+    elif isinstance(given, DatasetRef):
+        given = settings_of(given)
+    if not isinstance(given, Mapping):
+        raise RequestError(
+            f"dataset '{name}' is {given!r}: write a path, a table, or a mapping with "
+            f"{', '.join(SETTINGS)}"
+        )
+    unknown = [str(key) for key in given if key not in SETTINGS]
+    if unknown:
+        raise RequestError(
+            f"dataset '{name}' has unknown settings {', '.join(unknown)}: "
+            f"there are {', '.join(SETTINGS)}"
+        )
+    settings = {key: value for key, value in given.items() if value not in (None, "")}
+    options, version = settings.pop("options", ()), settings.pop("version", None)
+    keys, masked = settings.pop("keys", ()), settings.pop("masked", ())
+    ref = DatasetRef(
+        name,
+        options=_options(name, options),
+        version=_version(name, version),
+        keys=_columns(name, "keys", keys),
+        masked=_columns(name, "masked", masked),
+        **{key: str(value) for key, value in settings.items()},
+    )
+    check_ref(ref)
+    return ref
+
+
+def check_ref(ref: DatasetRef) -> None:
+    """Checks what can be told of a dataset before anything is read.
+
+    :raises RequestError: its settings do not fit together, or one of them makes no sense.
+    """
+    objection = _objection(ref)
+    if objection is not None:
+        raise RequestError(f"dataset '{ref.name}'{objection}")
+
+
+def _objection(ref: DatasetRef) -> str | None:
+    if sum(place is not None for place in (ref.path, ref.table, ref.query)) != 1:
+        return ": give it a path, a table or a query, and only one of them"
+    if ref.path is not None and ref.format not in FORMATS:
+        return f" has format={ref.format!r}: write one of {', '.join(FORMATS)}"
+    has_versions = ref.table is not None or (ref.path is not None and ref.format == "delta")
+    travels = [key for key in ("version", "timestamp") if getattr(ref, key) is not None]
+    if travels and not has_versions:
+        return f" has a {travels[0]}: only Delta tables have versions"
+    if len(travels) > 1:
+        return ": give it a version or a timestamp, and not both"
+    if ref.schema is not None and (ref.path is None or ref.format in ("delta", "iceberg")):
+        return " has a schema: that is for files, a table has its own"
+    for key in ("date_format", "time_zone"):
+        if getattr(ref, key) is not None and ref.date_column is None:
+            return f" has a {key} and no date_column: give it both, or none"
+    if ref.date_format is not None and ref.time_zone is not None:
+        return ": date_format is for text, time_zone for timestamps; give it one of them"
+    return _objection_to_values(ref)
+
+
+def _objection_to_values(ref: DatasetRef) -> str | None:
+    if ref.version is not None and ref.version < 0:
+        return f" has version={ref.version}: the versions of a Delta table begin with 0"
+    if ref.timestamp is not None:
+        try:
+            moment_of(ref.timestamp)
+        except ValueError:
+            return f" has timestamp={ref.timestamp!r}: write 2024-03-02T06:00:00+00:00"
+    if ref.date_format is not None:
+        try:
+            date_text(ref.date_format, date.min)
+        except DatePatternError as error:
+            return f" has date_format={ref.date_format!r}: {error}, as yyyyMMdd or dd.MM.yyyy do"
+    if ref.time_zone is not None:
+        try:
+            ZoneInfo(ref.time_zone)
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            return f" has time_zone={ref.time_zone!r}: write a name such as Europe/Zurich"
+    return None
+
+
+def moment_of(text: str) -> datetime:
+    """The moment that an ISO text names, in UTC where it names no zone.
+
+    :raises ValueError: it names none.
+    """
+    moment = datetime.fromisoformat(re.sub(r"Z$", "+00:00", text.strip()))
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def settings_of(ref: DatasetRef) -> dict[str, Any]:
+    """What a reference says about its dataset, without the name."""
+    return {key: value for key, value in asdict(ref).items() if key in SETTINGS}
+
+
+def check_quarantine(request: GateRequest) -> None:
+    """Refuses a quarantine among the results, where unmasked rows have no place, or in a dataset.
+
+    :raises RequestError: a request asks for one.
+    """
+    taken = {"the results": request.results_root}
+    taken |= {f"dataset '{ref.name}'": ref.path for ref in request.datasets if ref.path}
+    for name, path in request.quarantine:
+        for what, root in taken.items():
+            if _place(path).startswith(_place(root)):
+                raise RequestError(
+                    f"the quarantine of dataset '{name}' lies in the place of {what}: {path}",
+                    "give it a path of its own",
+                )
+
+
+def _place(path: str) -> str:
+    """A path or URI with a slash at its end, so that one folder begins with another it lies in."""
+    path = path.removeprefix("file://")
+    if "://" not in path:
+        path = os.path.abspath(os.path.expanduser(path))
+    return path.rstrip("/") + "/"
+
+
+def _options(name: str, given: Any) -> tuple[tuple[str, str], ...]:
+    try:
+        pairs = given.items() if isinstance(given, Mapping) else given
+        return tuple((str(key), str(text)) for key, text in pairs)
+    except (TypeError, ValueError):
+        raise RequestError(
+            f"dataset '{name}' has options={given!r}: write a mapping, {{'header': 'true'}}"
+        ) from None
+
+
+def _columns(name: str, setting: str, given: Any) -> tuple[str, ...]:
+    """The columns of a setting: a list of them, or one text with commas between them."""
+    if isinstance(given, str):
+        given = [column.strip() for column in given.split(",")]
+    if not isinstance(given, Sequence) or not all(isinstance(column, str) for column in given):
+        raise RequestError(f"dataset '{name}' has {setting}={given!r}: write a list of columns")
+    return tuple(column for column in given if column)
+
+
+def _version(name: str, given: Any) -> int | None:
+    """A version may come from a template, as text."""
+    try:
+        return None if given is None else int(given)
+    except (TypeError, ValueError):
+        raise RequestError(
+            f"dataset '{name}' has version={given!r}: write the number of a Delta version"
+        ) from None

@@ -1,0 +1,162 @@
+"""Suites written in Python are the suites that DQL text is: see the Markdown files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_cases import REWRITE, Case, cases
+from python_suites import TODAY, memory, python_suite
+
+from dqx_airflow import Results, Suite, Verdict, VerificationSuite, check
+from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.plan.model import Plan
+
+HERE = Path(__file__).parent
+SAME = list(cases(HERE / "same_suites.md"))
+MISTAKES = list(cases(HERE / "mistakes.md"))
+NOON = datetime(2024, 11, 29, 12, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize("case", SAME, ids=str)
+def test_a_suite_in_python_has_the_plan_and_the_report_of_its_dql(case: Case) -> None:
+    suite = python_suite(case.block("python").text)
+    case.expect(suite.to_dql())
+    if REWRITE:
+        return
+    written = Suite.from_string(case.block("dql").text)
+    db = suite.db
+    assert _placeless(suite.plan(TODAY)) == _placeless(written.plan(db, TODAY))
+    assert _told(suite.run(TODAY, now=NOON)) == _told(written.run(db, TODAY, now=NOON))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python keeps no columns of calls")
+@pytest.mark.parametrize("case", MISTAKES, ids=str)
+def test_mistakes_are_drawn_over_the_lines_of_python(case: Case) -> None:
+    suite = python_suite(case.block("python").text)
+    with pytest.raises(SourceError) as raised:
+        suite.run(TODAY)
+    case.expect(str(raised.value))
+    assert raised.value.diagnostics
+
+
+def test_a_mistake_is_found_on_its_line_on_every_python() -> None:
+    suite = python_suite("\n\nctx.assert_that(mp.avg('price')).is_gt(0)\n")
+    with pytest.raises(SourceError) as raised:
+        suite.run(TODAY)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.span.file, found.span.line) == ("E001", "checks.py", 7)
+
+
+def test_a_failure_shows_the_line_of_python() -> None:
+    suite = python_suite("ctx.assert_that(mp.num_rows()).where(name='rows').is_gt(9)\n")
+    drawn = str(suite.run(TODAY))
+    assert " --> checks.py:5:" in drawn
+    assert "5 |     ctx.assert_that(mp.num_rows()).where(name='rows').is_gt(9)" in drawn
+    assert drawn.splitlines()[-1].startswith("blocked: gate S, dataset orders, date 2024-11-29:")
+
+
+def test_assertions_may_stand_in_functions_of_other_files(tmp_path: Path) -> None:
+    shared = tmp_path / "shared_rules.py"
+    shared.write_text("def rows(mp, ctx):\n    ctx.assert_that(mp.num_rows()).is_gt(9)\n")
+    names: dict[str, Any] = {"__name__": "shared_rules"}
+    exec(compile(shared.read_text(), str(shared), "exec"), names)
+
+    @check(name="C", datasets=["orders"])
+    def with_shared_rules(mp: Any, ctx: Any) -> None:
+        names["rows"](mp, ctx)
+
+    (verdict,) = _own(VerificationSuite([with_shared_rules], memory(), "S").run(TODAY))
+    assert verdict.span is not None
+    assert (verdict.span.file, verdict.span.line) == (str(shared), 2)
+    assert verdict.source_line == "    ctx.assert_that(mp.num_rows()).is_gt(9)"
+
+
+def test_code_that_nobody_has_the_text_of_runs_too() -> None:
+    names: dict[str, Any] = {}
+    exec(
+        "from dqx_airflow.api import *\n@check(name='C')\ndef c(mp, ctx):\n"
+        "    ctx.assert_that(mp.num_rows(dataset='orders')).where(name='rows').is_gt(9)\n",
+        names,
+    )
+    results = VerificationSuite([names["c"]], memory(), "S").run(TODAY)
+    assert "error: assertion failed: rows" in str(results)
+
+
+def test_the_check_functions_run_anew_each_time() -> None:
+    suite = python_suite(
+        "LIMIT = TunableInt('LIMIT', value=3, bounds=(0, 10))\n"
+        "@check(name='C', datasets=['orders'])\ndef c(mp, ctx):\n"
+        "    ctx.assert_that(mp.num_rows()).where(name='rows').is_gt(LIMIT.value)\n"
+        "suite = VerificationSuite([c], db, 'S', tunables=[LIMIT])\n"
+    )
+    assert [result.status for result in _own(suite.run(TODAY))] == ["passed"]
+    suite.set_param("LIMIT", 4)
+    assert suite.get_param("LIMIT") == 4
+    assert [result.status for result in _own(suite.run(TODAY))] == ["failed"]
+    assert [param.name for param in suite.get_tunable_params()] == ["LIMIT"]
+    assert not suite.run(TODAY).warnings
+
+
+def test_warnings_come_with_the_results() -> None:
+    results = python_suite("ctx.assert_that(mp.sum('price')).is_gt(0)\n").run(TODAY)
+    assert [warning.code for warning in results.warnings] == ["W001"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ctx.assert_that(mp.num_rows()).is_gt([1])", r"\[1\] means nothing to a suite"),
+        ("ctx.assert_that(mp.num_rows()).is_gt(float('nan'))", "nan is not a finite number"),
+        ("ctx.assert_that(mp.num_rows()).where(tags=['a b']).is_gt(0)", "'a b' is no tag"),
+        ("ctx.assert_that(mp.sum('a`b')).is_gt(0)", "'a`b' is no name of a column"),
+        ("ctx.assert_that(mp.num_rows).is_gt(0)", "means nothing to a suite"),
+    ],
+)
+def test_values_that_the_language_does_not_have_are_refused(text: str, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        python_suite(f"{text}\n").run(TODAY)
+
+
+def test_a_metric_is_neither_true_nor_false() -> None:
+    with pytest.raises(TypeError, match=r"`num_rows\(\)` has no value before the suite is run"):
+        python_suite("if mp.num_rows():\n    pass\n").run(TODAY)
+    with pytest.raises(TypeError, match="'>' not supported"):
+        python_suite("mp.num_rows() > 5\n").run(TODAY)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        python_suite("mp.num_rows() + 'a'\n").run(TODAY)
+
+
+def test_a_function_that_is_no_check_is_refused() -> None:
+    with pytest.raises(RequestError, match="is no check"):
+        VerificationSuite([lambda mp, ctx: None], memory(), "S")  # type: ignore[list-item]
+
+
+def test_a_check_of_a_database_without_datasets_needs_them() -> None:
+    from dqx_airflow import MemoryDatabase
+
+    suite = python_suite("@check(name='C')\ndef c(mp, ctx): pass\n", MemoryDatabase({}))
+    with pytest.raises(RequestError, match="check 'C' is about no dataset"):
+        suite.run(TODAY)
+
+
+def _placeless(plan: Plan) -> Plan:
+    """The plan without the places in its source."""
+    bare = (replace(item, span=None, source_line=None) for item in plan.assertions)
+    return replace(plan, assertions=tuple(bare))
+
+
+def _told(results: Results) -> tuple[Any, ...]:
+    """What a report says of the data."""
+    report = results.report
+    verdicts = [replace(verdict, span=None, source_line=None) for verdict in report.verdicts]
+    return report.suite, report.fail_on, report.outcome, verdicts, report.datasets
+
+
+def _own(verdicts: Iterable[Verdict]) -> list[Any]:
+    return [verdict for verdict in verdicts if verdict.check != "implicit"]
