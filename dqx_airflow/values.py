@@ -19,6 +19,15 @@ None means that there is no value. NaN and infinity never get here."""
 FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
 """The formats in which a dataset at a path may be stored."""
 
+MASK = "***"
+"""What is shown of a value that must not be seen."""
+
+DEFAULT_SAMPLE_ROWS = 20
+"""So many failing rows of an assertion are kept where nobody says how many."""
+
+MOST_SAMPLE_ROWS = 1000
+"""A sample larger than this is no sample: that is what a quarantine is for."""
+
 T = TypeVar("T")
 
 
@@ -29,6 +38,8 @@ class Severity(str, Enum):
     P1 = "P1"
     P2 = "P2"
     P3 = "P3"
+
+    __str__ = str.__str__  # prints as its value, on every Python
 
     def at_least(self, other: Severity) -> bool:
         """True where this severity is as bad as `other`, or worse."""
@@ -43,6 +54,16 @@ class Status(str, Enum):
     SKIPPED = "skipped"
     ERROR = "error"
 
+    __str__ = str.__str__  # prints as its value, on every Python
+
+
+class Origin(str, Enum):
+    """Where the value of a metric comes from, what takes most first."""
+
+    SCAN = "scan"
+    STATE = "stored state"
+    LOG = "transaction log"
+
 
 class Outcome(str, Enum):
     """What became of a gate as a whole."""
@@ -51,6 +72,8 @@ class Outcome(str, Enum):
     WARNED = "warned"
     BLOCKED = "blocked"
     BROKEN = "broken"
+
+    __str__ = str.__str__  # prints as its value, on every Python
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +108,17 @@ class ImportedFile:
 class DatasetRef:
     """Where a dataset of a suite is found.
 
-    Exactly one of `path` and `table` is given. `date_column` tells which rows belong to a date;
-    without it, the whole dataset belongs to every date and metrics cannot be lagged. `filter` is
-    a Spark SQL predicate. `version` pins a Delta version; without it the newest one when the
-    gate starts is read, and pinned for the whole run.
+    Exactly one of `path`, `table` and `query` is given; a query is one SELECT over tables of the
+    catalog. `date_column` tells which rows belong to a date; without it, the whole dataset belongs
+    to every date and metrics cannot be lagged. It holds dates, timestamps, or text that
+    `date_format` describes (a pattern of Spark, `yyyyMMdd`; ISO dates without it). `time_zone` is
+    the zone in which the days of timestamps are meant, that of the session without it.
+
+    `filter` is a Spark SQL predicate, `schema` the columns of files with their types
+    (`id bigint, price double`), where these should not be guessed. `version` pins a Delta version,
+    `timestamp` the one that was the newest at an ISO moment; without them the newest one when the
+    gate starts is read, and pinned for the whole run. `keys` are the columns by which people know
+    a row. What `masked` columns hold never leaves Spark: `***` stands for it.
     """
 
     name: str
@@ -99,10 +129,18 @@ class DatasetRef:
     filter: str | None = None
     options: tuple[tuple[str, str], ...] = ()
     version: int | None = None
+    keys: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    timestamp: str | None = None
+    query: str | None = None
+    schema: str | None = None
+    date_format: str | None = None
+    time_zone: str | None = None
 
     @property
     def location(self) -> str:
-        return self.path or self.table or ""
+        """The path or the table; a query is known by the name of the dataset."""
+        return self.path or self.table or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +183,11 @@ class ParentRun:
 class GateRequest:
     """Everything that the job needs to know. It holds no secret and no path to a source file.
 
+    `results_root` is empty for a trial, of which nothing is to be written.
     `timeout_s` is the time in seconds after which the job ends itself, since a Python driver may
-    outlive the task that started it.
+    outlive the task that started it. `recompute` uses no stored states. `sample_rows` is how many
+    failing rows of an assertion are kept at most. `quarantine` pairs datasets with the paths of
+    the Delta tables into which their failing rows go.
     """
 
     run_key: RunKey
@@ -160,6 +201,22 @@ class GateRequest:
     parent: ParentRun | None = None
     timeout_s: float | None = None
     imports: tuple[ImportedFile, ...] = ()
+    recompute: bool = False
+    sample_rows: int = DEFAULT_SAMPLE_ROWS
+    quarantine: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FailingRow:
+    """A row that counts against an assertion, and why.
+
+    `row` is a JSON object: the key columns first, then those at fault; all columns where the
+    dataset has no keys. Of rows that repeat each other it is what they have in common.
+    """
+
+    dataset: str
+    reason: str
+    row: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +226,9 @@ class Verdict:
     `value` is the raw metric value, `scaled_value` that value times the `multiplier` of the
     active profiles: the number that was compared. `expected` is the condition as text and
     `threshold` its evaluated right-hand side. `metric` and `column` are set where the assertion
-    is about one of them. `reason` explains every status but `passed`.
+    is about one of them. `reason` explains every status but `passed`. `origin` tells where the
+    value comes from; of several metrics, the one that took most. `failing_rows` is a sample, and
+    `note` says why there is none where there should be one.
     """
 
     name: str
@@ -190,6 +249,9 @@ class Verdict:
     column: str | None = None
     span: Span | None = None
     source_line: str | None = None
+    origin: Origin | None = None
+    failing_rows: tuple[FailingRow, ...] = ()
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +273,10 @@ class MetricResult:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSnapshot:
-    """The very data that was validated: where, which version, how many rows on the date."""
+    """The very data that was validated: where, which version, how many rows on the date.
+
+    `quarantined` is how many of them went into quarantine; None where none was asked for.
+    """
 
     name: str
     location: str
@@ -220,6 +285,7 @@ class DatasetSnapshot:
     rows: int | None = None
     fields: tuple[Field, ...] = ()
     metrics: tuple[MetricResult, ...] = ()
+    quarantined: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.schema import (
+    FAILING_ROWS,
+    FAILING_ROWS_SCHEMA,
     RESULTS,
     RESULTS_SCHEMA,
     RUNS,
@@ -132,20 +134,28 @@ def _existing_runs(location: Location) -> DeltaTable:
 
 def _report(location: Location, run: Row) -> GateReport:
     try:
-        rows: Sequence[Row] = ()
-        results = open_table(location, RESULTS) if run["assertions"] else None
-        if results is not None:
-            where = [
-                f'"run_id" = {_text(run["run_id"])}',
-                f'"dataset_date" = {_date(run["dataset_date"])}',
-            ]
-            rows = _select(location, results, RESULTS_SCHEMA.names, where)
-        return report_from_rows(run, rows)
+        results = _rows_of(location, run, RESULTS, RESULTS_SCHEMA) if run["assertions"] else ()
+        failing: Sequence[Row] = ()
+        if run.get("failing_rows"):
+            failing = _rows_of(location, run, FAILING_ROWS, FAILING_ROWS_SCHEMA)
+        return report_from_rows(run, results, failing)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"cannot read run {run['run_id']} in the results store {location.root}: {error}",
             "rows were deleted or changed, or a newer version of this package wrote them",
         ) from error
+
+
+def _rows_of(location: Location, run: Row, name: str, schema: pa.Schema) -> Sequence[Row]:
+    """The rows of a run in a table; none where there is no such table."""
+    table = open_table(location, name)
+    if table is None:
+        return ()
+    where = [
+        f'"run_id" = {_text(run["run_id"])}',
+        f'"dataset_date" = {_date(run["dataset_date"])}',
+    ]
+    return _select(location, table, schema.names, where)
 
 
 def _select(

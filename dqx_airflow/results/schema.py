@@ -18,8 +18,10 @@ from dqx_airflow.diagnostics.verdicts import worst as worst_of
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
+    FailingRow,
     GateReport,
     MetricValue,
+    Origin,
     Outcome,
     RunKey,
     Severity,
@@ -33,6 +35,7 @@ from dqx_airflow.values import (
 Row: TypeAlias = Mapping[str, Any]
 
 RESULTS = "results"
+FAILING_ROWS = "failing_rows"
 RUNS = "runs"
 
 _INTEGER, _NUMBER, _TEXT = "integer", "number", "text"
@@ -81,6 +84,8 @@ RESULTS_SCHEMA = pa.schema(
         ("span_end_line", pa.int64()),
         ("span_end_column", pa.int64()),
         ("source_line", pa.string()),
+        ("origin", pa.string()),
+        ("note", pa.string()),
     ]
 )
 """One row for each assertion of each attempt. `position` is its place in the suite, from 0.
@@ -89,6 +94,21 @@ RESULTS_SCHEMA = pa.schema(
 text and for no value), `_text` the exact value as text, `_kind` one of integer, number and text
 (null where there is no value).
 """
+
+FAILING_ROWS_SCHEMA = pa.schema(
+    [
+        *_KEYS,
+        ("position", pa.int64()),
+        ("number", pa.int64()),
+        ("name", pa.string()),
+        ("check", pa.string()),
+        ("dataset", pa.string()),
+        ("reason", pa.string()),
+        ("row", pa.string()),
+    ]
+)
+"""One row for each sampled row of a failed assertion. `position` and `name` are those of the
+assertion in `results`, `number` counts its rows from 0, `row` is a JSON object."""
 
 RUNS_SCHEMA = pa.schema(
     [
@@ -104,10 +124,27 @@ RUNS_SCHEMA = pa.schema(
         ("worst", pa.string()),
         ("worst_severity", pa.string()),
         ("datasets", pa.string()),
+        ("failing_rows", pa.int64()),
     ]
 )
 """One row for each attempt, written last. `datasets` is the JSON form of the snapshots, `worst`
-the assertion that the headline names."""
+the assertion that the headline names, `failing_rows` the number of its rows in that table."""
+
+STATES = "states"
+
+STATES_SCHEMA = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("scope", pa.string()),
+        ("dataset_date", pa.date32()),
+        ("aggregate", pa.string()),
+        ("result", pa.string()),
+        ("fingerprint", pa.string()),
+        ("stored_at", _MOMENT),
+    ]
+)
+"""One row for each aggregate of each date that was computed. `scope` is the dataset and how it was
+read, `result` the JSON form of the value, null where the date had no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +179,26 @@ def results_table(report: GateReport) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=RESULTS_SCHEMA)
 
 
+def failing_rows_table(report: GateReport) -> pa.Table:
+    """The rows of the table `failing_rows`, in the order of the suite."""
+    keys = _key_columns(report)
+    rows = [
+        {
+            **keys,
+            "position": position,
+            "number": number,
+            "name": verdict.name,
+            "check": verdict.check,
+            "dataset": failing.dataset,
+            "reason": failing.reason,
+            "row": failing.row,
+        }
+        for position, verdict in enumerate(report.verdicts)
+        for number, failing in enumerate(verdict.failing_rows)
+    ]
+    return pa.Table.from_pylist(rows, schema=FAILING_ROWS_SCHEMA)
+
+
 def runs_table(report: GateReport) -> pa.Table:
     """The one row of the table `runs`."""
     worst = worst_of(report)
@@ -158,12 +215,13 @@ def runs_table(report: GateReport) -> pa.Table:
         "worst": worst.name if worst else None,
         "worst_severity": worst.severity.value if worst else None,
         "datasets": to_json(report.datasets),
+        "failing_rows": sum(len(verdict.failing_rows) for verdict in report.verdicts),
     }
     return pa.Table.from_pylist([row], schema=RUNS_SCHEMA)
 
 
-def report_from_rows(run: Row, results: Iterable[Row]) -> GateReport:
-    """The report whose row in `runs` is `run`. `results` are its rows, in any order.
+def report_from_rows(run: Row, results: Iterable[Row], failing: Iterable[Row] = ()) -> GateReport:
+    """The report whose row in `runs` is `run`. The others are its rows, in any order.
 
     A row that is there twice counts once.
 
@@ -173,6 +231,13 @@ def report_from_rows(run: Row, results: Iterable[Row]) -> GateReport:
     expected = run["assertions"]
     if set(by_position) != set(range(expected)):
         raise ValueError(f"{len(by_position)} of its {expected} result rows are there")
+    samples: dict[int, dict[int, FailingRow]] = {}
+    for row in failing:
+        sample = samples.setdefault(row["position"], {})
+        sample[row["number"]] = FailingRow(row["dataset"], row["reason"], row["row"])
+    there, sampled = sum(map(len, samples.values())), run.get("failing_rows") or 0
+    if there != sampled:
+        raise ValueError(f"{there} of its {sampled} failing rows are there")
     snapshots: tuple[DatasetSnapshot, ...] = from_json(
         tuple[DatasetSnapshot, ...], run.get("datasets") or "[]"
     )
@@ -183,7 +248,10 @@ def report_from_rows(run: Row, results: Iterable[Row]) -> GateReport:
         suite=run["suite"],
         fail_on=Severity(run["fail_on"]),
         outcome=Outcome(run["outcome"]),
-        verdicts=tuple(_verdict(by_position[position]) for position in range(expected)),
+        verdicts=tuple(
+            _verdict(by_position[position], samples.get(position, {}))
+            for position in range(expected)
+        ),
         datasets=snapshots,
         started_at=_utc(run["started_at"]),
         finished_at=_utc(run["finished_at"]),
@@ -262,10 +330,12 @@ def _verdict_columns(verdict: Verdict) -> dict[str, Any]:
         "span_end_line": span.end_line if span else None,
         "span_end_column": span.end_column if span else None,
         "source_line": verdict.source_line,
+        "origin": verdict.origin.value if verdict.origin else None,
+        "note": verdict.note,
     }
 
 
-def _verdict(row: Row) -> Verdict:
+def _verdict(row: Row, sample: Mapping[int, FailingRow]) -> Verdict:
     multiplier = row.get("multiplier")
     return Verdict(
         name=row["name"],
@@ -286,6 +356,9 @@ def _verdict(row: Row) -> Verdict:
         column=row.get("column"),
         span=_span(row),
         source_line=row.get("source_line"),
+        origin=Origin(row["origin"]) if row.get("origin") else None,
+        failing_rows=tuple(sample[number] for number in sorted(sample)),
+        note=row.get("note"),
     )
 
 

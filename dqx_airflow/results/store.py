@@ -15,10 +15,18 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.schema import RESULTS, RUNS, results_table, runs_table
+from dqx_airflow.results.schema import (
+    FAILING_ROWS,
+    RESULTS,
+    RUNS,
+    failing_rows_table,
+    results_table,
+    runs_table,
+)
 from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
 from dqx_airflow.values import GateReport
 
+_TABLES = (RESULTS, FAILING_ROWS, RUNS)
 _WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 _CONFIGURATION = {
     "delta.appendOnly": "true",
@@ -42,7 +50,7 @@ class ResultsStore:
         return locate(self.root, self.storage_options)
 
     def write(self, report: GateReport) -> None:
-        """Appends the report: the rows of its assertions, then the row of the run.
+        """Appends the report: the rows of its assertions, those that fail, then that of the run.
 
         Killed in between, the run is invisible to readers. Writing a `run_id` again appends only
         what is not there yet, so it is safe to repeat.
@@ -53,6 +61,8 @@ class ResultsStore:
         with foreign_errors_told(location, "write"):
             if report.verdicts:
                 _append_once(location, RESULTS, results_table(report), report.run_id)
+            if any(verdict.failing_rows for verdict in report.verdicts):
+                _append_once(location, FAILING_ROWS, failing_rows_table(report), report.run_id)
             _append_once(location, RUNS, runs_table(report), report.run_id)
 
     def check_writable(self) -> None:
@@ -63,7 +73,7 @@ class ResultsStore:
         :raises StoreError: it cannot.
         """
         location = self.location
-        for name in (RESULTS, RUNS):
+        for name in _TABLES:
             open_table(location, name)
         with foreign_errors_told(location, "write"):
             if location.is_local:
@@ -89,7 +99,7 @@ def probe_objects(location: Location) -> None:
 
 def _probe_folders(location: Location) -> None:
     root = Path(location.root)
-    folders = [Path(location.table(name)) for name in (RESULTS, RUNS)]
+    folders = [Path(location.table(name)) for name in _TABLES]
     folders += [folder / "_delta_log" for folder in folders]
     there = [folder for folder in folders if folder.is_dir()]
     base = next((path for path in (root, *root.parents) if path.exists()), root)
@@ -113,7 +123,7 @@ def _append_once(location: Location, name: str, rows: pa.Table, run_id: str) -> 
     """
     once = CommitProperties(app_transactions=[Transaction(f"dqx:{run_id}", 1)])
     for wait_s in (*_WAITS_S, None):
-        table = _open_or_create(location, name, rows.schema)
+        table = open_or_create(location, name, rows.schema)
         if table.transaction_version(f"dqx:{run_id}") is not None:
             return
         try:
@@ -125,7 +135,8 @@ def _append_once(location: Location, name: str, rows: pa.Table, run_id: str) -> 
             time.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (spreads the writers)
 
 
-def _open_or_create(location: Location, name: str, schema: pa.Schema) -> DeltaTable:
+def open_or_create(location: Location, name: str, schema: pa.Schema) -> DeltaTable:
+    """The table of that name, made with the schema where it is not there."""
     table = open_table(location, name)
     if table is not None:
         return table

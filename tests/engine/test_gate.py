@@ -135,8 +135,8 @@ def test_only_the_files_of_the_needed_dates_are_read(spark: Any, tmp_path: Path)
     from dqx_airflow.engine.sources import open_dataset
 
     ref = replace(delta(tmp_path, "orders", ORDERS, partition_by=["ds"]), date_column="ds")
-    opened = open_dataset(spark, ref, {YESTERDAY})
-    assert ["ds=2024-03-01" in file for file in opened.frame.inputFiles()] == [True]
+    opened = open_dataset(spark, ref)
+    assert ["ds=2024-03-01" in file for file in opened.read({YESTERDAY}).inputFiles()] == [True]
 
 
 def test_files_of_other_dates_are_left_out_by_their_statistics(spark: Any, tmp_path: Path) -> None:
@@ -147,8 +147,8 @@ def test_files_of_other_dates_are_left_out_by_their_statistics(spark: Any, tmp_p
     path = str(tmp_path / "orders")
     for on in (TODAY, YESTERDAY):
         write_deltalake(path, ORDERS.filter(pc.equal(ORDERS["ds"], on)), mode="append")
-    opened = open_dataset(spark, DatasetRef("orders", path, date_column="ds"), {TODAY})
-    assert len(opened.frame.inputFiles()) == 1
+    opened = open_dataset(spark, DatasetRef("orders", path, date_column="ds"))
+    assert len(opened.read({TODAY}).inputFiles()) == 1
 
 
 def test_a_date_without_data_never_passes(run: Run, orders: DatasetRef, tmp_path: Path) -> None:

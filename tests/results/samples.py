@@ -9,6 +9,7 @@ from typing import Any
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
+    FailingRow,
     Field,
     GateReport,
     MetricResult,
@@ -55,6 +56,11 @@ FAILED = Verdict(
     column="amount",
     span=Span("orders.dql", 3, 5, 3, 20),
     source_line="    assert minimum(amount) >= 0 # \N{SNOWMAN}",
+    failing_rows=tuple(
+        FailingRow("orders", "amount < 0", f'{{"id": {number}, "amount": -1.50, "name": null}}')
+        for number in range(5)
+    ),
+    note="those of customers are not shown",
 )
 SKIPPED = replace(PASSED, name="trend", status=Status.SKIPPED, value=None, reason="too few days")
 ERROR = replace(
@@ -68,6 +74,8 @@ ERROR = replace(
     reason="no column amuont",
     span=None,
     source_line=None,
+    failing_rows=(),
+    note=None,
 )
 SNAPSHOT = DatasetSnapshot(
     name="orders",
@@ -77,6 +85,7 @@ SNAPSHOT = DatasetSnapshot(
     rows=5,
     fields=(Field("amount", "decimal(18,2)"),),
     metrics=(MetricResult("num_rows", None, 5), MetricResult("average", "amount", 5.0)),
+    quarantined=5,
 )
 
 

@@ -75,7 +75,7 @@ def test_show_prints_every_assertion_and_draws_what_went_wrong(root: str) -> Non
     assert result.stdout.startswith("blocked: gate orders_to_silver, dataset orders")
     for text in (
         sample_report(2).run_id,
-        "s3://lake/orders, version 12, 5 rows",
+        "s3://lake/orders, version 12, 5 rows, 5 of them in quarantine",
         "-1.5 (scaled -1.65)",
         "skipped: too few days",
         "error: assertion failed: no_negative_amounts",
@@ -84,6 +84,17 @@ def test_show_prints_every_assertion_and_draws_what_went_wrong(root: str) -> Non
     ):
         assert text in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def test_show_prints_three_failing_rows_and_all_of_the_sample_where_it_is_asked(root: str) -> None:
+    few = dql("show", "latest", "--root", root).stdout
+    assert few.count("= failing row: id=") == 3
+    assert "= failing row: id=0, amount=-1.50, name=NULL (amount < 0)\n" in few
+    assert "= failing row: 2 more in the sample: dql results show 00000002 --rows" in few
+    assert "= note: those of customers are not shown" in few
+    every = dql("show", "latest", "--root", root, "--rows").stdout
+    assert every.count("= failing row: id=") == 5
+    assert "more in the sample" not in every
 
 
 def test_show_as_json_is_the_report(root: str) -> None:

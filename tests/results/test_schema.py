@@ -7,7 +7,12 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dqx_airflow.results.schema import report_from_rows, results_table, runs_table
+from dqx_airflow.results.schema import (
+    failing_rows_table,
+    report_from_rows,
+    results_table,
+    runs_table,
+)
 from dqx_airflow.values import GateReport, Outcome, Verdict
 
 from .samples import FAILED, sample_report
@@ -15,7 +20,8 @@ from .samples import FAILED, sample_report
 
 def through_rows(report: GateReport) -> GateReport:
     (run,) = runs_table(report).to_pylist()
-    return report_from_rows(run, results_table(report).to_pylist())
+    failing = failing_rows_table(report).to_pylist()
+    return report_from_rows(run, results_table(report).to_pylist(), failing)
 
 
 def test_a_report_comes_back_as_it_was() -> None:
@@ -65,8 +71,9 @@ def test_times_of_another_zone_are_the_same_moment_in_utc() -> None:
 def test_the_order_of_rows_does_not_matter_and_a_doubled_row_counts_once() -> None:
     report = sample_report()
     (run,) = runs_table(report).to_pylist()
-    rows = results_table(report).to_pylist()
-    assert report_from_rows(run, [*reversed(rows), rows[0]]) == report
+    rows, failing = results_table(report).to_pylist(), failing_rows_table(report).to_pylist()
+    doubled = [*reversed(failing), failing[0]]
+    assert report_from_rows(run, [*reversed(rows), rows[0]], doubled) == report
 
 
 def test_missing_rows_are_told_and_not_guessed() -> None:
@@ -74,6 +81,9 @@ def test_missing_rows_are_told_and_not_guessed() -> None:
     (run,) = runs_table(report).to_pylist()
     with pytest.raises(ValueError, match="3 of its 4 result rows"):
         report_from_rows(run, results_table(report).to_pylist()[1:])
+    failing = failing_rows_table(report).to_pylist()[3:]
+    with pytest.raises(ValueError, match="2 of its 5 failing rows"):
+        report_from_rows(run, results_table(report).to_pylist(), failing)
 
 
 def test_columns_that_an_older_writer_did_not_know_read_as_absent() -> None:
@@ -83,7 +93,7 @@ def test_columns_that_an_older_writer_did_not_know_read_as_absent() -> None:
     optional = [f.name for f in (*Verdict.__dataclass_fields__.values(),) if f.default is None]
     optional += ["tags", "profiles", "multiplier", "span_file", "value_text", "threshold_text"]
     older = [{k: v for k, v in row.items() if k not in optional} for row in rows]
-    del run["datasets"]
+    del run["datasets"], run["failing_rows"]
     back = report_from_rows(run, older)
     assert [verdict.name for verdict in back.verdicts] == [v.name for v in report.verdicts]
     assert back.verdicts[1].tags == ()

@@ -15,7 +15,14 @@ from deltalake import DeltaTable, write_deltalake
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results import store as store_module
 from dqx_airflow.results.reader import find_report, list_runs, read_report
-from dqx_airflow.results.schema import RESULTS, RUNS, results_table, runs_table
+from dqx_airflow.results.schema import (
+    FAILING_ROWS,
+    RESULTS,
+    RUNS,
+    failing_rows_table,
+    results_table,
+    runs_table,
+)
 from dqx_airflow.results.store import ResultsStore, probe_objects
 from dqx_airflow.results.tables import Location
 from dqx_airflow.values import Outcome
@@ -85,6 +92,7 @@ def test_a_writer_killed_between_the_tables_is_invisible_until_it_writes_again(
 
     def killed(location: Location, name: str, *rest: object) -> None:
         if name == RUNS:
+            assert rows(tmp_path, FAILING_ROWS) == 10
             raise KeyboardInterrupt
         write_one_table(location, name, *rest)  # type: ignore[arg-type]
 
@@ -123,7 +131,9 @@ def test_a_table_of_an_older_version_gets_the_new_columns_and_still_reads(tmp_pa
     root, older = str(tmp_path), sample_report(1)
     results, runs = results_table(older), runs_table(older)
     write_deltalake(f"{root}/{RESULTS}", results.drop_columns(["source_line", "profiles"]))
-    write_deltalake(f"{root}/{RUNS}", runs.drop_columns(["worst", "worst_severity"]))
+    write_deltalake(
+        f"{root}/{RUNS}", runs.drop_columns(["worst", "worst_severity", "failing_rows"])
+    )
 
     before = find_report(root, older.run_id)
     assert before is not None
@@ -139,7 +149,8 @@ def test_a_table_of_an_older_version_gets_the_new_columns_and_still_reads(tmp_pa
 
 def test_a_table_of_a_newer_version_is_read_and_written(tmp_path: Path) -> None:
     root = str(tmp_path)
-    for name, table in ((RESULTS, results_table), (RUNS, runs_table)):
+    tables = {RESULTS: results_table, FAILING_ROWS: failing_rows_table, RUNS: runs_table}
+    for name, table in tables.items():
         rows = table(sample_report(1))
         rows = rows.append_column("from_the_future", pa.array(["x"] * len(rows)))
         write_deltalake(f"{root}/{name}", rows)
@@ -151,7 +162,7 @@ def test_a_table_of_a_newer_version_is_read_and_written(tmp_path: Path) -> None:
 def test_duckdb_reads_the_tables(tmp_path: Path) -> None:
     ResultsStore(str(tmp_path)).write(sample_report())
     connection = duckdb.connect()
-    for name in (RESULTS, RUNS):
+    for name in (RESULTS, FAILING_ROWS, RUNS):
         connection.register(name, DeltaTable(f"{tmp_path}/{name}").to_pyarrow_dataset())
     found = connection.execute(
         "SELECT s.name, s.value, s.value_text, s.datasets, r.failed FROM results s "

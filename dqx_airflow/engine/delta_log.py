@@ -1,0 +1,213 @@
+"""The transaction log of a Delta table: its files, what it knows of them, how they are read.
+
+deltalake reads the log, without a JVM.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow
+from deltalake import DeltaTable
+from pyspark.sql.types import StructType
+
+from dqx_airflow.engine.date_column import DateColumn
+from dqx_airflow.engine.paths import is_local
+from dqx_airflow.metrics.registry import Aggregate, Statistic
+from dqx_airflow.values import MetricValue
+
+_READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""The features of tables that ask nothing of who reads their files."""
+_EXACT_EXTREMES = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
+"""The types whose minima and maxima the log holds as they are: text is cut, timestamps are
+rounded, and of floating point numbers it is silent about NaN."""
+
+
+def struct_of(table: DeltaTable) -> StructType:
+    """The schema of a table as Spark has it."""
+    return StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Files that are read together.
+
+    :param values: of the columns by which they are partitioned, where their paths do not say it.
+    """
+
+    uris: tuple[str, ...]
+    values: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class DeltaLog:
+    """The log of a table at one version.
+
+    :param path: of the table, as Spark reads it.
+    :param is_of_now: false for a version that was asked for. Its files may have been removed
+        since.
+    """
+
+    table: DeltaTable = field(repr=False)
+    path: str
+    schema: StructType
+    dates: DateColumn | None
+    is_of_now: bool = True
+
+    @property
+    def version(self) -> int:
+        return int(self.table.version())
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """What a reader of the files has to know beyond Parquet."""
+        found = set(self.table.protocol().reader_features or ()) - _READ_AS_PARQUET
+        # Older protocols have no list of features.
+        if self.table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+            found.add("columnMapping")
+        return frozenset(found)
+
+    @cached_property
+    def _files(self) -> list[dict[str, Any]]:
+        """The files, with all that the log knows of each."""
+        rows: list[dict[str, Any]] = pyarrow.table(
+            self.table.get_add_actions(flatten=True)
+        ).to_pylist()
+        return rows
+
+    @cached_property
+    def is_partitioned_by_date(self) -> bool:
+        """True where a file has rows of one date alone, and the log knows which."""
+        if self.dates is None or self.dates.is_moment:
+            return False
+        return self.dates.name in (self.table.metadata().partition_columns or ())
+
+    def parts_of(self, dates: Collection[date | None]) -> list[Part]:
+        """The files that may hold rows of the dates, by partition, else by their statistics.
+
+        Those whose paths tell their partition as Spark understands it are one part.
+        """
+        columns = self.table.metadata().partition_columns
+        parts: dict[tuple[tuple[str, Any], ...], list[str]] = {}
+        for row in self._files:
+            if any(on is None or self._may_hold(row, on) for on in dates):
+                uri = self._uri(row["path"])
+                values = tuple((name, row[f"partition.{name}"]) for name in columns)
+                parts.setdefault(() if _tells(uri, values) else values, []).append(uri)
+        return [Part(tuple(uris), values) for values, uris in parts.items()]
+
+    def _uri(self, logged: str) -> str:
+        """Where a file is. The log has it as a URI, mostly relative to the table."""
+        path = unquote(logged)
+        return path if "://" in path or path.startswith("/") else f"{self.path}/{path}"
+
+    def lost_file(self, on: date | None) -> str | None:
+        """A file of the date that the log names and that is not there; only looked for here, on
+        this machine."""
+        if not is_local(self.path):
+            return None
+        uris = [uri for part in self.parts_of([on]) for uri in part.uris]
+        return next((uri for uri in uris if is_local(uri) and not Path(uri).exists()), None)
+
+    def files_of(self, on: date | None) -> list[tuple[str, int, int]]:
+        """Path, size and time of modification of the files that may hold rows of the date."""
+        return sorted(
+            (row["path"], row["size_bytes"], _number(row["modification_time"]))
+            for row in self._files
+            if on is None or self._may_hold(row, on)
+        )
+
+    def _may_hold(self, row: dict[str, Any], on: date) -> bool:
+        column = self.dates
+        if column is None:
+            return True
+        if f"partition.{column.name}" in row:
+            value = row[f"partition.{column.name}"]
+            if column.is_moment:
+                return value is not None and column.may_lie(on, value, value)
+            return bool(value == column.value(on))
+        return column.may_lie(on, row.get(f"min.{column.name}"), row.get(f"max.{column.name}"))
+
+    def rows_of(self, on: date | None) -> int | None:
+        """How many rows the files have that may hold the date; None where the log does not say."""
+        counts = [
+            row.get("num_records") for row in self._files if on is None or self._may_hold(row, on)
+        ]
+        return None if None in counts else sum(filter(None, counts))
+
+    def answers(self, aggregates: Iterable[Aggregate], on: date | None) -> dict[str, MetricValue]:
+        """The aggregates that the log answers exactly for a date, by their SQL.
+
+        It does where every file holds rows of this date alone and has the statistics that are
+        needed, and where no rows were deleted in place.
+        """
+        if self.features or not self.is_of_now:
+            return {}
+        if on is not None and not self.is_partitioned_by_date:
+            return {}
+        rows = [row for row in self._files if on is None or self._may_hold(row, on)]
+        if any(row.get("num_records") is None for row in rows) or self.lost_file(on):
+            return {}
+        found: dict[str, MetricValue] = {}
+        for aggregate in aggregates:
+            if aggregate.statistic is not None:
+                known, value = self._answer(aggregate, rows)
+                if known:
+                    found[aggregate.sql] = value
+        return found
+
+    def _answer(self, aggregate: Aggregate, rows: list[dict[str, Any]]) -> tuple[bool, MetricValue]:
+        count = sum(row["num_records"] for row in rows)
+        column = aggregate.column
+        if aggregate.statistic is Statistic.ROWS:
+            return True, count
+        if column is None or column not in self.schema.names or "." in column:
+            return False, None
+        nulls: list[Any] = [row.get(f"null_count.{column}") for row in rows]
+        if None in nulls:
+            return False, None
+        if aggregate.statistic is Statistic.NULLS:
+            return True, sum(nulls)
+        if aggregate.statistic is Statistic.VALUES:
+            return True, count - sum(nulls)
+        if self.schema[column].dataType.simpleString() not in _EXACT_EXTREMES:
+            return False, None
+        side = "min" if aggregate.statistic is Statistic.LEAST else "max"
+        extremes: list[Any] = [
+            row.get(f"{side}.{column}")
+            for row, number in zip(rows, nulls, strict=True)
+            if number < row["num_records"]  # the others have no value at all
+        ]
+        if None in extremes:
+            return False, None
+        if not extremes:
+            return True, None
+        value: MetricValue | date = min(extremes) if side == "min" else max(extremes)
+        return True, value.isoformat() if isinstance(value, date) else value
+
+
+def _tells(uri: str, values: Iterable[tuple[str, Any]]) -> bool:
+    """True where the folders of a file name its partition so that Spark reads the right values.
+
+    They need not: the log alone has to be right. And Spark unquotes letter by letter what
+    deltalake quotes byte by byte.
+    """
+    folders = dict(part.split("=", 1) for part in uri.split("/")[:-1] if "=" in part)
+    return all(
+        name in folders
+        and unquote(folders[name]).isascii()
+        and (not isinstance(value, str) or unquote(folders[name]) == value)
+        for name, value in values
+    )
+
+
+def _number(moment: Any) -> int:
+    """A time of modification as a number that orders and compares."""
+    return int(moment.timestamp() * 1_000_000) if isinstance(moment, datetime) else int(moment)

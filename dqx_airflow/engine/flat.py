@@ -1,0 +1,68 @@
+"""The fused pass: all flat aggregates over a frame at once, grouped by date.
+
+Where the pass fails as a whole, it is halved until the guilty aggregate stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TypeAlias
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.engine.collect import collect, date_of
+from dqx_airflow.engine.failures import explain, is_unreadable
+from dqx_airflow.engine.frames import DATE
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.values import MetricValue
+
+ByDate: TypeAlias = dict[date | None, dict[str, MetricValue]]
+"""Values by date and by the SQL of their aggregates; None where a dataset has no dates."""
+
+
+def aggregate(
+    frame: DataFrame, texts: Sequence[str], *, dated: bool
+) -> tuple[ByDate, dict[str, str]]:
+    """The value of each aggregate by date; for those that failed, why.
+
+    :raises DatasetError: a file cannot be read.
+    """
+    if not texts:
+        return {}, {}
+    try:
+        columns = [F.expr(text).alias(str(position)) for position, text in enumerate(texts)]
+        grouped = frame.groupBy(quote_name(DATE)) if dated else frame.groupBy()
+        rows = collect(grouped.agg(*columns))
+    except PySparkException as error:
+        if is_unreadable(error):
+            raise DatasetError(explain(error)) from error
+        if len(texts) == 1:
+            return {}, {texts[0]: _reason(error, frame)}
+        half = len(texts) // 2
+        left, broken_left = aggregate(frame, texts[:half], dated=dated)
+        right, broken_right = aggregate(frame, texts[half:], dated=dated)
+        merged = {on: {**left.get(on, {}), **right.get(on, {})} for on in {**left, **right}}
+        return merged, {**broken_left, **broken_right}
+    offset = 1 if dated else 0
+    return {
+        date_of(row[0]) if dated else None: dict(zip(texts, row[offset:], strict=True))
+        for row in rows
+    }, {}
+
+
+def _own_columns(frame: DataFrame) -> list[str]:
+    return [column for column in frame.columns if column != DATE]
+
+
+def _reason(error: PySparkException, frame: DataFrame) -> str:
+    if isinstance(error, AnalysisException):
+        parameters = error.getMessageParameters() or {}
+        if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            name = parameters.get("objectName", "").strip("`")
+            return f"there is no column '{name}': {did_you_mean(name, _own_columns(frame))}"
+    return explain(error)

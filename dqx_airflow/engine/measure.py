@@ -1,0 +1,98 @@
+"""Measures what a plan asks for: opens its datasets, scans each once, runs its queries."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.frames import References
+from dqx_airflow.engine.memory import Memory
+from dqx_airflow.engine.queries import run_queries
+from dqx_airflow.engine.scan import scan
+from dqx_airflow.engine.sources import OpenDataset, open_dataset
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.predicates import lookups_of
+from dqx_airflow.plan.snapshots import snapshot_of
+from dqx_airflow.values import DatasetRef, DatasetSnapshot
+
+_log = logging.getLogger("dqx.gate")
+
+
+def measure(
+    spark: SparkSession,
+    refs: Sequence[DatasetRef],
+    plan: Plan,
+    memory: Memory | None = None,
+) -> tuple[dict[str, OpenDataset], Scanned]:
+    """The datasets that could be opened, by name, and what was found out about the requests.
+
+    :param memory: what earlier runs found out; without it all is computed.
+    """
+    opened, unreadable = _open_all(spark, refs)
+    found = Scanned()
+    for ref in refs:
+        requests = [item for item in plan.requests if item.dataset == ref.name]
+        if ref.name not in opened:
+            found.failures.update(dict.fromkeys(requests, unreadable[ref.name]))
+            continue
+        lookups = [lookup for lookup in plan.lookups if lookup.dataset == ref.name]
+        references = References(opened, plan.date)
+        found.add(scan(spark, opened[ref.name], requests, lookups, references, memory))
+    queries = [
+        item
+        for item in plan.requests
+        if item.definition.scan is Scan.QUERY and item not in found.failures
+    ]
+    found.add(run_queries(spark, queries, opened, plan.date))
+    for dataset in opened.values():
+        _distrust_changed(dataset, found)
+    return opened, found
+
+
+def _distrust_changed(dataset: OpenDataset, found: Scanned) -> None:
+    """Takes back what was found in files that are not the same any more."""
+    change = dataset.change
+    if change is None:
+        return
+    name = dataset.ref.name
+    for request in tuple(found.values):
+        references = {lookup.reference for lookup in lookups_of(request)}
+        # A query sees all datasets.
+        if name in {request.dataset, *references} or request.definition.scan is Scan.QUERY:
+            del found.values[request]
+            found.failures[request] = change
+
+
+def snapshots(
+    refs: Sequence[DatasetRef], opened: Mapping[str, OpenDataset], plan: Plan, found: Scanned
+) -> tuple[DatasetSnapshot, ...]:
+    """What a report tells of the datasets that were measured."""
+    told = []
+    for ref in refs:
+        dataset = opened.get(ref.name)
+        if dataset is None:
+            told.append(snapshot_of(ref, plan, found))
+            continue
+        location, version, fields = dataset.location, dataset.version, dataset.fields
+        told.append(
+            snapshot_of(ref, plan, found, location=location, version=version, fields=fields)
+        )
+    return tuple(told)
+
+
+def _open_all(
+    spark: SparkSession, refs: Sequence[DatasetRef]
+) -> tuple[dict[str, OpenDataset], dict[str, str]]:
+    """The datasets that could be opened, and why the others could not."""
+    opened, unreadable = {}, {}
+    for ref in refs:
+        try:
+            opened[ref.name] = open_dataset(spark, ref)
+        except DatasetError as error:
+            _log.error("%s", error)
+            unreadable[ref.name] = error.problem
+    return opened, unreadable

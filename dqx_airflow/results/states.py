@@ -1,0 +1,114 @@
+"""Stored states: what aggregates yielded for the files of a date, kept for the next run.
+
+A state counts only for the fingerprint that it was stored with. The newest one of a scope, date
+and aggregate is the state of it; older ones are dead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TypeAlias
+
+import pyarrow as pa
+from deltalake import QueryBuilder, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from dqx_airflow.results.schema import STATES, STATES_SCHEMA
+from dqx_airflow.results.store import open_or_create
+from dqx_airflow.results.tables import Location, foreign_errors_told, open_table
+from dqx_airflow.values import MetricValue
+
+Results: TypeAlias = Mapping[str, MetricValue]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The results of aggregates, by their SQL, over the rows of a date.
+
+    `results` is None where the date had no rows at all. `fingerprints` hold for one aggregate
+    each: those that look into other datasets depend on the files of these as well.
+    """
+
+    date: date | None
+    results: Results | None
+    fingerprints: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StateStore:
+    """The states below a results root."""
+
+    location: Location
+
+    def recall(self, scope: str, dates: Sequence[date | None]) -> tuple[State, ...]:
+        """The newest states of a scope for some dates.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        table = open_table(self.location, STATES)
+        if table is None:
+            return ()
+        days = ", ".join(f"DATE '{on}'" for on in dates if on)
+        which = [f'"dataset_date" IN ({days})'] if days else []
+        which += ['"dataset_date" IS NULL'] if None in dates else []
+        query = (
+            'SELECT "dataset_date", "aggregate", "result", "fingerprint" FROM "states" '  # noqa: S608
+            f'WHERE "scope" = \'{scope}\' AND ({" OR ".join(which)}) ORDER BY "stored_at"'
+        )
+        with foreign_errors_told(self.location, "read"):
+            found = QueryBuilder().register(STATES, table).execute(query)
+            rows = pa.table(found.read_all()).to_pylist()
+        return tuple(_states(rows))
+
+    def keep(self, scope: str, run_id: str, at: datetime, states: Iterable[State]) -> None:
+        """Appends states.
+
+        :raises StoreError: the store cannot be written.
+        """
+        rows = [
+            {
+                "run_id": run_id,
+                "scope": scope,
+                "dataset_date": state.date,
+                "aggregate": aggregate,
+                "result": None if state.results is None else json.dumps(state.results[aggregate]),
+                "fingerprint": fingerprint,
+                "stored_at": at,
+            }
+            for state in states
+            for aggregate, fingerprint in state.fingerprints.items()
+        ]
+        if not rows:
+            return
+        table = pa.Table.from_pylist(rows, schema=STATES_SCHEMA)
+        with foreign_errors_told(self.location, "write"):
+            for attempts_left in (2, 1, 0):
+                try:
+                    write_deltalake(
+                        open_or_create(self.location, STATES, STATES_SCHEMA), table, mode="append"
+                    )
+                    return
+                except CommitFailedError:
+                    if not attempts_left:
+                        raise
+
+
+def _states(rows: Iterable[Mapping[str, object]]) -> Iterable[State]:
+    """One state for each date; of an aggregate the row that comes last counts."""
+    newest: dict[object, dict[str, Mapping[str, object]]] = {}
+    for row in rows:
+        newest.setdefault(row["dataset_date"], {})[str(row["aggregate"])] = row
+    for on, by_aggregate in newest.items():
+        there = {sql: row for sql, row in by_aggregate.items() if row["result"] is not None}
+        absent = {sql: row for sql, row in by_aggregate.items() if row["result"] is None}
+        for kept in (there, absent):
+            if kept:
+                results = {sql: json.loads(str(row["result"])) for sql, row in there.items()}
+                yield State(
+                    on if isinstance(on, date) else None,
+                    results if kept is there else None,
+                    {sql: str(row["fingerprint"]) for sql, row in kept.items()},
+                )

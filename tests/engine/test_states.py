@@ -1,0 +1,265 @@
+"""Stored states: reused while the files are the same, and not a moment longer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from lake import TODAY, request
+
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.values import DatasetRef, GateReport, Origin
+
+pytestmark = pytest.mark.spark
+
+AVERAGE = "assert average(price) > 0 name 'average'".replace("'", '"')
+WINDOW = 'assert mean(average(price), n 30) > 0 name "window"'
+
+Counted = tuple[GateReport, int]
+Gate = Callable[..., Counted]
+
+
+def rows(on: date, *prices: float | None) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(range(len(prices)), pa.int64()),
+            "price": pa.array(prices, pa.float64()),
+            "ds": pa.array([on] * len(prices), pa.date32()),
+        }
+    )
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> DatasetRef:
+    """Thirty days in one file each, and one more without a value."""
+    path = str(tmp_path / "orders")
+    for day in range(30):
+        on = TODAY - timedelta(day)
+        write_deltalake(path, rows(on, 1.0 + day, None), mode="append", partition_by=["ds"])
+    return DatasetRef("orders", path, date_column="ds")
+
+
+@pytest.fixture
+def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """Runs a gate over some datasets; gives the report and the number of Spark jobs."""
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+
+    def run(suite: str, *datasets: DatasetRef, on: date = TODAY, **changes: Any) -> Counted:
+        tracker = spark.sparkContext.statusTracker()
+        before = len(tracker.getJobIdsForGroup(None))
+        report = run_gate(request(tmp_path, suite, datasets, on, **changes), lambda _: spark)
+        return report, len(tracker.getJobIdsForGroup(None)) - before
+
+    return run
+
+
+def verdict(report: GateReport, name: str) -> tuple[object, str | None]:
+    found = next(item for item in report.verdicts if item.name == name)
+    return found.value, found.origin.value if found.origin else None
+
+
+def test_a_second_run_on_unchanged_data_runs_no_job(gate: Gate, orders: DatasetRef) -> None:
+    first, jobs = gate(WINDOW, orders)
+    assert (verdict(first, "window"), jobs) == ((15.5, "scan"), 1)
+    second, jobs = gate(WINDOW, orders)
+    assert (verdict(second, "window"), jobs) == ((15.5, "stored state"), 0)
+    assert [item.value for item in second.verdicts] == [item.value for item in first.verdicts]
+
+
+def test_the_next_day_of_a_window_reads_one_day(
+    gate: Gate, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[set[date | None]] = []
+    from dqx_airflow.engine import scan
+
+    def watched(dataset: Any, dates: set[date | None]) -> Any:
+        read.append(dates)
+        return rows_of_dates(dataset, dates)
+
+    rows_of_dates = scan.rows_of_dates
+    monkeypatch.setattr(scan, "rows_of_dates", watched)
+    gate(WINDOW, orders)
+    tomorrow = TODAY + timedelta(1)
+    write_deltalake(str(orders.path), rows(tomorrow, 31.0), mode="append")
+    gate(WINDOW, orders, on=tomorrow)
+    assert [len(dates) for dates in read] == [30, 1]
+    assert read[1] == {tomorrow}
+
+
+def test_a_state_of_a_day_without_rows_is_known_too(gate: Gate, tmp_path: Path) -> None:
+    path = str(tmp_path / "plain")
+    write_deltalake(path, rows(TODAY, 1.0))
+    plain = DatasetRef("orders", path, date_column="ds")
+    write_deltalake(path, rows(TODAY - timedelta(2), 1.0), mode="append")
+    suite = """suite "S" {
+        availability_threshold 0%
+        check "C" on orders { assert average(price, lag 1) is None name "none" }
+    }"""
+    assert verdict(gate(suite, plain)[0], "none") == (None, "scan")
+    report, jobs = gate(suite, plain)
+    assert (verdict(report, "none"), jobs) == ((None, "stored state"), 0)
+
+
+def test_recompute_asks_for_no_states(gate: Gate, orders: DatasetRef) -> None:
+    gate(AVERAGE, orders)
+    report, jobs = gate(AVERAGE, orders, recompute=True)
+    assert (verdict(report, "average"), jobs) == ((1.0, "scan"), 1)
+
+
+def _late_file(orders: DatasetRef) -> DatasetRef:
+    write_deltalake(str(orders.path), rows(TODAY, 5.0), mode="append")
+    return orders
+
+
+def _rewritten(orders: DatasetRef) -> DatasetRef:
+    predicate = f"ds = '{TODAY}'"
+    write_deltalake(str(orders.path), rows(TODAY, 3.0, None), mode="overwrite", predicate=predicate)
+    return orders
+
+
+def _deleted(orders: DatasetRef) -> DatasetRef:
+    DeltaTable(str(orders.path)).delete("price IS NULL")
+    return orders
+
+
+def _new_column(orders: DatasetRef) -> DatasetRef:
+    extra = rows(TODAY - timedelta(29), 30.0).append_column("note", pa.array(["x"]))
+    write_deltalake(str(orders.path), extra, mode="append", schema_mode="merge")
+    return orders
+
+
+def _filtered(orders: DatasetRef) -> DatasetRef:
+    return replace(orders, filter="id = 0")
+
+
+CHANGES = {
+    "a late file": (_late_file, 3.0),
+    "a rewritten partition": (_rewritten, 3.0),
+    "a delete": (_deleted, 1.0),
+    "a change of the schema": (_new_column, 1.0),
+    "another filter": (_filtered, 1.0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changes_the_data_makes_a_state_stale(
+    gate: Gate, orders: DatasetRef, change: str
+) -> None:
+    gate(AVERAGE, orders)
+    changed, value = CHANGES[change]
+    report, _ = gate(AVERAGE, changed(orders))
+    assert verdict(report, "average") == (value, "scan")
+
+
+def test_another_time_zone_makes_a_state_stale(spark: Any, gate: Gate, orders: DatasetRef) -> None:
+    gate(AVERAGE, orders)
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        report, _ = gate(AVERAGE, orders)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert verdict(report, "average") == (1.0, "scan")
+
+
+def test_another_engine_version_makes_a_state_stale(
+    gate: Gate, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate(AVERAGE, orders)
+    monkeypatch.setattr("dqx_airflow.__version__", "99.0")
+    report, _ = gate(AVERAGE, orders)
+    assert verdict(report, "average") == (1.0, "scan")
+
+
+def test_other_dates_do_not_make_a_state_stale(gate: Gate, orders: DatasetRef) -> None:
+    gate(AVERAGE, orders)
+    write_deltalake(str(orders.path), rows(TODAY + timedelta(1), 9.0), mode="append")
+    assert verdict(gate(AVERAGE, orders)[0], "average") == (1.0, "stored state")
+
+
+def test_a_change_of_the_reference_makes_a_lookup_stale(
+    gate: Gate, orders: DatasetRef, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "known")
+    write_deltalake(path, pa.table({"id": pa.array([0], pa.int64())}))
+    known = DatasetRef("known", path)
+    suite = 'assert values(id) in values(id, dataset known) name "known"'
+    assert verdict(gate(suite, orders, known)[0], "known") == (1, "scan")
+    assert verdict(gate(suite, orders, known)[0], "known") == (1, "stored state")
+    write_deltalake(path, pa.table({"id": pa.array([1], pa.int64())}), mode="append")
+    assert verdict(gate(suite, orders, known)[0], "known") == (0, "scan")
+
+
+def test_sql_of_the_users_is_computed_again(gate: Gate, orders: DatasetRef) -> None:
+    suite = 'assert sql("max(price)") > 0 name "text"'  # it may call current_date()
+    gate(suite, orders)
+    assert verdict(gate(suite, orders)[0], "text") == (1.0, "scan")
+
+
+def test_parquet_files_have_fingerprints_too(gate: Gate, tmp_path: Path) -> None:
+    folder = tmp_path / "parquet"
+    for on, price in ((TODAY, 1.0), (TODAY - timedelta(1), 2.0)):
+        part = folder / f"ds={on}"
+        part.mkdir(parents=True)
+        pq.write_table(rows(on, price).drop_columns("ds"), part / "a.parquet")
+    ref = DatasetRef("orders", str(folder), format="parquet", date_column="ds")
+    assert verdict(gate(AVERAGE, ref)[0], "average") == (1.0, "scan")
+    pq.write_table(
+        rows(TODAY, 7.0).drop_columns("ds"), folder / f"ds={TODAY - timedelta(1)}" / "b.parquet"
+    )
+    assert verdict(gate(AVERAGE, ref)[0], "average") == (1.0, "stored state")
+    pq.write_table(rows(TODAY, 7.0).drop_columns("ds"), folder / f"ds={TODAY}" / "b.parquet")
+    assert verdict(gate(AVERAGE, ref)[0], "average") == (4.0, "scan")
+
+
+def test_a_catalog_table_has_no_fingerprint(spark: Any, gate: Gate) -> None:
+    spark.createDataFrame([(1, 2.0)], "id long, price double").createOrReplaceTempView("shop")
+    ref = DatasetRef("orders", table="shop")
+    gate(AVERAGE, ref)
+    assert verdict(gate(AVERAGE, ref)[0], "average") == (2.0, "scan")
+
+
+LOG = [
+    ("num_rows() == 2", 2),
+    ("count(price) == 1", 1),
+    ("null_count(price) / num_rows() == 0.5", 0.5),
+    ("minimum(id) == 0", 0),
+    ("maximum(id) == 1", 1),
+    ("num_rows(lag 40) == 0", 0),
+]
+
+
+def test_the_transaction_log_answers_what_it_knows_exactly(gate: Gate, orders: DatasetRef) -> None:
+    suite = "\n".join(f'assert {claim} name "{claim}"' for claim, _ in LOG)
+    suite = f'suite "S" {{ availability_threshold 0% check "C" on orders {{ {suite} }} }}'
+    report, jobs = gate(suite, orders)
+    for claim, value in LOG:
+        assert verdict(report, claim) == (value, "transaction log")
+    assert jobs == 0
+
+
+def test_the_log_answers_nothing_that_it_knows_roughly(gate: Gate, tmp_path: Path) -> None:
+    path = str(tmp_path / "mixed")
+    both = pa.concat_tables([rows(TODAY, 1.0, None), rows(TODAY - timedelta(1), 2.0)])
+    write_deltalake(path, both)  # one file with two dates
+    suite = 'assert num_rows() == 2 name "rows"'
+    report, _ = gate(suite, DatasetRef("orders", path, date_column="ds"))
+    assert verdict(report, "rows") == (2, "scan")
+    suite = 'assert maximum(price) == 2 name "double"\nassert null_count(price) == 1 name "nulls"'
+    report, _ = gate(suite, DatasetRef("orders", path))
+    assert verdict(report, "double") == (2.0, "scan")
+    assert verdict(report, "nulls") == (1, "transaction log")
+    report, _ = gate(suite, DatasetRef("orders", path, filter="price IS NOT NULL"))
+    assert verdict(report, "nulls") == (0, "scan")
+
+
+def test_the_origins_are_ordered_by_what_they_take() -> None:
+    assert list(Origin) == [Origin.SCAN, Origin.STATE, Origin.LOG]
