@@ -15,6 +15,7 @@ from dqx_airflow.values import (
     Attempt,
     DatasetRef,
     DatasetSnapshot,
+    FailingRow,
     Field,
     GateReport,
     GateRequest,
@@ -35,6 +36,7 @@ SPAN = Span("größe 🦆.dql", 1, 2, 3, 4)
 KEY = RunKey("gate", date(2024, 2, 29), "scheduled__2024-03-01T00:00:00+00:00")
 DATASETS = (
     DatasetRef("orders", path="s3://lake/orders", date_column="day", version=7),
+    DatasetRef("people", "s3://lake/people", keys=("id", "day"), masked=("tax_id", "home.street")),
     DatasetRef("returns", table="lake.returns", format="table", options=(("a", "b"), ("a", ""))),
 )
 REQUEST = GateRequest(
@@ -48,6 +50,8 @@ REQUEST = GateRequest(
     skip_dates=(date(2024, 1, 1), date(2024, 12, 31)),
     parent=ParentRun("airflow", "dag.task", "1", "airflow", "dag", "2"),
     timeout_s=1.5,
+    sample_rows=5,
+    quarantine=(("orders", "s3://lake/quarantine/orders"),),
 )
 VERDICT = Verdict(
     name="orders.rows",
@@ -68,6 +72,8 @@ VERDICT = Verdict(
     column=None,
     span=SPAN,
     source_line="    assert num_rows() >= 10",
+    failing_rows=(FailingRow("orders", "price is NULL", '{"id": 1, "price": null}'),),
+    note="no more",
 )
 SNAPSHOT = DatasetSnapshot(
     "orders",
@@ -77,6 +83,7 @@ SNAPSHOT = DatasetSnapshot(
     rows=0,
     fields=(Field("price", "decimal(18,2)"), Field("a", "struct<b:array<int>>")),
     metrics=(MetricResult("sum", "price", 0.1), MetricResult("num_rows", None, 0)),
+    quarantined=0,
 )
 REPORT = GateReport(
     run_id="0192",
@@ -138,6 +145,23 @@ def test_a_metric_value_keeps_its_type(value: values.MetricValue) -> None:
         found = getattr(back, field)
         assert found == value
         assert type(found) is type(value)
+
+
+def test_what_an_older_version_wrote_is_read_with_the_defaults_of_what_it_did_not_know() -> None:
+    newer = {
+        GateRequest: ("sample_rows", "quarantine", "recompute"),
+        Verdict: ("failing_rows", "note", "origin"),
+        DatasetSnapshot: ("quarantined",),
+        DatasetRef: ("keys", "masked"),
+    }
+    for value in (REQUEST, VERDICT, SNAPSHOT, *DATASETS):
+        form = json.loads(to_json(value))
+        names = newer[type(value)]
+        older = json.dumps({name: item for name, item in form.items() if name not in names})
+        defaults = {
+            field.name: field.default for field in dataclasses.fields(value) if field.name in names
+        }
+        assert from_json(type(value), older) == dataclasses.replace(value, **defaults)
 
 
 def test_the_json_form_is_plain_and_readable() -> None:

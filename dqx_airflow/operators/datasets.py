@@ -1,18 +1,19 @@
-"""From the datasets as a DAG gives them to the `DatasetRef`s of a request."""
+"""From the datasets as a DAG gives them to those of a request, and to their quarantine."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
-from typing import Any, TypeAlias
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from dqx_airflow import datasets
+from dqx_airflow.datasets import DatasetSetting, settings_of
+from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.outcome import GateMisconfigured
-from dqx_airflow.values import FORMATS, DatasetRef
+from dqx_airflow.values import DatasetRef
 
-DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
-
-_SETTINGS = tuple(field.name for field in fields(DatasetRef) if field.name != "name")
+_FOLDER_NAME = re.compile(r"\w[\w.-]*")
 
 
 def dataset_ref(name: str, given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetRef:
@@ -21,54 +22,40 @@ def dataset_ref(name: str, given: DatasetSetting, render: Callable[[Any], Any]) 
     :param render: renders the templates of a `DatasetRef`; Airflow has rendered all else.
     :raises GateMisconfigured: it makes no sense.
     """
-    if isinstance(given, os.PathLike):
-        return DatasetRef(name, path=os.fspath(given))
-    if isinstance(given, str):
-        given = {"path" if "/" in given else "table": given}
-    elif isinstance(given, DatasetRef):
-        given = {key: render(value) for key, value in asdict(given).items() if key in _SETTINGS}
-    if not isinstance(given, Mapping):
-        raise GateMisconfigured(
-            f"dataset '{name}' is {given!r}: write a path, a table, or a mapping with "
-            f"{', '.join(_SETTINGS)}"
-        )
-    unknown = [str(key) for key in given if key not in _SETTINGS]
-    if unknown:
-        raise GateMisconfigured(
-            f"dataset '{name}' has unknown settings {', '.join(unknown)}: "
-            f"there are {', '.join(_SETTINGS)}"
-        )
-    settings = {key: value for key, value in given.items() if value not in (None, "")}
-    if ("path" in settings) == ("table" in settings):
-        raise GateMisconfigured(f"dataset '{name}': give it a path or a table, and not both")
-    if settings.get("format", FORMATS[0]) not in FORMATS:
-        raise GateMisconfigured(
-            f"dataset '{name}' has format={settings['format']!r}: write one of {', '.join(FORMATS)}"
-        )
-    options, version = settings.pop("options", ()), settings.pop("version", None)
-    return DatasetRef(
-        name,
-        options=_options(name, options),
-        version=_version(name, version),
-        **{key: str(value) for key, value in settings.items()},
-    )
-
-
-def _options(name: str, given: Any) -> tuple[tuple[str, str], ...]:
+    if isinstance(given, DatasetRef):
+        given = {key: render(value) for key, value in settings_of(given).items()}
     try:
-        pairs = given.items() if isinstance(given, Mapping) else given
-        return tuple((str(key), str(text)) for key, text in pairs)
-    except (TypeError, ValueError):
-        raise GateMisconfigured(
-            f"dataset '{name}' has options={given!r}: write a mapping, {{'header': 'true'}}"
-        ) from None
+        return datasets.dataset_ref(name, given)
+    except RequestError as error:
+        raise GateMisconfigured(str(error)) from None
 
 
-def _version(name: str, given: Any) -> int | None:
-    """A version may come from a template, as text."""
-    try:
-        return None if given is None else int(given)
-    except (TypeError, ValueError):
+def quarantine_paths(
+    given: str | Mapping[str, str] | None, datasets: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """The path of the quarantine of each dataset that has one.
+
+    :param given: a mapping of datasets to paths; or a folder, in which each dataset has its own.
+    :raises GateMisconfigured: it makes no sense.
+    """
+    if not given:
+        return ()
+    if isinstance(given, Mapping):
+        unknown = [str(name) for name in given if name not in datasets]
+        if unknown:
+            raise GateMisconfigured(
+                f"quarantine names {', '.join(unknown)}: the datasets are {', '.join(datasets)}"
+            )
+        return tuple((str(name), str(path)) for name, path in given.items() if path)
+    if not isinstance(given, str | os.PathLike):
         raise GateMisconfigured(
-            f"dataset '{name}' has version={given!r}: write the number of a Delta version"
-        ) from None
+            f"quarantine={given!r}: write a folder, or a mapping of datasets to paths"
+        )
+    folder = os.fspath(given).rstrip("/")
+    unfit = [name for name in datasets if not _FOLDER_NAME.fullmatch(name)]
+    if unfit:
+        raise GateMisconfigured(
+            f"dataset '{unfit[0]}' cannot be the name of a folder: "
+            "write quarantine as a mapping of datasets to paths"
+        )
+    return tuple((name, f"{folder}/{name}") for name in datasets)

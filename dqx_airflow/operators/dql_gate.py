@@ -38,6 +38,8 @@ class DqlGateOperator(GateOperator):
             raise GateMisconfigured(
                 f"suite={self.suite!r}: give the path of a .dql file, or a suite"
             )
+        from dqx_airflow.dql.source import read_source
+
         suite = os.fspath(self.suite)
         self._place: Path | None = None
         self._folder = dag_folder(context)
@@ -47,14 +49,12 @@ class DqlGateOperator(GateOperator):
         folder = self._folder
         places = [given] if given.is_absolute() or folder is None else [folder / given, given]
         for place in places:
-            try:
-                source = SourceFile(suite, place.read_text(encoding="utf-8"))
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except (OSError, ValueError) as error:
-                raise GateMisconfigured(f"the suite {place} cannot be read: {error}") from None
-            self._place = place
-            return source
+            source = read_source(place, suite)
+            if isinstance(source, SourceFile):
+                self._place = place
+                return source
+            if not source.is_missing:
+                raise GateMisconfigured(f"the suite {place}: {source.reason}")
         looked = " or ".join(str(place.absolute()) for place in places)
         raise GateMisconfigured(
             f"there is no suite {suite}: looked for {looked}; give its path relative to the file "
@@ -63,7 +63,7 @@ class DqlGateOperator(GateOperator):
 
     def check_source(self, request: GateRequest) -> GateRequest:
         from dqx_airflow.diagnostics.diagnostic import Level
-        from dqx_airflow.diagnostics.text import draw
+        from dqx_airflow.diagnostics.text import draw, shown
         from dqx_airflow.dql.check import check_source
         from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
         from dqx_airflow.plan.resolve import check_datasets
@@ -76,9 +76,12 @@ class DqlGateOperator(GateOperator):
         found = list(checked.diagnostics)
         if checked.suite is not None and not checked.errors:
             found += check_datasets(checked.suite, request.datasets)
-        for diagnostic in found:
+        kept, rest = shown(found)
+        for diagnostic in kept:
             log = self.log.error if diagnostic.level is Level.ERROR else self.log.warning
             log("%s", draw([diagnostic], checked.sources))
+        if rest:
+            self.log.error("%s", rest)
         errors = [diagnostic for diagnostic in found if diagnostic.level is Level.ERROR]
         if errors:
             first = errors[0]

@@ -67,6 +67,11 @@ def summary(report: GateReport) -> dict[str, Any]:
         for dataset in report.datasets
         if dataset.version is not None
     ]
+    quarantined = [
+        (_cut(dataset.name), dataset.quarantined)
+        for dataset in report.datasets
+        if dataset.quarantined is not None
+    ]
     return {
         "run_id": report.run_id,
         "gate": _cut(report.run_key.gate),
@@ -76,6 +81,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "headline": _cut(headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
         "versions": dict(versions[:_MOST_VERSIONS]),
+        "quarantined": dict(quarantined[:_MOST_VERSIONS]),
         "verdicts": [
             {
                 "name": _cut(verdict.name),

@@ -18,8 +18,10 @@ from airflow.providers.common.compat.sdk import (
 )
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
+from dqx_airflow.datasets import DatasetSetting, check_quarantine
+from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.context import attempt_of, date_of, lineage_parent_of, run_key_of
-from dqx_airflow.operators.datasets import DatasetSetting, dataset_ref
+from dqx_airflow.operators.datasets import dataset_ref, quarantine_paths
 from dqx_airflow.operators.outcome import (
     GateInfrastructureError,
     GateMisconfigured,
@@ -28,6 +30,8 @@ from dqx_airflow.operators.outcome import (
     summary,
 )
 from dqx_airflow.values import (
+    DEFAULT_SAMPLE_ROWS,
+    MOST_SAMPLE_ROWS,
     GateReport,
     GateRequest,
     Outcome,
@@ -59,6 +63,14 @@ class GateOperator(SparkSubmitOperator):
     :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", or
         "warn" (success, with warnings in the log).
     :param allow_empty: turns off the assertion that every dataset has rows.
+    :param recompute: reads all data again: by default what was computed before is taken from the
+        results store, as long as the files are the very same.
+    :param sample_rows: how many failing rows of an assertion are kept in the results at most; 0
+        keeps none.
+    :param quarantine: where the rows go that count against an assertion which failed with a
+        severity of `fail_on` or worse: a mapping of dataset names to paths of Delta tables, or a
+        folder with one table for each dataset. They go there whole and unmasked. By default
+        nowhere. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -66,6 +78,7 @@ class GateOperator(SparkSubmitOperator):
         "datasets",
         "date",
         "results_root",
+        "quarantine",
     )
     ui_color = "#e3f2e8"
 
@@ -79,6 +92,9 @@ class GateOperator(SparkSubmitOperator):
         fail_on: str = "P1",
         on_violation: OnViolation = "fail",
         allow_empty: bool = False,
+        recompute: bool = False,
+        sample_rows: int = DEFAULT_SAMPLE_ROWS,
+        quarantine: str | Mapping[str, str] | None = None,
         name: str = "dqx-gate",
         **kwargs: Any,
     ) -> None:
@@ -91,6 +107,10 @@ class GateOperator(SparkSubmitOperator):
             raise GateMisconfigured(f"fail_on={fail_on!r}: write P0, P1, P2 or P3")
         if on_violation not in get_args(OnViolation):
             raise GateMisconfigured(f"on_violation={on_violation!r}: write fail, skip or warn")
+        if not isinstance(sample_rows, int) or not 0 <= sample_rows <= MOST_SAMPLE_ROWS:
+            raise GateMisconfigured(
+                f"sample_rows={sample_rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
+            )
         self.datasets = datasets
         self.date = date
         self.results_root = results_root
@@ -98,6 +118,9 @@ class GateOperator(SparkSubmitOperator):
         self.fail_on = fail_on
         self.on_violation = on_violation
         self.allow_empty = allow_empty
+        self.recompute = recompute
+        self.sample_rows = sample_rows
+        self.quarantine = quarantine
         # A resumable job survives a clear: the cleared gate would turn green on the old job
         # without validating anything.
         self.durable = False
@@ -151,7 +174,7 @@ class GateOperator(SparkSubmitOperator):
                 f"datasets={self.datasets!r}: write a mapping of names to paths or tables"
             )
         timeout = self.execution_timeout
-        return GateRequest(
+        request = GateRequest(
             run_key=run_key_of(context, self.gate, on),
             attempt=attempt_of(context),
             suite=self.read_source(context),
@@ -162,9 +185,17 @@ class GateOperator(SparkSubmitOperator):
             results_root=self._results_root(),
             fail_on=Severity(self.fail_on),
             allow_empty=self.allow_empty,
+            recompute=self.recompute,
             parent=lineage_parent_of(context),
             timeout_s=timeout.total_seconds() if timeout else None,
+            sample_rows=self.sample_rows,
+            quarantine=quarantine_paths(self.quarantine, tuple(map(str, self.datasets))),
         )
+        try:
+            check_quarantine(request)
+        except RequestError as error:
+            raise GateMisconfigured(str(error)) from None
+        return request
 
     def _results_root(self) -> str:
         root = self.results_root or airflow_conf.get("dqx", "results_root", fallback=None)

@@ -77,7 +77,9 @@ def canned_report(request: GateRequest, action: str) -> GateReport:
         fail_on=request.fail_on,
         outcome=Outcome(outcome),
         verdicts=verdicts,
-        datasets=tuple(DatasetSnapshot(name, "/lake/orders", "delta", 3, 100) for name in names),
+        datasets=tuple(
+            DatasetSnapshot(name, "/lake/orders", "delta", 3, 100, quarantined=4) for name in names
+        ),
         started_at=now,
         finished_at=now,
     )

@@ -205,9 +205,13 @@ def test_settings_travel(gate: Gate, context: Context) -> None:
     plain = gate().build_request(context)
     assert (plain.fail_on, plain.allow_empty, plain.timeout_s) == (Severity.P1, False, None)
     built = gate(
-        fail_on="P3", allow_empty=True, execution_timeout=timedelta(minutes=2)
+        fail_on="P3",
+        allow_empty=True,
+        recompute=True,
+        execution_timeout=timedelta(minutes=2),
     ).build_request(context)
     assert (built.fail_on, built.allow_empty, built.timeout_s) == (Severity.P3, True, 120.0)
+    assert (plain.recompute, built.recompute) == (False, True)
     assert gate(fail_on=Severity.P0).build_request(context).fail_on is Severity.P0
 
 
@@ -229,6 +233,41 @@ def test_a_request_comes_back_from_its_arguments(gate: Gate, context: Context) -
     assert all(len(argument.encode()) < 131_072 for argument in arguments)
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, ()),
+        ("", ()),
+        ("/lake/quarantine/", (("orders", "/lake/quarantine/orders"),)),
+        (Path("/bad"), (("orders", "/bad/orders"),)),
+        ("s3://lake/{{ ds }}", (("orders", "s3://lake/2024-05-17/orders"),)),
+        ({"orders": "/lake/bad_{{ ds }}"}, (("orders", "/lake/bad_2024-05-17"),)),
+        ({"orders": None}, ()),
+    ],
+    ids=str,
+)
+def test_a_quarantine_is_a_folder_or_a_path_for_each_dataset(
+    gate: Gate, context: Context, given: Any, expected: tuple[tuple[str, str], ...]
+) -> None:
+    assert rendered(gate(quarantine=given), context).build_request(context).quarantine == expected
+
+
+def test_a_dataset_says_what_tells_its_rows_apart_and_what_must_not_be_seen(
+    gate: Gate, context: Context
+) -> None:
+    for given in (
+        {"path": "/a", "keys": ["id", "day"], "masked": "tax_id, home.street"},
+        DatasetRef("x", "/a", keys=("id", "day"), masked=("tax_id", "home.street")),
+    ):
+        ref = the_dataset(gate, context, given)
+        assert (ref.keys, ref.masked) == (("id", "day"), ("tax_id", "home.street"))
+
+
+def test_the_size_of_samples_travels_in_the_request(gate: Gate, context: Context) -> None:
+    assert gate().build_request(context).sample_rows == 20
+    assert gate(sample_rows=0).build_request(context).sample_rows == 0
+
+
 def test_every_template_field_is_an_attribute(gate: Gate) -> None:
     made = gate()
     assert {"suite", "datasets", "date", "results_root"} < set(made.template_fields)
@@ -248,7 +287,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"suite": "/no/such.dql"}, r"no suite /no/such\.dql: looked for /no/such\.dql; give"),
     ({"suite": "."}, r"cannot be read: .*directory"),
     ({"suite": "~nobody-here/x.dql"}, r"no suite ~nobody-here/x\.dql"),
-    ({"suite": "binary.dql"}, r"binary\.dql cannot be read: .*utf-8"),
+    ({"suite": "binary.dql"}, r"binary\.dql: this is not .*text"),
     ({"suite": "nul\0.dql"}, r"cannot be read: .*null"),
     ({"suite": ""}, r"suite='': give the path of a \.dql file, or a suite"),
     ({"suite": None}, r"suite=None: give the path"),
@@ -264,16 +303,23 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"datasets": {"order": "/lake"}}, r"no dataset 'orders'.*its datasets are: order; add"),
     ({"datasets": {"orders": None}}, r"dataset 'orders' is None: write a path, a table, or"),
     ({"datasets": {"orders": 5}}, r"dataset 'orders' is 5: write a path"),
-    ({"datasets": {"orders": ""}}, r"'orders': give it a path or a table, and not both"),
-    ({"datasets": {"orders": {}}}, r"'orders': give it a path or a table"),
-    ({"datasets": {"orders": {"format": "csv"}}}, r"'orders': give it a path or a table"),
-    ({"datasets": {"orders": {"path": "/a", "table": "b"}}}, r"'orders': give .* not both"),
-    ({"datasets": {"orders": DatasetRef("orders")}}, r"'orders': give it a path or a table"),
+    ({"datasets": {"orders": ""}}, r"'orders': give it a path, a table or a query, and only one"),
+    ({"datasets": {"orders": {}}}, r"'orders': give it a path, a table or a query"),
+    ({"datasets": {"orders": {"format": "csv"}}}, r"'orders': give it a path, a table or a query"),
+    ({"datasets": {"orders": {"path": "/a", "table": "b"}}}, r"'orders': give .* only one of"),
+    ({"datasets": {"orders": DatasetRef("orders")}}, r"'orders': give it a path, a table or"),
     ({"datasets": {"orders": {"pth": "/a"}}}, r"unknown settings pth: there are path, table"),
     ({"datasets": {"orders": {"path": "/a", 5: "/a"}}}, r"unknown settings 5"),
     ({"datasets": {"orders": {"path": "/a", "version": "newest"}}}, r"version='newest': write the"),
     ({"datasets": {"orders": {"path": "/a", "options": "header"}}}, r"options='header': write a"),
     ({"datasets": {"orders": {"path": "/a", "options": 5}}}, r"options=5: write a mapping"),
+    ({"datasets": {"orders": {"path": "/a", "keys": 5}}}, r"keys=5: write a list of columns"),
+    ({"datasets": {"orders": {"path": "/a", "masked": [5]}}}, r"masked=\[5\]: write a list"),
+    ({"sample_rows": -1}, r"sample_rows=-1: write a number from 0 to 1000"),
+    ({"sample_rows": "20"}, r"sample_rows='20': write a number"),
+    ({"quarantine": 5}, r"quarantine=5: write a folder, or a mapping"),
+    ({"quarantine": "/lake", "datasets": {"orders": "/lake/orders"}}, r"place of dataset 'orders'"),
+    ({"quarantine": {"order": "/q"}}, r"quarantine names order: the datasets are orders"),
     ({"fail_on": "P4"}, r"fail_on='P4': write P0, P1, P2 or P3"),
     ({"fail_on": "p0"}, r"fail_on='p0': write P0"),
     ({"fail_on": ["P0"]}, r"fail_on=\['P0'\]: write P0"),

@@ -132,6 +132,7 @@ def test_passed_lets_the_pipeline_go_on(run_dag: RunDag, log: Log) -> None:
     report = run.xcom("dqx_report")
     assert (report["outcome"], report["verdicts"]) == ("passed", [])
     assert report["versions"] == {"orders": 3}
+    assert report["quarantined"] == {"orders": 4}
     assert log.at("warning", "error") == []
 
 

@@ -1,0 +1,303 @@
+"""The sample of failing rows that a gate leaves behind, on a real Spark."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lake import COUNTRIES, ORDERS, TODAY, delta, request
+
+from dqx_airflow.diagnostics.verdicts import draw_report
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.results.reader import read_report
+from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
+
+pytestmark = pytest.mark.spark
+
+Run = Callable[[GateRequest], GateReport]
+
+
+@pytest.fixture
+def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    return lambda gate: run_gate(gate, lambda _: spark)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> DatasetRef:
+    ref = delta(tmp_path, "orders", ORDERS, partition_by=["ds"])
+    return replace(ref, date_column="ds", keys=("id",))
+
+
+@pytest.fixture
+def countries(tmp_path: Path) -> DatasetRef:
+    return delta(tmp_path, "countries", COUNTRIES)
+
+
+def verdict(report: GateReport, name: str = "a") -> Verdict:
+    return next(verdict for verdict in report.verdicts if verdict.name == name)
+
+
+def rows(report: GateReport, name: str = "a") -> list[tuple[dict[str, Any], str]]:
+    return [(json.loads(row.row), row.reason) for row in verdict(report, name).failing_rows]
+
+
+SAMPLES = [
+    ("null_count(price) == 0", [({"id": 3, "price": None}, "price is NULL")]),
+    ("not_null(id, price)", [({"id": 3, "price": None}, "price is NULL")]),
+    ("null_count(price) / num_rows() < 5%", [({"id": 3, "price": None}, "price is NULL")]),
+    ("count(price) / num_rows() > 95%", [({"id": 3, "price": None}, "price is NULL")]),
+    ("1 - null_count(price) / num_rows() > 95%", [({"id": 3, "price": None}, "price is NULL")]),
+    ("minimum(price) >= 6", [({"id": 3, "price": 5.0}, "price < 6")]),
+    ("minimum(price) > 5", [({"id": 3, "price": 5.0}, "price <= 5")]),
+    ("maximum(price) between 1 and 15", [({"id": 2, "price": 20.0}, "price > 15")]),
+    ("maximum(price) == 15", [({"id": 2, "price": 20.0}, "price > 15")]),
+    (
+        "maximum(price) < minimum(price, lag 1) * 3",
+        [({"id": 1, "price": 10.0}, "price >= 6"), ({"id": 2, "price": 20.0}, "price >= 6")],
+    ),
+    (
+        "maximum(ds) < 2024-03-02",
+        [({"id": n, "ds": "2024-03-02"}, "ds >= 2024-03-02") for n in (1, 2, 3, 3)],
+    ),
+    (
+        "max_length(status) < 4",
+        [({"id": n, "status": "paid"}, "length of status >= 4") for n in (2, 3)],
+    ),
+    ('count_values(status, "new") == 0', [({"id": 1, "status": "new"}, "status is new")]),
+    (
+        'in_set(country, ["CH", "DE"])',
+        [({"id": 3, "country": "XX"}, 'not (country in ["CH", "DE"])')],
+    ),
+    (
+        "each row: price >= 6 or amount > 4",
+        [({"id": 3, "price": 5.0, "amount": 4}, "not (price >= 6 or amount > 4)")],
+    ),
+    ("90% of rows: price >= 10", [({"id": 3, "price": 5.0}, "not (price >= 10)")]),
+    ("unique(id)", [({"id": 3}, "2 rows")]),
+    ("duplicate_count([id, ds]) == 0", [({"id": 3, "ds": "2024-03-02"}, "2 rows")]),
+    (
+        "values(country) in values(code, dataset countries)",
+        [({"id": 3, "country": "XX"}, "not (country in values(code, dataset countries))")],
+    ),
+    ("average(price) > 100", []),
+    ("num_rows() > 100", []),
+    ("null_count(price) > 100", []),
+    ("day_over_day(null_count(price)) < 1%", []),
+]
+
+
+def test_the_rows_that_count_against_an_assertion_are_shown(
+    run: Run, orders: DatasetRef, countries: DatasetRef, tmp_path: Path
+) -> None:
+    body = "\n".join(f'assert {text} name "n{number}"' for number, (text, _) in enumerate(SAMPLES))
+    report = run(request(tmp_path, body, [orders, countries]))
+    for number, (text, expected) in enumerate(SAMPLES):
+        found = rows(report, f"n{number}")
+        assert sorted(found, key=str) == sorted(expected, key=str), text
+        assert verdict(report, f"n{number}").status is Status.FAILED, text
+        assert verdict(report, f"n{number}").note is None, text
+
+
+def test_all_assertions_with_failing_rows_share_one_pass_and_repeated_keys_take_one_each(
+    spark: Any, run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    def jobs(body: str, **changes: Any) -> int:
+        before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+        run(request(tmp_path, body, [orders], recompute=True, **changes))
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) - before
+
+    failing = "assert each row: price > 6\nassert not_null(status)\nassert minimum(amount) > 1"
+    without = jobs(failing, sample_rows=0)
+    assert jobs(failing) - without == 1
+    assert jobs(f"{failing}\nassert unique(id)") - without == 2
+    passing = "assert each row: price > 0"
+    assert jobs(passing) == jobs(passing, sample_rows=0)
+
+
+def test_a_sample_is_bounded_and_the_same_for_the_same_rows(
+    spark: Any, run: Run, tmp_path: Path
+) -> None:
+    table = pa.table(
+        {"id": list(range(5000)), "price": [-1.0] * 5000, "twin": [n // 2 for n in range(5000)]}
+    )
+    many = replace(delta(tmp_path, "orders", table), keys=("id",))
+    body = 'assert each row: price > 0 name "a"\nassert unique(twin) name "b"'
+    first, second = (run(request(tmp_path, body, [many], sample_rows=7)) for _ in range(2))
+    assert [row["id"] for row, _ in rows(first)] == list(range(7))
+    assert [row["twin"] for row, _ in rows(first, "b")] == list(range(7))
+    assert rows(first) == rows(second)
+    keyless = replace(many, keys=())
+    first, second = (run(request(tmp_path, body, [keyless], sample_rows=7)) for _ in range(2))
+    assert len(rows(first)) == 7
+    assert rows(first) == rows(second)
+
+
+def test_no_rows_are_sampled_where_the_request_wants_none(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    report = run(request(tmp_path, 'assert not_null(price) name "a"', [orders], sample_rows=0))
+    assert rows(report) == []
+    assert not (tmp_path / "results" / "failing_rows").exists()
+
+
+def test_without_keys_the_whole_row_is_shown_the_columns_at_fault_first(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    report = run(request(tmp_path, 'assert not_null(price) name "a"', [replace(orders, keys=())]))
+    ((row, _),) = rows(report)
+    assert list(row) == ["price", "id", "amount", "status", "country", "ds"]
+
+
+def test_values_of_every_type_are_readable_and_long_ones_are_cut(run: Run, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "id": pa.array([1]),
+            "decimal": pa.array([Decimal("12.50")], pa.decimal128(18, 2)),
+            "flag": [True],
+            "at": pa.array(
+                [datetime(2024, 3, 2, 6, tzinfo=timezone.utc)], pa.timestamp("us", "UTC")
+            ),
+            "text": ["ü" * 1000],
+            "bytes": [b"\x00\xff" * 500],
+            "list": [list(range(500))],
+            "address": [{"city": None, "street": 'Main "St"'}],
+            "Ünï `x`": ["odd"],
+        }
+    )
+    report = run(
+        request(
+            tmp_path,
+            'assert null_count(address.city) == 0 name "a"',
+            [delta(tmp_path, "orders", table)],
+        )
+    )
+    ((row, reason),) = rows(report)
+    assert reason == "address.city is NULL"
+    assert row["address.city"] is None
+    assert (row["id"], row["decimal"], row["flag"]) == (1, 12.5, True)
+    assert row["at"].startswith("2024-03-02T06:00:00")
+    assert row["text"] == "ü" * 199 + "…"
+    assert row["bytes"].startswith("00FF00FF")
+    assert len(row["bytes"]) == 64
+    assert row["list"].startswith("[0,1,2,")
+    assert json.loads(row["address"]) == {"street": 'Main "St"'}
+    assert row["Ünï `x`"] == "odd"
+    assert len(verdict(report).failing_rows[0].row) < 2000
+
+
+SECRETS = ("SECRET-1", "SECRET-2", "SECRET-3")
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> DatasetRef:
+    table = pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "tax_id": [*SECRETS, "SECRET-3"],
+            "salary": [987654.25, 876543.25, 765432.25, None],
+            "home": [{"street": f"{secret} street"} for secret in (*SECRETS, "x")],
+        }
+    )
+    ref = delta(tmp_path, "people", table)
+    return replace(ref, name="orders", keys=("id",), masked=("TAX_ID", "salary", "home.street"))
+
+
+def test_masked_values_never_leave_spark(
+    run: Run, people: DatasetRef, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # as the job does
+    body = """
+    assert each row: length(tax_id) < 3 name "rows"
+    assert unique(tax_id) name "twins"
+    assert minimum(tax_id) == "A" name "least"
+    assert maximum(salary) < 100 name "most"
+    assert average(salary) < 100 name "mean"
+    assert percentile(salary, 100%) < 100 name "percentile"
+    assert maximum(salary) < minimum(salary) name "bound"
+    assert first(home.street, order_by id) == "x" name "nested"
+    assert sql("max(tax_id)") == "A" name "sql"
+    assert query("SELECT max(salary) FROM orders") < 5 name "query"
+    assert sql("max(CAST(tax_id AS INT))") > 5 name "cast"
+    assert null_count(salary) == 0 name "nulls"
+    """
+    report = run(request(tmp_path, body, [replace(people, keys=())]))
+    assert report.outcome is Outcome.BLOCKED
+    shown = {item.name: item.value for item in report.verdicts}
+    assert {name for name, value in shown.items() if value == "***"} == {
+        "least",
+        "most",
+        "mean",
+        "percentile",
+        "bound",
+        "nested",
+        "sql",
+        "query",
+    }
+    assert shown["nulls"] == 1
+    assert rows(report, "twins") == [({"tax_id": "***"}, "2 rows")]
+    row, _ = rows(report, "nulls")[0]
+    assert row == {"salary": None, "id": 4, "tax_id": "***", "home": "***"}
+    assert rows(report, "most")[0][1] == "salary >= 100"
+    assert rows(report, "bound")[0][1] == "salary >= ***"
+    assert verdict(report, "bound").expected == "< minimum(salary) (***)"
+    written = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    written.append((tmp_path / "lineage.jsonl").read_bytes())
+    written += [draw_report(report).encode(), caplog.text.encode()]
+    assert len(written) > 5
+    for secret in ("SECRET-", "87654", "76543", "65432"):
+        assert not [text for text in written if secret.encode() in text]
+
+
+def test_a_mask_for_a_column_that_is_not_there_shows_no_rows_at_all(
+    run: Run, people: DatasetRef, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    slip = replace(people, masked=("tax_ids",))
+    report = run(request(tmp_path, 'assert unique(tax_id) name "a"', [slip]))
+    assert verdict(report).status is Status.FAILED
+    assert rows(report) == []
+    assert "has no column 'tax_ids' to mask: did you mean 'tax_id'?" in (verdict(report).note or "")
+    assert "tax_ids" in caplog.text
+
+
+def test_a_sample_that_cannot_be_taken_leaves_the_verdict_and_says_why(
+    spark: Any, run: Run, orders: DatasetRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.engine import rows as module
+
+    # An order that Spark cannot sort by stands for whatever may go wrong in the pass.
+    monkeypatch.setattr(module._Sampler, "_order", lambda _: "no_such_column")
+    gate = request(
+        tmp_path, 'assert not_null(price) name "a"\nassert unique(id) name "b"', [orders]
+    )
+    report = run(gate)
+    assert verdict(report).status is Status.FAILED
+    assert report.outcome is Outcome.BLOCKED
+    assert "no failing rows are shown: " in (verdict(report).note or "")
+    assert len(rows(report, "b")) == 1
+    assert "no failing rows are shown" in draw_report(report)
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
+
+
+def test_the_rows_come_back_from_the_store_and_are_drawn_below_the_verdict(
+    run: Run, orders: DatasetRef, tmp_path: Path
+) -> None:
+    gate = request(tmp_path, 'assert maximum(ds) < 2024-03-02 name "a"', [orders], TODAY)
+    report = run(gate)
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
+    drawn = draw_report(report)
+    assert "  = failing row: id=1, ds=2024-03-02 (ds >= 2024-03-02)\n" in drawn
+    assert drawn.count("= failing row: id=") == 3
+    assert (
+        f"= failing row: 1 more in the sample: dql results show {report.run_id[:8]} --rows" in drawn
+    )

@@ -1,0 +1,197 @@
+"""The quarantine of failing rows, on a real Spark: what goes in, what stays out, and only once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
+
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results.reader import read_report
+from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, RunKey
+
+pytestmark = pytest.mark.spark
+
+Run = Callable[[GateRequest], GateReport]
+
+BODY = """
+assert not_null(price) name "price"
+assert unique(id) name "unique"
+assert values(country) in values(code, dataset countries) name "country"
+assert each row: amount > 1 name "mild" severity P2
+assert each row: amount > 0 name "fine"
+"""
+
+
+@pytest.fixture
+def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    return lambda gate: run_gate(gate, lambda _: spark)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> DatasetRef:
+    return replace(delta(tmp_path, "orders", ORDERS, partition_by=["ds"]), date_column="ds")
+
+
+@pytest.fixture
+def countries(tmp_path: Path) -> DatasetRef:
+    return delta(tmp_path, "countries", COUNTRIES)
+
+
+@pytest.fixture
+def gate(orders: DatasetRef, countries: DatasetRef, tmp_path: Path) -> GateRequest:
+    quarantine = (("orders", str(tmp_path / "quarantine" / "orders")),)
+    return request(tmp_path, BODY, [orders, countries], quarantine=quarantine)
+
+
+def quarantined(gate: GateRequest) -> list[dict[str, Any]]:
+    """The rows in quarantine, in a stable order, read by deltalake."""
+    table = DeltaTable(gate.quarantine[0][1])
+    found = QueryBuilder().register("q", table).execute("SELECT * FROM q").read_all()
+    return sorted(pa.table(found).to_pylist(), key=lambda row: (row["id"], str(row["amount"])))
+
+
+def test_all_that_came_in_is_either_valid_or_in_quarantine_with_its_reasons(
+    run: Run, gate: GateRequest
+) -> None:
+    report = run(gate)
+    there = quarantined(gate)
+    assert [(row["id"], row["amount"], row["dqx_reasons"]) for row in there] == [
+        (3, 3, ["price", "unique", "country"]),
+        (3, 4, ["unique"]),
+    ]
+    assert {row["dqx_date"] for row in there} == {TODAY}
+    assert {row["dqx_run_id"] for row in there} == {report.run_id}
+    incoming = [row for row in ORDERS.to_pylist() if row["ds"] == TODAY]
+    bare = [{name: row[name] for name in ORDERS.column_names} for row in there]
+    valid = Counter(map(str, incoming)) - Counter(map(str, bare))
+    assert valid.total() == 2
+    assert valid + Counter(map(str, bare)) == Counter(map(str, incoming))
+    assert [item.quarantined for item in report.datasets] == [2, None]
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
+
+
+def test_milder_failures_go_there_where_they_block(run: Run, gate: GateRequest) -> None:
+    from dqx_airflow.values import Severity
+
+    run(replace(gate, fail_on=Severity.P2))
+    assert [row["dqx_reasons"] for row in quarantined(gate)] == [
+        ["mild"],
+        ["price", "unique", "country"],
+        ["unique"],
+    ]
+
+
+def test_a_retry_replaces_what_the_attempt_before_it_left(
+    run: Run, gate: GateRequest, orders: DatasetRef
+) -> None:
+    run(gate)
+    again = run(replace(gate, attempt=Attempt(2, "attempt-2")))
+    assert len(quarantined(gate)) == 2
+    assert {row["dqx_run_id"] for row in quarantined(gate)} == {again.run_id}
+    write_deltalake(orders.path or "", ORDERS.slice(0, 2), mode="overwrite")
+    mended = run(replace(gate, attempt=Attempt(3, "attempt-3")))
+    assert mended.datasets[0].quarantined == 0
+    assert quarantined(gate) == []
+
+
+def test_other_dates_and_runs_keep_their_rows(run: Run, gate: GateRequest) -> None:
+    run(gate)
+    run(replace(gate, run_key=RunKey("test.gate", YESTERDAY, "manual")))
+    run(replace(gate, run_key=RunKey("test.gate", TODAY, "another run")))
+    found = Counter(row["dqx_date"] for row in quarantined(gate))
+    assert found == {TODAY: 4}
+    assert len({row["dqx_run_key"] for row in quarantined(gate)}) == 2
+
+
+def test_nothing_is_made_where_no_row_is_to_blame(
+    run: Run, gate: GateRequest, orders: DatasetRef, tmp_path: Path
+) -> None:
+    fine = request(tmp_path, "assert num_rows() > 100", [orders], quarantine=gate.quarantine)
+    assert run(fine).datasets[0].quarantined == 0
+    assert not (tmp_path / "quarantine").exists()
+
+
+def test_a_column_that_the_dataset_gained_is_added_to_the_quarantine(
+    run: Run, gate: GateRequest, orders: DatasetRef
+) -> None:
+    run(gate)
+    wider = ORDERS.append_column("channel", pa.array(["web"] * 6))
+    write_deltalake(orders.path or "", wider, mode="overwrite", schema_mode="overwrite")
+    run(replace(gate, run_key=RunKey("test.gate", TODAY, "next")))
+    assert Counter(row["channel"] for row in quarantined(gate)) == {None: 2, "web": 2}
+
+
+def test_values_go_there_as_they_are_whatever_their_type(
+    spark: Any, run: Run, gate: GateRequest, tmp_path: Path
+) -> None:
+    from datetime import datetime, timezone
+    from decimal import Decimal
+
+    row = {
+        "id": 1,
+        "amount": Decimal("-1.25"),
+        "at": datetime(2024, 3, 2, 6, 0, 0, 123456, tzinfo=timezone.utc),
+        "local": datetime(2024, 3, 2, 6, 0, 0, 123456),
+        "day": date(1582, 1, 1),
+        "tags": ["a", None],
+        "home": {"city": "Ünï", "code": None},
+        "bytes": b"\x00\xff",
+        "half": 0.5,
+        "tax_id": "SECRET",
+    }
+    schema = pa.schema(
+        {
+            "id": pa.int64(),
+            "amount": pa.decimal128(18, 2),
+            "at": pa.timestamp("us", "UTC"),
+            "local": pa.timestamp("us"),
+            "day": pa.date32(),
+            "tags": pa.list_(pa.string()),
+            "home": pa.struct({"city": pa.string(), "code": pa.int32()}),
+            "bytes": pa.binary(),
+            "half": pa.float32(),
+            "tax_id": pa.string(),
+        }
+    )
+    table = pa.Table.from_pylist([row], schema=schema)
+    ref = replace(delta(tmp_path, "odd", table), name="orders", masked=("tax_id",))
+    report = run(request(tmp_path, "assert minimum(amount) > 0", [ref], quarantine=gate.quarantine))
+    assert report.datasets[0].quarantined == 1
+    (found,) = quarantined(gate)
+    assert {name: found[name] for name in row} == row
+    files = DeltaTable(gate.quarantine[0][1]).file_uris()
+    read = spark.read.parquet(*files).select(*row).collect()[0].asDict(recursive=True)
+    assert read["tax_id"] == "SECRET"
+
+
+def test_another_table_in_the_place_of_the_quarantine_is_left_alone_and_gives_no_report(
+    run: Run, gate: GateRequest, tmp_path: Path
+) -> None:
+    path = gate.quarantine[0][1]
+    write_deltalake(path, pa.table({"mine": [1]}))
+    with pytest.raises(StoreError, match=r"cannot be put into quarantine .* another table"):
+        run(gate)
+    assert DeltaTable(path).to_pyarrow_table().to_pylist() == [{"mine": 1}]
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) is None
+
+
+def test_a_quarantine_among_the_results_is_refused_before_anything_is_read(
+    run: Run, gate: GateRequest, tmp_path: Path
+) -> None:
+    path = f"{gate.results_root}/quarantine"
+    with pytest.raises(RequestError, match="lies in the place of the results"):
+        run(replace(gate, quarantine=(("orders", path),)))
+    assert not (tmp_path / "lineage.jsonl").exists()
