@@ -28,6 +28,10 @@ class DatasetError(DqxError):
     """A dataset cannot be read: no such path, unknown format, a feature that needs a package."""
 
 
+class SparkError(DqxError):
+    """There is no way to a Spark session, or it was lost."""
+
+
 class StoreError(DqxError):
     """The results store cannot be read or written."""
 

@@ -15,7 +15,7 @@ from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import decide, evaluate
-from dqx_airflow.plan.model import MetricRequest
+from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import (
     Attempt,
@@ -46,7 +46,7 @@ def test_the_suite_is_sound_and_prints_the_failure_that_is_shown() -> None:
         MetricRequest("flights", "num_rows", (), STORM): 930,
         MetricRequest("flights", "null_count", ("dep_time",), STORM): 472,
     }
-    verdicts = evaluate(plan, values, {})
+    verdicts = evaluate(plan, Scanned(values))
     now = datetime(2013, 2, 9, tzinfo=timezone.utc)
     report = GateReport(
         run_id="run",
@@ -92,6 +92,18 @@ def test_the_dag_can_be_built(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
 
 
+def test_the_suites_run_in_python_and_print_what_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "flights.dql").write_text(blocks("dql")[0])
+    printed = ""
+    for number, code in enumerate(blocks("python")[1:]):
+        (tmp_path / f"run_{number}.py").write_text(code)
+        run = [sys.executable, f"run_{number}.py"]
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        printed += done.stdout
+    assert printed == blocks("text")[2]
+
+
 def test_the_commands_of_the_table_exist() -> None:
     from typer.main import get_command
 
@@ -111,5 +123,5 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 def test_the_extras_that_are_named_exist() -> None:
     (ours,) = (item for item in distributions() if item.metadata["Name"] == "dqx-airflow")
     extras = set(ours.metadata.get_all("Provides-Extra") or ())
-    assert set(re.findall(r"dqx-airflow\[([\w,]+)\]", README)) == {"airflow,spark"}
+    assert set(re.findall(r"dqx-airflow\[([\w,]+)\]", README)) == {"airflow,spark", "lsp"}
     assert {"airflow", "spark", "delta", "demo", "dev"} <= extras

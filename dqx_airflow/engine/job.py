@@ -12,34 +12,33 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timezone
+from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from dqx_airflow.arguments import from_arguments
+from dqx_airflow.datasets import check_quarantine
 from dqx_airflow.diagnostics.text import draw
-from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
+from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.imports import inlined
-from dqx_airflow.engine.scan import Scanned, scan
-from dqx_airflow.engine.session import create_session
-from dqx_airflow.engine.sources import OpenDataset, open_dataset
-from dqx_airflow.errors import DatasetError, DqxError, SourceError
+from dqx_airflow.engine.measure import measure, snapshots
+from dqx_airflow.engine.memory import Memory
+from dqx_airflow.engine.quarantine import quarantine_rows
+from dqx_airflow.engine.rows import with_failing_rows
+from dqx_airflow.engine.session import create_session, quiet_pyspark
+from dqx_airflow.errors import DqxError, SourceError
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import crash_event, start_event, terminal_event
 from dqx_airflow.plan.evaluate import decide, evaluate
-from dqx_airflow.plan.model import MetricRequest, Plan, row_count
+from dqx_airflow.plan.failing import faults_of
+from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import (
-    DatasetRef,
-    DatasetSnapshot,
-    GateReport,
-    GateRequest,
-    MetricResult,
-    Status,
-)
+from dqx_airflow.values import GateReport, GateRequest
 
 EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
 
@@ -50,6 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the gate that the arguments ask for, prints its verdicts last, returns the exit code."""
     # Spark and its gateway talk a lot; ours, and events that go to the console, are worth a line.
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
+    quiet_pyspark()
     for name in ("dqx", "dqx_airflow", "openlineage.client.transport.console"):
         logging.getLogger(name).setLevel(logging.INFO)
     try:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     except DqxError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_INFRASTRUCTURE
-    print(describe(report), flush=True)
+    print(draw_report(report), flush=True)
     return EXIT_REPORTED
 
 
@@ -72,8 +72,10 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
     :param session: gives the Spark session for an application name. Called when the suite and
         the results store are known to be sound.
     :raises SourceError: the suite has errors.
-    :raises StoreError: the results store cannot be written.
+    :raises RequestError: the request contradicts itself.
+    :raises StoreError: the results store, or a quarantine, cannot be written.
     """
+    check_quarantine(request)
     store = ResultsStore(request.results_root)
     store.check_writable()
     plan = plan_gate(request)
@@ -83,7 +85,10 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
             # The server is there again: it also gets what earlier runs could not send.
             lineage.resend()
         try:
-            report = _validate(request, plan, session(request.run_key.gate), run_id, started)
+            spark = session(request.run_key.gate)
+            states = StateStore(store.location)
+            memory = None if request.recompute else Memory(spark, states, run_id, started)
+            report = _validate(request, plan, spark, run_id, started, memory)
             store.write(report)
         except BaseException as error:
             message = f"{type(error).__name__}: {error}"
@@ -91,6 +96,17 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
             raise
         lineage.emit(terminal_event(request, report, lineage.namespace))
     return report
+
+
+def try_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> GateReport:
+    """Checks, scans and judges like `run_gate`, and leaves no trace: no report, states or events.
+
+    :param session: as for `run_gate`.
+    :raises SourceError: the suite has errors.
+    """
+    plan = plan_gate(request)
+    run_id, started = str(uuid.uuid4()), _now()
+    return _validate(request, plan, session(request.run_key.gate), run_id, started)
 
 
 def plan_gate(request: GateRequest) -> Plan:
@@ -113,16 +129,6 @@ def plan_gate(request: GateRequest) -> Plan:
     )
 
 
-def describe(report: GateReport) -> str:
-    """The report as a person reads it: what failed in full, the headline last."""
-    parts = [
-        draw_verdict(verdict, report)
-        for status in (Status.ERROR, Status.FAILED)
-        for verdict in report.with_status(status)
-    ]
-    return "\n\n".join([*parts, headline(report)])
-
-
 def _spool(store: ResultsStore) -> Path | None:
     """Where events wait that could not be sent: beside the results, where these are files.
 
@@ -133,20 +139,20 @@ def _spool(store: ResultsStore) -> Path | None:
 
 
 def _validate(
-    request: GateRequest, plan: Plan, spark: SparkSession, run_id: str, started: datetime
+    request: GateRequest,
+    plan: Plan,
+    spark: SparkSession,
+    run_id: str,
+    started: datetime,
+    memory: Memory | None = None,
 ) -> GateReport:
-    opened, unreadable = _open_all(spark, request.datasets, plan)
-    found = Scanned()
-    for ref in request.datasets:
-        requests = [item for item in plan.requests if item.dataset == ref.name]
-        if ref.name not in opened:
-            found.failures.update(dict.fromkeys(requests, unreadable[ref.name]))
-            continue
-        lookups = [lookup for lookup in plan.lookups if lookup.dataset == ref.name]
-        scanned = scan(spark, opened[ref.name], requests, lookups, opened)
-        found.values.update(scanned.values)
-        found.failures.update(scanned.failures)
-    verdicts = evaluate(plan, found.values, found.failures, request.skip_dates)
+    opened, found = measure(spark, request.datasets, plan, memory)
+    verdicts = evaluate(plan, found, request.skip_dates, now=started)
+    schemas = {name: dataset.schema for name, dataset in opened.items()}
+    faults = faults_of(plan, verdicts, found, schemas, now=started)
+    quarantined = quarantine_rows(spark, opened, request, verdicts, faults, run_id)
+    verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
+    told = snapshots(request.datasets, opened, plan, found)
     return GateReport(
         run_id=run_id,
         run_key=request.run_key,
@@ -155,63 +161,10 @@ def _validate(
         fail_on=request.fail_on,
         outcome=decide(verdicts, request.fail_on),
         verdicts=verdicts,
-        datasets=tuple(
-            _snapshot(ref, opened.get(ref.name), plan, found) for ref in request.datasets
-        ),
+        datasets=tuple(replace(item, quarantined=quarantined.get(item.name)) for item in told),
         started_at=started,
         finished_at=_now(),
     )
-
-
-def _open_all(
-    spark: SparkSession, refs: Sequence[DatasetRef], plan: Plan
-) -> tuple[dict[str, OpenDataset], dict[str, str]]:
-    """The datasets that could be opened, and why the others could not."""
-    opened, unreadable = {}, {}
-    for ref in refs:
-        dates: set[date | None] = {
-            request.date for request in plan.requests if request.dataset == ref.name
-        }
-        try:
-            opened[ref.name] = open_dataset(spark, ref, dates)
-        except DatasetError as error:
-            _log.error("%s", error)
-            unreadable[ref.name] = error.problem
-    return opened, unreadable
-
-
-def _snapshot(
-    ref: DatasetRef, dataset: OpenDataset | None, plan: Plan, found: Scanned
-) -> DatasetSnapshot:
-    on = plan.date if ref.date_column else None
-    if dataset is None:
-        return DatasetSnapshot(ref.name, ref.location, ref.format)
-    rows = found.values.get(row_count(ref.name, on))
-    return DatasetSnapshot(
-        name=ref.name,
-        location=dataset.location,
-        format="table" if ref.table else ref.format,
-        version=dataset.version,
-        rows=rows if isinstance(rows, int) else None,
-        fields=dataset.fields,
-        metrics=tuple(
-            MetricResult(request.metric, _column_of(request), value)
-            for request, value in found.values.items()
-            if request.dataset == ref.name and request.date == on and _is_of_one_column(request)
-        ),
-    )
-
-
-def _is_of_one_column(request: MetricRequest) -> bool:
-    return not request.arguments or (
-        len(request.arguments) == 1
-        and isinstance(request.arguments[0], str)
-        and request.metric not in ("violating_rows", "satisfying_share")
-    )
-
-
-def _column_of(request: MetricRequest) -> str | None:
-    return str(request.arguments[0]) if request.arguments else None
 
 
 def _end_after(timeout_s: float | None) -> None:

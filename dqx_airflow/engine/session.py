@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from pyspark.conf import SparkConf
 from pyspark.sql import SparkSession
 
-_DEFAULTS = {
+SQL_DEFAULTS = {
     # Dates and timestamps mean the same wherever the job runs.
     "spark.sql.session.timeZone": "UTC",
     # Spark would put environment variables into SQL that holds ${env:NAME}, even inside quotes.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parquet.enableVectorizedReader": "true",
 }
+"""The settings of a session that we create, wherever it runs."""
 
 _LOCAL_DEFAULTS = {
     # A gate lives for seconds: a web page about it costs more than it tells.
@@ -23,11 +28,17 @@ _LOCAL_DEFAULTS = {
 }
 
 
-def create_session(name: str) -> SparkSession:
-    """The session of a gate, with our defaults for whatever spark-submit was not told."""
+def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """The session of a gate, with our defaults for whatever was not set.
+
+    :param settings: they are added to those of spark-submit.
+    """
     given = SparkConf()
     builder = SparkSession.builder.appName(name)
-    defaults = dict(_DEFAULTS)
+    for key, value in settings.items():
+        given.set(key, value)
+        builder = builder.config(key, value)
+    defaults = dict(SQL_DEFAULTS)
     master = given.get("spark.master", "local[*]") or "local[*]"
     if master.startswith("local"):
         defaults |= _LOCAL_DEFAULTS
@@ -36,6 +47,11 @@ def create_session(name: str) -> SparkSession:
         if not given.contains(key):
             builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def quiet_pyspark() -> None:
+    """PySpark logs every error of a query as a page of JSON. We tell what matters of it."""
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 def _local_cores(master: str) -> int:

@@ -1,0 +1,112 @@
+"""How reports look in a terminal and in a file: the table of the assertions, what went wrong."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dqx_airflow.diagnostics.verdicts import draw_verdict, format_value, headline
+from dqx_airflow.values import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dqx_airflow.values import GateReport, Outcome, Verdict
+
+_NARROWEST = 100
+_UNBOUNDED = 100_000
+_COLOURS = {
+    "passed": "green",
+    "warned": "yellow",
+    "blocked": "red",
+    "broken": "magenta",
+    "failed": "red",
+    "error": "magenta",
+    "skipped": "yellow",
+}
+
+
+def console_for(file: IO[str] | None = None) -> Console:
+    """The console of stdout, or of a file.
+
+    A pipe or a file has no width: lines are as long as they need to be.
+    """
+    if file is not None or not sys.stdout.isatty():
+        return Console(file=file, width=_UNBOUNDED, highlight=False)
+    console = Console(highlight=False)
+    console.width = max(console.width, _NARROWEST)
+    return console
+
+
+def print_headline(report: GateReport, console: Console) -> None:
+    line = Text(printable(headline(report)))
+    line.stylize(f"bold {_COLOURS[report.outcome.value]}", 0, len(report.outcome.value))
+    console.print(line, soft_wrap=True)
+
+
+def print_failures(report: GateReport, console: Console, *, all_rows: bool = False) -> None:
+    """Draws what failed and what could not be evaluated, each after a blank line."""
+    colour = console.is_terminal and not console.no_color
+    for verdict in report.with_status(Status.FAILED) + report.with_status(Status.ERROR):
+        drawing = draw_verdict(printable_verdict(verdict), report, colour=colour, all_rows=all_rows)
+        typer.echo(f"\n{drawing}", file=console.file, color=colour)
+
+
+def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
+    table = table_of("status", "severity", "check", "assertion", "value", "expected")
+    for verdict in verdicts:
+        value = format_value(verdict.value)
+        if verdict.multiplier != 1.0 and verdict.scaled_value is not None:
+            value += f" (scaled {format_value(verdict.scaled_value)})"
+        if verdict.status is Status.SKIPPED:
+            # The others are drawn below; this is the only place that says why.
+            value = f"skipped: {verdict.reason}" if verdict.reason else "skipped"
+        table.add_row(
+            coloured(verdict.status),
+            Text(verdict.severity.value),
+            *(
+                Text(printable(text))
+                for text in (verdict.check, verdict.name, value, verdict.expected)
+            ),
+        )
+    return table
+
+
+def table_of(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        # Names may be long: they go on in the next line. What is short never does.
+        wraps = column in {"gate", "worst", "check", "assertion", "value", "expected"}
+        table.add_column(column, overflow="fold", no_wrap=not wraps)
+    return table
+
+
+def coloured(status: Outcome | Status) -> Text:
+    return Text(status.value, style=_COLOURS[status.value])
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Control characters as escapes: a name in a table may not steer the reader's terminal."""
+    return "".join(
+        character if character.isprintable() or character in keep else ascii(character)[1:-1]
+        for character in text
+    )
+
+
+def printable_verdict(verdict: Verdict) -> Verdict:
+    """The verdict with every text printable. The source line keeps its length for the carets."""
+    return replace(
+        verdict,
+        name=printable(verdict.name),
+        expected=printable(verdict.expected),
+        datasets=tuple(map(printable, verdict.datasets)),
+        value=printable(verdict.value) if isinstance(verdict.value, str) else verdict.value,
+        reason=printable(verdict.reason) if verdict.reason else verdict.reason,
+        profiles=tuple(map(printable, verdict.profiles)),
+    )

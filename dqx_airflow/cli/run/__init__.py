@@ -1,0 +1,1 @@
+"""`dql run`: suites against datasets, from the command line."""

@@ -1,0 +1,223 @@
+"""`dql run`: checks suites, runs them against datasets, tells what was found."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.config.settings import Output
+from dqx_airflow.values import Outcome, Severity
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.run.call import Call, Options
+    from dqx_airflow.cli.run.spark import Spark
+    from dqx_airflow.cli.run.watch import Stamps
+    from dqx_airflow.values import GateReport
+
+EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 2, 4, 130
+EXIT_OF = {Outcome.PASSED: 0, Outcome.WARNED: 0, Outcome.BLOCKED: 1, Outcome.BROKEN: 3}
+
+
+def run(
+    paths: Annotated[list[Path], typer.Argument(help="Suite files, or folders with .dql files.")],
+    *,
+    connection: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DQX_CONNECTION",
+            help="local[*], spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER.",
+        ),
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option("--date", help="The date of the data: 2024-12-25, today or yesterday."),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PLACE[?KEY=VALUE&...]",
+            help="A dataset: a path, or table:NAME, with format, date_column, filter, version, "
+            "keys, masked, option.NAME.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A dqx.toml; default: the nearest to the suite.")
+    ] = None,
+    output: Annotated[
+        Output | None, typer.Option(help="For people, for scripts, counts only, for CI.")
+    ] = None,
+    output_file: Annotated[
+        Path | None, typer.Option(help="Write the output there instead of to stdout.")
+    ] = None,
+    results: Annotated[
+        str | None,
+        typer.Option(help="Write report and states into this results store, as a gate does."),
+    ] = None,
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Compute all, whatever states are stored.")
+    ] = False,
+    fail_on: Annotated[
+        Severity | None, typer.Option(help="The mildest severity that blocks.")
+    ] = None,
+    allow_empty: Annotated[
+        bool | None,
+        typer.Option("--allow-empty/--no-allow-empty", help="Whether a dataset may have no rows."),
+    ] = None,
+    skip_date: Annotated[
+        list[str] | None, typer.Option(help="A date without data, for lagged metrics.")
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Run again when a suite, an import or dqx.toml changes.")
+    ] = False,
+) -> None:
+    """Run suites against datasets, with one Spark session.
+
+    Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or in the call, 3 broken, 4
+    Spark or the results store failed; of several suites the worst. Whatever is not said here, the
+    dqx.toml nearest to the suite says.
+    """
+    from dqx_airflow.cli.run.call import Options
+
+    logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("openlineage.client.transport.console").setLevel(logging.INFO)
+    options = Options(
+        tuple(paths),
+        connection,
+        on,
+        tuple(skip_date or ()),
+        tuple(dataset or ()),
+        config,
+        output,
+        results,
+        recompute,
+        fail_on,
+        allow_empty,
+    )
+    runner = _Runner(options, output_file)
+    try:
+        code = runner.watch() if watch else runner.run()
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    finally:
+        runner.close()
+    raise typer.Exit(code)
+
+
+@dataclass(slots=True)
+class _Runner:
+    """Runs the same call, once or often, over one Spark session."""
+
+    options: Options
+    output_file: Path | None
+    _spark: Spark | None = None
+    _read: Stamps = field(default_factory=dict)
+
+    def run(self) -> int:
+        """Reads the call again and does it; the exit code."""
+        from dqx_airflow.cli.run.call import read_call
+        from dqx_airflow.cli.run.watch import stamps_of
+
+        call = read_call(self.options, date.today())
+        self._read = stamps_of(call.files)
+        _tell(call)
+        if call.has_errors:
+            return EXIT_WRONG_CALL
+        try:
+            from dqx_airflow.cli.run.outputs import write_reports
+            from dqx_airflow.cli.run.spark import Spark
+        except ModuleNotFoundError as error:
+            _tell_error(f"there is no package {error.name}", "pip install 'dqx-airflow[spark]'")
+            return EXIT_INFRASTRUCTURE
+        reached = Spark(call.settings.connection, call.settings.conf)
+        if self._spark is None:
+            self._spark = reached
+        elif reached != self._spark:
+            typer.echo("warning: the new connection counts from the next start on", err=True)
+        codes: list[int] = []
+        is_stored = bool(call.requests[0].results_root)
+        with ExitStack() as opened:
+            file = None
+            if self.output_file is not None:
+                try:
+                    file = opened.enter_context(self.output_file.open("w", encoding="utf-8"))
+                except OSError as error:
+                    _tell_error(f"{self.output_file} cannot be written: {error.strerror or error}")
+                    return EXIT_WRONG_CALL
+            reports = self._reports(call, self._spark, codes)
+            write_reports(reports, call.output, file, all_rows=not is_stored)
+        return max(codes)
+
+    def _reports(self, call: Call, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
+        """The reports of the requests, one after the other; their exit codes go into `codes`."""
+        from dqx_airflow.errors import DqxError, RequestError, SourceError
+
+        for request in call.requests:
+            try:
+                report = spark.run(request)
+            except DqxError as error:
+                is_wrong = isinstance(error, SourceError | RequestError)
+                codes.append(EXIT_WRONG_CALL if is_wrong else EXIT_INFRASTRUCTURE)
+                _tell_error(f"{request.suite.name}: {error.problem}", error.hint)
+            else:
+                codes.append(EXIT_OF[report.outcome])
+                yield report
+
+    def watch(self) -> int:
+        """Runs again and again, until somebody interrupts."""
+        from dqx_airflow.cli.run.watch import wait_for_change
+
+        while True:
+            self.run()
+            typer.echo("waiting for a change; Ctrl-C ends", err=True)
+            changed = wait_for_change(self._read)
+            typer.echo(f"changed: {', '.join(map(str, changed))}", err=True)
+
+    def close(self) -> None:
+        if self._spark is not None:
+            self._spark.close()
+
+
+def _tell(call: Call) -> None:
+    """Draws what there is to say about a call, its secrets hidden."""
+    if not call.diagnostics:
+        return
+    from dqx_airflow.diagnostics.text import draw
+
+    sources = {
+        name: "\n".join(map(_without_secrets, text.split("\n")))
+        for name, text in call.sources.items()
+    }
+    typer.echo(draw(call.diagnostics, sources, colour=sys.stderr.isatty()), err=True)
+
+
+def _without_secrets(line: str) -> str:
+    """A line as long as it was, with stars from the first secret to the last."""
+    from dqx_airflow.lineage.redact import redact
+
+    shown = redact(line)
+    if shown == line:
+        return line
+    start = _shared(line, shown)
+    end = len(line) - _shared(line[:start:-1], shown[:start:-1])
+    return f"{line[:start]}{'*' * (end - start)}{line[end:]}"
+
+
+def _shared(first: str, second: str) -> int:
+    """How many characters two texts begin with in common."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def _tell_error(problem: str, hint: str = "") -> None:
+    from dqx_airflow.cli.reports import printable
+
+    message = f"error: {problem}\n  help: {hint}" if hint else f"error: {problem}"
+    typer.echo(printable(message, keep="\n"), err=True)

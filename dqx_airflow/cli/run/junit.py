@@ -1,0 +1,106 @@
+"""JUnit's XML, as CI systems read it: a test suite for each check, a test case an assertion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from xml.etree import ElementTree as ET
+
+from dqx_airflow.diagnostics.verdicts import draw_verdict, format_value
+from dqx_airflow.values import GateReport, Status, Verdict
+
+
+def junit_xml(reports: Iterable[GateReport]) -> str:
+    """The reports as one document.
+
+    A failure that does not block, below `fail_on`, is no failure of a test case: a build ends as
+    `dql run` does. It is told in the output of its test case.
+    """
+    root = ET.Element("testsuites", name="dql run")
+    total = _Counts()
+    seconds = 0.0
+    for report in reports:
+        seconds += (report.finished_at - report.started_at).total_seconds()
+        for check in dict.fromkeys(verdict.check for verdict in report.verdicts):
+            verdicts = [verdict for verdict in report.verdicts if verdict.check == check]
+            total.add(_add_check(root, report, check, verdicts))
+    total.write(root)
+    root.set("time", f"{seconds:.3f}")
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+class _Counts:
+    """How many test cases there are, and of which kinds."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+
+    def count(self, kind: str) -> None:
+        self.counts[kind] += 1
+
+    def add(self, other: _Counts) -> None:
+        for kind, number in other.counts.items():
+            self.counts[kind] += number
+
+    def write(self, element: ET.Element) -> None:
+        for kind, number in self.counts.items():
+            element.set(kind, str(number))
+
+
+def _add_check(
+    root: ET.Element, report: GateReport, check: str, verdicts: Sequence[Verdict]
+) -> _Counts:
+    name = f"{report.suite} / {check}"
+    suite = ET.SubElement(root, "testsuite", name=_text(name))
+    suite.set("timestamp", report.started_at.strftime("%Y-%m-%dT%H:%M:%S"))
+    properties = ET.SubElement(suite, "properties")
+    for key, value in _facts(report).items():
+        ET.SubElement(properties, "property", name=_text(key), value=_text(value))
+    counts = _Counts()
+    for verdict in verdicts:
+        counts.count("tests")
+        case = ET.SubElement(suite, "testcase", classname=_text(name), name=_text(verdict.name))
+        if verdict.span is not None:
+            case.set("file", _text(verdict.span.file))
+            case.set("line", str(verdict.span.line))
+        kind = _add_outcome(case, verdict, report)
+        if kind:
+            counts.count(kind)
+    counts.write(suite)
+    return counts
+
+
+def _facts(report: GateReport) -> dict[str, str]:
+    facts = {"date": report.run_key.date.isoformat(), "run": report.run_id}
+    for dataset in report.datasets:
+        version = "" if dataset.version is None else f", version {dataset.version}"
+        facts[f"dataset {dataset.name}"] = f"{dataset.location}{version}"
+    return facts
+
+
+def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str | None:
+    """Adds what became of an assertion; under which number it counts."""
+    if verdict.status is Status.PASSED:
+        return None
+    if verdict.status is Status.SKIPPED:
+        ET.SubElement(case, "skipped", message=_text(verdict.reason or ""))
+        return "skipped"
+    drawing = _text(draw_verdict(verdict, report, all_rows=True))
+    if not verdict.severity.at_least(report.fail_on):
+        ET.SubElement(case, "system-out").text = drawing
+        return None
+    is_failure = verdict.status is Status.FAILED
+    element = ET.SubElement(case, "failure" if is_failure else "error")
+    told = f"{format_value(verdict.scaled_value)}, expected {verdict.expected}"
+    element.set("message", _text(told if is_failure else verdict.reason or told))
+    element.set("type", verdict.severity.value)
+    element.text = drawing
+    return "failures" if is_failure else "errors"
+
+
+def _text(text: str) -> str:
+    """The text without the characters that XML cannot hold."""
+    return "".join(
+        character if character in "\t\n" or character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for character in text
+    )

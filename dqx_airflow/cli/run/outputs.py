@@ -1,0 +1,74 @@
+"""What a run prints: the chosen output, for people or for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import IO
+
+import typer
+from rich.console import Console
+
+from dqx_airflow.cli.reports import (
+    coloured,
+    console_for,
+    print_failures,
+    print_headline,
+    printable,
+    verdicts_table,
+)
+from dqx_airflow.config.settings import Output
+from dqx_airflow.values import GateReport, Status, to_json
+
+
+def write_reports(
+    reports: Iterable[GateReport], output: Output, file: IO[str] | None, *, all_rows: bool
+) -> None:
+    """Writes each report as soon as it is there, to stdout or into a file.
+
+    Where it goes into a file, stderr gets the headlines.
+    """
+    console = console_for(file)
+    if file is not None:
+        reports = _with_headlines(reports)
+    if output is Output.JUNIT:
+        from dqx_airflow.cli.run.junit import junit_xml
+
+        typer.echo(junit_xml(reports), file=console.file, nl=False)
+        return
+    for report in reports:
+        match output:
+            case Output.JSON:
+                typer.echo(to_json(report), file=console.file)
+            case Output.SUMMARY:
+                _print_summary(report, console)
+            case Output.TABLE:
+                _print_table(report, console, all_rows=all_rows)
+
+
+def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:
+    console = Console(stderr=True, highlight=False)
+    for report in reports:
+        print_headline(report, console)
+        yield report
+
+
+def _print_table(report: GateReport, console: Console, *, all_rows: bool) -> None:
+    """The headline is last: where the eyes are when it ends."""
+    console.print(verdicts_table(report.verdicts))
+    print_failures(report, console, all_rows=all_rows)
+    console.print()
+    print_headline(report, console)
+
+
+def _print_summary(report: GateReport, console: Console) -> None:
+    counts = ", ".join(f"{report.count(status)} {_NOUNS[status]}" for status in Status)
+    suite = f"{printable(report.suite)}, {report.run_key.date.isoformat()}: {counts}"
+    console.print(coloured(report.outcome), suite, soft_wrap=True, markup=False)
+
+
+_NOUNS = {
+    Status.PASSED: "passed",
+    Status.FAILED: "failed",
+    Status.SKIPPED: "skipped",
+    Status.ERROR: "could not be evaluated",
+}

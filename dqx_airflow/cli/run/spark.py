@@ -1,0 +1,77 @@
+"""The one Spark session of a call, and the line that shows what it does. Imports pyspark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+
+from dqx_airflow.config.connection import Connection
+from dqx_airflow.engine.connection import open_session, spark_errors_told
+from dqx_airflow.engine.job import run_gate, try_gate
+from dqx_airflow.engine.progress import tasks_told
+from dqx_airflow.values import GateReport, GateRequest
+
+
+@dataclass(slots=True)
+class Spark:
+    """Runs requests over a connection. The session is opened when the first one needs it."""
+
+    connection: Connection
+    settings: Mapping[str, str]
+    _session: SparkSession | None = field(default=None, compare=False)
+
+    def run(self, request: GateRequest) -> GateReport:
+        """The report of a request, written where it has a results root.
+
+        :raises DqxError: there is none.
+        """
+        run = run_gate if request.results_root else try_gate
+        with ExitStack() as shown, spark_errors_told(self.connection):
+
+            def session(_: str) -> SparkSession:
+                spark = self._open()
+                _show_tasks(spark, request.run_key.gate, shown)
+                return spark
+
+            return run(request, session)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+    def _open(self) -> SparkSession:
+        if self._session is None:
+            is_seen = sys.stderr.isatty()
+            if is_seen:
+                sys.stderr.write(f"starting Spark: {self.connection} ...")
+                sys.stderr.flush()
+            try:
+                self._session = open_session(self.connection, "dql run", self.settings)
+            finally:
+                if is_seen:
+                    sys.stderr.write("\r\033[K")
+        return self._session
+
+
+def _show_tasks(spark: SparkSession, title: str, shown: ExitStack) -> None:
+    """Shows the tasks that Spark runs, until `shown` is closed. For eyes only."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
+    progress = shown.enter_context(
+        Progress(*columns, TaskProgressColumn(), console=console, transient=True)
+    )
+    task = progress.add_task(title, total=None)
+
+    def tell(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total)
+
+    shown.enter_context(tasks_told(spark, tell))

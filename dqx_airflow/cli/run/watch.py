@@ -1,0 +1,38 @@
+"""Waits for files to change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import TypeAlias
+
+_INTERVAL_S = 0.3
+
+Stamps: TypeAlias = "dict[Path, tuple[int, int] | None]"
+
+
+def stamps_of(files: Collection[Path]) -> Stamps:
+    """When each file changed last, and its size; None for one that is not there."""
+    return {file: _stamp(file) for file in files}
+
+
+def wait_for_change(before: Stamps) -> tuple[Path, ...]:
+    """The files that are no longer as they were, as soon as they rest again."""
+    changed: set[Path] = set()
+    last = before
+    while True:
+        now = stamps_of(before)
+        if changed and now == last:
+            return tuple(sorted(changed))
+        changed |= {file for file in now if now[file] != last[file]}
+        last = now
+        time.sleep(_INTERVAL_S)
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

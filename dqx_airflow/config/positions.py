@@ -1,0 +1,79 @@
+"""Where the keys of a TOML text stand, for messages: its parser does not tell."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dqx_airflow.values import Span
+
+Path: TypeAlias = tuple[str, ...]
+
+_KEY = r"(?:\"[^\"]*\"|'[^']*'|[\w-]+)"
+_KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
+_TABLE = re.compile(rf"\s*\[\[?\s*({_KEYS})\s*\]")
+_SETTING = re.compile(rf"\s*({_KEYS})\s*=\s*")
+_INNER = re.compile(rf"[{{,]\s*({_KEYS})\s*=\s*")
+_LONG_TEXT = re.compile(r"\"\"\"|'''")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A key and, behind it on the same line, what it is set to."""
+
+    key: Span
+    value: Span
+
+
+@dataclass(slots=True)
+class Positions:
+    """The places of the tables and keys of a sound TOML text, read line by line."""
+
+    file: str
+    text: str
+    _places: dict[Path, Place] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        table: Path = ()
+        in_text = False
+        for number, line in enumerate(self.text.split("\n"), start=1):
+            if not in_text:
+                if found := _TABLE.match(line):
+                    table = _path(found[1])
+                    span = self._span(number, found.start(1), found.end(1))
+                    self._places.setdefault(table, Place(span, span))
+                elif found := _SETTING.match(line):
+                    self._add(table, found, number, line)
+            in_text ^= len(_LONG_TEXT.findall(line)) % 2 == 1
+
+    def key(self, *path: str) -> Span:
+        """The place of a key; of the nearest table around it where it was not found."""
+        return self._nearest(path).key
+
+    def value(self, *path: str) -> Span:
+        return self._nearest(path).value
+
+    def _nearest(self, path: Path) -> Place:
+        while path and path not in self._places:
+            path = path[:-1]
+        first = self._span(1, 0, 1)
+        return self._places.get(path, Place(first, first))
+
+    def _add(self, table: Path, found: re.Match[str], number: int, line: str) -> None:
+        path = (*table, *_path(found[1]))
+        end = len(line.rstrip())
+        value = self._span(number, found.end(), end)
+        self._places[path] = Place(self._span(number, found.start(1), found.end(1)), value)
+        for inner in _INNER.finditer(line, found.end()):
+            behind = re.compile(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^,}]*").match(line, inner.end())
+            value = self._span(number, inner.end(), behind.end() if behind else end)
+            key = self._span(number, inner.start(1), inner.end(1))
+            self._places[(*path, *_path(inner[1]))] = Place(key, value)
+
+    def _span(self, line: int, start: int, end: int) -> Span:
+        return Span(self.file, line, start + 1, line, max(end, start + 1) + 1)
+
+
+def _path(keys: str) -> Path:
+    return tuple(key.strip("\"'") for key in re.findall(_KEY, keys))

@@ -1,0 +1,353 @@
+"""Reads `dqx.toml`: how Spark is reached, what holds where a call says nothing, the datasets.
+
+    [connection]
+    url = "local[*]"                # or a type with its host, port and http_path
+
+    [connection.conf]               # settings of the Spark session
+    "spark.sql.ansi.enabled" = true
+
+    [defaults]
+    date = "yesterday"              # also output, results, fail_on, allow_empty
+
+    [datasets.orders]
+    path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"
+    date_column = "ds"
+
+The nearest `dqx.toml` counts, beside a suite or above it. An editor reads it, too.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from dqx_airflow.config.connection import LOCAL, Connection, connection_of
+from dqx_airflow.config.datasets import mistakes_in
+from dqx_airflow.config.positions import Positions
+from dqx_airflow.datasets import SETTINGS, dataset_ref
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import DatasetRef, Severity, Span
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE_NAME = "dqx.toml"
+
+_TABLES = ("connection", "defaults", "datasets")
+_CONNECTION = ("url", "type", "host", "port", "http_path", "conf")
+_ADDRESS = _CONNECTION[:-1]
+_SCHEMES = {"spark": "spark", "connect": "sc", "databricks": "databricks"}
+_CONF = ("connection", "conf")
+_COLUMNS = "columns"
+"""What an editor takes for the columns of a dataset; a run reads the data."""
+_SECRET = re.compile(r"token|password|secret", re.IGNORECASE)
+_PLACE_OF_ERROR = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.S)
+
+
+class Output(str, Enum):
+    """How a run is told."""
+
+    TABLE = "table"
+    JSON = "json"
+    SUMMARY = "summary"
+    JUNIT = "junit"
+
+
+_OUTPUTS = tuple(output.value for output in Output)
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What holds where a call says nothing. `results` is the root of a results store."""
+
+    date: str = "today"
+    output: Output = Output.TABLE
+    results: str | None = None
+    fail_on: Severity = Severity.P1
+    allow_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a `dqx.toml` says; without one, what holds anyway.
+
+    `datasets` are tables of settings as they are written, since not all of them can be read by
+    Spark: an editor does with the columns. What is a problem is left out, the datasets that have
+    one are `unsound`.
+    """
+
+    path: Path | None = None
+    text: str = ""
+    connection: Connection = LOCAL
+    conf: Mapping[str, str] = field(default_factory=dict)
+    defaults: Defaults = field(default_factory=Defaults)
+    datasets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    problems: tuple[Diagnostic, ...] = ()
+    unsound: frozenset[str] = frozenset()
+
+    @property
+    def refs(self) -> dict[str, DatasetRef]:
+        """The datasets that have a place, a relative path beside the file."""
+        found = {}
+        for name, table in self.datasets.items():
+            settings = {key: value for key, value in table.items() if key in SETTINGS}
+            if name in self.unsound or not any(map(settings.get, ("path", "table", "query"))):
+                continue
+            if path := settings.get("path"):
+                settings["path"] = self._beside(path)
+            found[name] = dataset_ref(name, settings)
+        return found
+
+    @property
+    def results(self) -> str | None:
+        return self._beside(self.defaults.results) if self.defaults.results else None
+
+    def _beside(self, path: str) -> str:
+        """A relative path from where the file is; a URI, and what begins with `~`, as it is."""
+        if self.path is None or "://" in path or path.startswith("~"):
+            return path
+        return str(self.path.absolute().parent / path)
+
+
+def find_settings(folder: Path) -> Path | None:
+    """The nearest `dqx.toml`, in a folder or above it."""
+    home = folder.absolute()
+    places = (place / FILE_NAME for place in (home, *home.parents))
+    return next((place for place in places if place.is_file()), None)
+
+
+def read_settings(path: Path, name: str | None = None) -> Settings:
+    """The settings of a file. All that is wrong with it is in `problems`.
+
+    :param name: what messages call the file.
+    """
+    name = name or str(path)
+    first = Span(name, 1, 1, 1, 2)
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+    except OSError as error:
+        message = f"this file cannot be read: {error.strerror or error}"
+        return Settings(path, problems=(Diagnostic(message, first),))
+    except UnicodeDecodeError:
+        return Settings(path, problems=(Diagnostic("this is not UTF-8 text", first),))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return Settings(path, text, problems=(_syntax_error(error, text, name),))
+    reader = _Reader(Positions(name, text))
+    reader.keys((), document, _TABLES)
+    connection, conf = reader.connection(document)
+    return Settings(
+        path,
+        text,
+        connection,
+        conf,
+        reader.defaults(document),
+        reader.datasets(document),
+        tuple(sorted(reader.problems, key=lambda found: (found.span.line, found.span.column))),
+        frozenset(reader.unsound),
+    )
+
+
+def date_of(text: str, today: date) -> date | None:
+    """The date that is meant by `2024-12-25`, `today` or `yesterday`; None where it is none."""
+    if text in ("today", "yesterday"):
+        return today - timedelta(days=text == "yesterday")
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.isoformat() == text else None
+
+
+def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
+    found = _PLACE_OF_ERROR.match(str(error))
+    if found is None:
+        return Diagnostic(f"this is no TOML: {error}", Span(name, 1, 1, 1, 2))
+    lines = text.split("\n")
+    line = int(found[2]) if found[2] else len(lines)
+    column = int(found[3]) if found[3] else len(lines[-1]) + 1
+    return Diagnostic(f"this is no TOML: {found[1]}", Span(name, line, column, line, column + 1))
+
+
+class _Reader:
+    """Reads the tables of a document, collecting what is wrong with them."""
+
+    def __init__(self, positions: Positions) -> None:
+        self.positions = positions
+        self.problems: list[Diagnostic] = []
+        self.unsound: set[str] = set()
+
+    def keys(self, path: tuple[str, ...], table: Mapping[str, Any], known: Collection[str]) -> None:
+        """Reports the keys of a table that nobody knows."""
+        for key in table:
+            if key in known:
+                continue
+            what = f"[{'.'.join(path)}] has" if path else "there is"
+            span = self.positions.key(*path, key)
+            label = did_you_mean(key, known) or ""
+            hint = None
+            if _SECRET.search(key):
+                label, hint = "", "secrets do not belong here: leave them in the environment"
+            self.problems.append(Diagnostic(f"{what} no '{key}'", span, label=label, help=hint))
+
+    def table(self, parent: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+        """A table of a table; empty where it is not there, or none."""
+        found = parent.get(path[-1], {})
+        if isinstance(found, dict):
+            return found
+        name = ".".join(path)
+        self._wrong(f"'{name}' is a table", *path, hint=f"write [{name}], and settings below")
+        return {}
+
+    def connection(self, document: Mapping[str, Any]) -> tuple[Connection, Mapping[str, str]]:
+        table = self.table(document, "connection")
+        self.keys(("connection",), table, _CONNECTION)
+        conf = self.table(table, "connection", "conf")
+        settings = {}
+        for key, value in _flat(conf).items():
+            if isinstance(value, str | int | float):
+                settings[key] = _text(value)
+            else:
+                self._wrong(f"'{key}' is a text, a number or true or false", *_CONF, key)
+        address = self._address(table)
+        if address is None:
+            return LOCAL, settings
+        text, key = address
+        try:
+            return connection_of(text), settings
+        except RequestError as error:
+            self._wrong(error.problem, "connection", key, hint=error.hint)
+            return LOCAL, settings
+
+    def _address(self, table: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The address of the connection, and the key that gives it; None where there is none."""
+        for key in ("url", "type", "host", "http_path"):
+            if not isinstance(table.get(key, ""), str):
+                self._wrong(f"'{key}' is a text", "connection", key, hint=f'write {key} = "..."')
+                return None
+        others = [key for key in _ADDRESS if key in table and key != "url"]
+        if "url" in table:
+            for key in others:
+                message = f"`url` says all: there is no '{key}' beside it"
+                self._wrong(message, "connection", key, hint="remove one of them")
+            return table["url"], "url"
+        if not others:
+            return None
+        kind, host = table.get("type"), table.get("host")
+        if kind == "local":
+            return LOCAL.address, "type"
+        if kind not in _SCHEMES:
+            known = ("local", *_SCHEMES)
+            message = f"there is no connection of type '{kind}'" if kind else "this has no type"
+            hint = did_you_mean(kind, known) if kind else f"add type = ...: {', '.join(known)}"
+            self._wrong(message, "connection", "type" if kind else others[0], hint=hint)
+            return None
+        if not host:
+            message = f"a connection of type '{kind}' has a host"
+            self._wrong(message, "connection", "type", hint='add host = "..."')
+            return None
+        port = f":{table['port']}" if "port" in table else ""
+        path = f"/{table['http_path'].lstrip('/')}" if "http_path" in table else ""
+        return f"{_SCHEMES[kind]}://{host}{port}{path}", "host"
+
+    def defaults(self, document: Mapping[str, Any]) -> Defaults:
+        table = self.table(document, "defaults")
+        self.keys(("defaults",), table, _DEFAULTS)
+        sound: dict[str, Any] = {}
+        for key, value in table.items():
+            if key not in _DEFAULTS:
+                continue
+            read, hint = _DEFAULTS[key]
+            sound[key] = read(value)
+            if sound[key] is None:
+                del sound[key]
+                self._wrong(f"this is no value of '{key}'", "defaults", key, hint=hint)
+        return Defaults(**sound)
+
+    def datasets(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        found: dict[str, Mapping[str, Any]] = {}
+        for name, given in self.table(document, "datasets").items():
+            path = ("datasets", name)
+            earlier = len(self.problems)
+            table = {"path": given} if isinstance(given, str) else given
+            if not isinstance(table, dict):
+                hint = f'write [datasets.{name}], and path = "..." below'
+                self._wrong("a dataset is a table of settings, or a path", *path, hint=hint)
+                self.unsound.add(name)
+                continue
+            self.keys(path, table, (*SETTINGS, _COLUMNS))
+            settings = {key: _plain(value) for key, value in table.items() if key in SETTINGS}
+            mistakes = mistakes_in(name, settings)
+            for mistake in mistakes:
+                self._wrong(mistake.message, *path, mistake.key, hint=mistake.hint)
+            for mistake in mistakes:
+                settings.pop(mistake.key, None)
+            if len(self.problems) > earlier:
+                self.unsound.add(name)
+            columns = table.get(_COLUMNS)
+            found[name] = settings if columns is None else {**settings, _COLUMNS: columns}
+        return found
+
+    def _wrong(self, message: str, *path: str, hint: str | None = None) -> None:
+        span = self.positions.value(*path)
+        self.problems.append(Diagnostic(message, span, help=hint or None))
+
+
+def _date_text(value: Any) -> str | None:
+    """A date as text; TOML has dates of its own."""
+    return str(value) if date_of(str(value), date.max) else None
+
+
+# What a value is read as, or None where it is unsound; and what to write instead.
+_DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
+    "output": (
+        lambda value: Output(value) if value in _OUTPUTS else None,
+        f"write one of {', '.join(_OUTPUTS)}",
+    ),
+    "results": (
+        lambda value: value if isinstance(value, str) and value else None,
+        "write the path or the URI of a results store",
+    ),
+    "fail_on": (
+        lambda value: Severity(value) if value in tuple(Severity) else None,
+        'write "P0", "P1", "P2" or "P3"',
+    ),
+    "allow_empty": (
+        lambda value: value if isinstance(value, bool) else None,
+        "write true or false",
+    ),
+}
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table whose keys are dotted: `spark.sql.ansi.enabled = true` makes tables of tables."""
+    found = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found.update({f"{key}.{inner}": item for inner, item in _flat(value).items()})
+        else:
+            found[key] = value
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Options and moments as texts, all else as it is."""
+    if isinstance(value, dict):
+        return {key: _text(item) for key, item in value.items()}
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _text(value: Any) -> str:
+    """As Spark writes it: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

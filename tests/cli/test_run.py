@@ -1,0 +1,342 @@
+"""`dql run` as a person, a script and a CI system call it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from markdown_cases import Case, cases
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.results.reader import list_runs
+from dqx_airflow.values import GateReport, Origin, Outcome, Status, from_json
+
+CASES = list(cases(*Path(__file__).parent.glob("run/*.md")))
+DQL = str(Path(sys.executable).parent / "dql")
+TODAY, YESTERDAY = date(2024, 3, 2), date(2024, 3, 1)
+SUITE = """suite "Orders" {
+    check "Volume" on orders {
+        assert num_rows() > 0 name "rows"
+    }
+}
+"""
+LIBRARY = "export const A = 1\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("DQX_CONNECTION", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "libraries").mkdir()
+    (tmp_path / "libraries" / "lib.dql").write_text(LIBRARY)
+    (tmp_path / "library.dql").write_text(LIBRARY)
+    (tmp_path / "orders.dql").write_text(SUITE)
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_wrong_call_is_told_whole(case: Case, home: Path) -> None:
+    for kind, file in (("dql", "orders.dql"), ("toml", "dqx.toml")):
+        if text := case.block(kind).text:
+            (home / file).write_text(text)
+    result = CliRunner().invoke(app, shlex.split(case.block("sh").text)[1:])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    case.expect(result.stderr)
+    assert "abcdef" not in result.output
+
+
+def test_suites_of_projects_with_different_settings_are_not_mixed(home: Path) -> None:
+    for name in ("a", "b"):
+        (home / name).mkdir()
+        (home / name / "dqx.toml").write_text("[datasets]\norders = 'lake'\n")
+        (home / name / "orders.dql").write_text(SUITE)
+    result = CliRunner().invoke(app, ["run", "a", "b"])
+    assert result.exit_code == 2
+    assert "these suites have different dqx.toml files" in result.stderr
+    assert "--config" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["run", "--help"], ["run", "orders.dql"]])
+def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom dqx_airflow.cli.main import app\n"
+        f"try: app({arguments})\nexcept SystemExit: pass\n"
+        "assert not {'pyspark', 'py4j', 'deltalake', 'pyarrow'} & set(sys.modules)\n"
+    )
+    call = [sys.executable, "-c", code]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("connection", "told"),
+    [
+        ("sc://127.0.0.1:{port}/;token=abcdef", "sc://127.0.0.1:{port} does not answer"),
+        ("spark://127.0.0.1:{port}", "Connection refused"),
+        ("databricks://adb.example.com/warehouse", "pip install databricks-connect"),
+    ],
+)
+def test_what_cannot_be_reached_ends_with_4_at_once(home: Path, connection: str, told: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    call = ["orders.dql", "--dataset", "orders=x", "--connection", connection.format(port=port)]
+    result = run(home, *call)
+    assert result.returncode == 4, result.stderr
+    assert told.format(port=port) in result.stderr
+    assert result.stdout == ""
+    assert "abcdef" not in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_results_store_that_cannot_be_written_ends_with_4_before_spark_starts(
+    home: Path,
+) -> None:
+    (home / "file").write_text("")
+    result = run(home, "orders.dql", "--dataset", "orders=x", "--results", "file/store")
+    assert result.returncode == 4, result.stderr
+    assert "file/store" in result.stderr
+
+
+def test_an_output_file_that_cannot_be_written_ends_with_2_before_spark_starts(home: Path) -> None:
+    result = run(home, "orders.dql", "--dataset", "orders=x", "--output-file", "no/report.json")
+    assert result.returncode == 2, result.stderr
+    assert "no/report.json cannot be written" in result.stderr
+
+
+# What follows starts Spark.
+
+ORDERS = """
+import "nulls.dql"
+suite "Orders" {
+    check "Volume" on orders {
+        assert num_rows() >= 3 name "rows" severity P0
+        assert day_over_day(num_rows()) < 10 name "stable"
+        use filled(price)
+        assert average(price) > 100 name "dear <&>" severity P2
+        assert average(prize) > 0 name "typo" severity P3
+    }
+    profile "Spring" { from 2024-03-01 to 2024-03-03 disable assertion "stable" in "Volume" }
+}
+"""
+NULLS = (
+    'export macro filled(column) { assert null_count({column}) == 0 name "{column} is filled" }\n'
+)
+SETTINGS = """
+[connection]
+url = "local[2]"
+[defaults]
+date = 2024-03-02
+results = "store"
+[datasets.orders]
+path = "lake/orders"
+date_column = "ds"
+keys = ["id"]
+[datasets.unused]
+path = "nowhere"
+"""
+
+
+@pytest.fixture
+def lake(home: Path) -> Path:
+    table = pa.table(
+        {
+            "id": pa.array([1, 2, 3, 4], pa.int64()),
+            "price": [10.0, None, 20.0, 5.0],
+            "ds": pa.array([TODAY] * 3 + [YESTERDAY], pa.date32()),
+        }
+    )
+    (home / "lake").mkdir()
+    write_deltalake(home / "lake" / "orders", table)
+    (home / "orders.dql").write_text(ORDERS)
+    (home / "nulls.dql").write_text(NULLS)
+    (home / "dqx.toml").write_text(SETTINGS)
+    return home
+
+
+def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [DQL, "run", *arguments], cwd=home, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.spark
+def test_several_suites_share_a_session_and_the_worst_outcome_is_the_exit_code(lake: Path) -> None:
+    (lake / "sound.dql").write_text(SUITE.replace('"Orders"', '"Sound"'))
+    result = run(lake, ".", "--output", "json")
+    assert result.returncode == 1, result.stderr
+    reports = [from_json(GateReport, line) for line in result.stdout.splitlines()]
+    assert [(report.suite, report.outcome) for report in reports] == [
+        ("Orders", Outcome.BLOCKED),
+        ("Sound", Outcome.PASSED),
+    ]
+    statuses = {verdict.name: verdict.status for verdict in reports[0].verdicts}
+    assert statuses == {
+        "orders.not_empty": Status.PASSED,
+        "rows": Status.PASSED,
+        "stable": Status.SKIPPED,
+        "price is filled": Status.FAILED,
+        "dear <&>": Status.FAILED,
+        "typo": Status.ERROR,
+    }
+    assert [row.row for verdict in reports[0].verdicts for row in verdict.failing_rows]
+    # With a results root a run leaves what a gate leaves: its report, and states for the next.
+    assert {row.run_id for row in list_runs(str(lake / "store"))} == {
+        report.run_id for report in reports
+    }
+    again = run(lake, "orders.dql", "--output", "json", "--output-file", "again.json")
+    assert again.stdout == ""
+    assert "blocked: gate Orders" in again.stderr
+    report = from_json(GateReport, (lake / "again.json").read_text())
+    assert next(item for item in report.verdicts if item.name == "dear <&>").origin is Origin.STATE
+
+
+@pytest.mark.spark
+def test_the_table_shows_each_assertion_and_draws_the_failures(lake: Path) -> None:
+    settings = (lake / "dqx.toml").read_text().replace('results = "store"\n', "")
+    (lake / "dqx.toml").write_text(settings)
+    result = run(lake, "orders.dql")
+    assert result.returncode == 1, result.stderr
+    assert result.stderr == ""
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert lines[0] == ["status", "severity", "check", "assertion", "value", "expected"]
+    assert ["failed", "P1", "Volume", "price", "is", "filled", "1", "==", "0"] in lines
+    assert "error: assertion failed: price is filled\n --> orders.dql:7:9" in result.stdout
+    assert "7 |         use filled(price)" in result.stdout
+    assert "warning: assertion could not be evaluated: typo" in result.stdout
+    assert "did you mean 'price'" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("blocked: gate Orders, dataset orders")
+    assert not (lake / "store").exists()
+
+
+@pytest.mark.spark
+def test_junit_counts_what_decides_the_outcome(lake: Path) -> None:
+    result = run(lake, "orders.dql", "--output", "junit", "--output-file", "report.xml")
+    assert result.returncode == 1, result.stderr
+    root = ET.parse(lake / "report.xml").getroot()
+    counts = {"tests": "6", "failures": "1", "errors": "0", "skipped": "1"}
+    assert counts.items() <= root.attrib.items()
+    assert [suite.get("name") for suite in root] == ["Orders / implicit", "Orders / Volume"]
+    found = {case.get("name"): case for case in root.iter("testcase")}
+    failure = found["price is filled"].find("failure")
+    assert failure is not None
+    assert failure.get("message") == "1, expected == 0"
+    assert "use filled(price)" in (failure.text or "")
+    skipped = found["stable"].find("skipped")
+    assert skipped is not None
+    assert "Spring" in skipped.get("message", "")
+    assert found["rows"].find("*") is None
+    for mild in ("dear <&>", "typo"):
+        assert [child.tag for child in found[mild]] == ["system-out"]
+
+
+@pytest.mark.spark
+def test_a_suite_that_cannot_be_evaluated_ends_with_3(lake: Path) -> None:
+    result = run(lake, "orders.dql", "--output", "summary", "--date", "2024-03-02",
+                 "--dataset", "orders=lake/nowhere?date_column=ds")  # fmt: skip
+    assert result.returncode == 3, result.stderr
+    assert result.stdout == (
+        "broken Orders, 2024-03-02: 0 passed, 0 failed, 1 skipped, 5 could not be evaluated\n"
+    )
+
+
+@pytest.mark.spark
+def test_watching_runs_again_when_a_file_changes_and_errors_do_not_end_it(lake: Path) -> None:
+    (lake / "orders.dql").write_text(SUITE)
+    with watching(lake, "orders.dql", "--output", "summary") as (process, stderr):
+        assert wait_for(stderr, "waiting for a change") == 1
+        (lake / "orders.dql").write_text(SUITE.replace("num_rows", "num_row"))
+        assert wait_for(stderr, "waiting for a change") == 2
+        assert "did you mean 'num_rows'?" in stderr.read_text()
+        (lake / "orders.dql").write_text(SUITE.replace("> 0", "> 3"))
+        assert wait_for(stderr, "waiting for a change") == 3
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [line.split()[0] for line in out.splitlines()] == ["passed", "blocked"]
+    assert stderr.read_text().count("changed: orders.dql") == 2
+
+
+@contextmanager
+def watching(home: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    path = home / "stderr"
+    with path.open("w") as file:
+        process = subprocess.Popen(
+            [DQL, "run", *arguments, "--watch"],
+            cwd=home,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+        )
+        try:
+            yield process, path
+        finally:
+            process.kill()
+            process.wait()
+
+
+def wait_for(file: Path, text: str) -> int:
+    """How often a text stands in a file, as soon as it stands there once more than before."""
+    before = int(file.with_suffix(".seen").read_text()) if file.with_suffix(".seen").exists() else 0
+    for _ in range(600):
+        count = file.read_text().count(text)
+        if count > before:
+            file.with_suffix(".seen").write_text(str(count))
+            return count
+        time.sleep(0.2)
+    raise AssertionError(file.read_text())
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_connect_gives_the_same_report(lake: Path) -> None:
+    here = from_json(GateReport, run(lake, "orders.dql", "--output", "json").stdout)
+    with connect_server(lake) as address:
+        call = ["orders.dql", "--output", "json", "--recompute", "--connection", address]
+        result = run(lake, *call)
+    assert result.returncode == 1, result.stderr
+    assert from_json(GateReport, result.stdout).verdicts == here.verdicts
+
+
+@contextmanager
+def connect_server(home: Path) -> Iterator[str]:
+    import pyspark
+
+    from dqx_airflow.engine.java import java_environment
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    settings = [f"spark.connect.grpc.binding.port={port}", "spark.ui.enabled=false"]
+    process = subprocess.Popen(
+        [submit, "--master", "local[2]", *(word for item in settings for word in ("--conf", item)),
+         "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"],
+        cwd=home,
+        env={**os.environ, **java_environment(), "SPARK_LOCAL_IP": "127.0.0.1"},
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        for _ in range(300):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.2)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()

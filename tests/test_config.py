@@ -1,0 +1,247 @@
+"""What a `dqx.toml` and the addresses in it mean. Its mistakes are cases of `dql run`."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from dqx_airflow.config.connection import Kind, connection_of
+from dqx_airflow.config.datasets import datasets_of_arguments
+from dqx_airflow.config.positions import Positions
+from dqx_airflow.config.settings import (
+    Defaults,
+    Output,
+    Settings,
+    date_of,
+    find_settings,
+    read_settings,
+)
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import DatasetRef, Severity
+
+FULL = """
+[connection]
+type = "databricks"
+host = "workspace.cloud.databricks.com"
+http_path = "/sql/1.0/warehouses/abc123"
+
+[connection.conf]
+spark.sql.ansi.enabled = true
+"spark.executor.cores" = 4
+
+[defaults]
+date = 2024-12-25
+output = "junit"
+results = "lake/dqx"
+fail_on = "P2"
+allow_empty = true
+
+[datasets]
+returns = "lake/returns"
+
+[datasets.orders]
+path = "s3://lake/orders"
+format = "csv"
+date_column = "ds"
+filter = "amount > 0"
+keys = ["id", "line"]
+masked = ["email"]
+
+[datasets.orders.options]
+header = true
+
+[datasets.items]
+table = "shop.items"
+version = 7
+
+[datasets.latest]
+path = "lake/latest"
+timestamp = 2024-03-02T06:00:00Z
+
+[datasets.described]
+columns = ["a"]
+"""
+
+
+def settings(folder: Path, text: str) -> Settings:
+    (folder / "dqx.toml").write_text(text, encoding="utf-8")
+    return read_settings(folder / "dqx.toml", "dqx.toml")
+
+
+def test_everything_that_a_file_may_say_is_read(tmp_path: Path) -> None:
+    found = settings(tmp_path, FULL)
+    assert found.problems == ()
+    assert str(found.connection) == "databricks://workspace.cloud.databricks.com:443"
+    assert found.conf == {"spark.sql.ansi.enabled": "true", "spark.executor.cores": "4"}
+    assert found.defaults == Defaults("2024-12-25", Output.JUNIT, "lake/dqx", Severity.P2, True)
+    assert found.results == str(tmp_path / "lake/dqx")
+    assert found.refs == {
+        "returns": DatasetRef("returns", path=str(tmp_path / "lake/returns")),
+        "orders": DatasetRef(
+            "orders",
+            path="s3://lake/orders",
+            format="csv",
+            date_column="ds",
+            filter="amount > 0",
+            options=(("header", "true"),),
+            keys=("id", "line"),
+            masked=("email",),
+        ),
+        "items": DatasetRef("items", table="shop.items", version=7),
+        "latest": DatasetRef(
+            "latest", path=str(tmp_path / "lake/latest"), timestamp="2024-03-02T06:00:00+00:00"
+        ),
+    }
+
+
+def test_the_example_of_the_module_is_sound(tmp_path: Path) -> None:
+    import dqx_airflow.config.settings as module
+
+    example = re.sub(r"^    ", "", (module.__doc__ or "").split("\n\n", 1)[1], flags=re.M)
+    found = settings(tmp_path, example.partition("\nThe nearest")[0])
+    assert found.problems == ()
+    assert found.defaults.date == "yesterday"
+    assert found.refs["orders"].date_column == "ds"
+
+
+def test_without_a_file_spark_runs_here_and_the_date_is_today() -> None:
+    assert str(Settings().connection) == "local[*]"
+    assert Settings().defaults == Defaults("today", Output.TABLE, None, Severity.P1, False)
+
+
+def test_the_nearest_file_counts(tmp_path: Path) -> None:
+    home = tmp_path / "suites" / "deep"
+    home.mkdir(parents=True)
+    settings(tmp_path, "")
+    assert find_settings(home) == tmp_path / "dqx.toml"
+    settings(home.parent, "")
+    assert find_settings(home) == tmp_path / "suites" / "dqx.toml"
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "servers", "shown"),
+    [
+        ("local", Kind.LOCAL, (), "local[1]"),
+        ("local[*]", Kind.LOCAL, (), "local[*]"),
+        ("local[4,2]", Kind.LOCAL, (), "local[4,2]"),
+        ("spark://a,b:7078", Kind.STANDALONE, (("a", 7077), ("b", 7078)), "spark://a:7077,b:7078"),
+        ("sc://host", Kind.CONNECT, (("host", 15002),), "sc://host:15002"),
+        ("sc://host:1/;token=secret", Kind.CONNECT, (("host", 1),), "sc://host:1"),
+        ("sc://host;token=secret", Kind.CONNECT, (("host", 15002),), "sc://host:15002"),
+        ("databricks://host/warehouse", Kind.DATABRICKS, (("host", 443),), "databricks://host:443"),
+    ],
+)
+def test_an_address_leads_to_servers_and_hides_the_rest(
+    address: str, kind: Kind, servers: tuple[tuple[str, int], ...], shown: str
+) -> None:
+    found = connection_of(address)
+    assert (found.kind, found.servers, str(found)) == (kind, servers, shown)
+    assert "secret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "cluster"),
+    [
+        ("", None),
+        ("/warehouse", None),
+        ("/sql/1.0/warehouses/abc123", None),
+        ("/0123-456789-abcdefgh", "0123-456789-abcdefgh"),
+        ("/sql/protocolv1/o/0/0123-456789-abcdefgh", "0123-456789-abcdefgh"),
+    ],
+)
+def test_databricks_runs_on_the_cluster_of_the_path_or_serverless(
+    path: str, cluster: str | None
+) -> None:
+    assert connection_of(f"databricks://host{path}").cluster == cluster
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "x", "local[0]", "localhost:7077", "http://a", "sc://", "sc://user:secret@host",
+     "spark://a:secret", "sc:///;token=secret", "sc://;token=secret"],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(RequestError) as error:
+        connection_of(address)
+    assert error.value.hint
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("2024-02-29", date(2024, 2, 29)),
+        ("today", date(2024, 3, 1)),
+        ("yesterday", date(2024, 2, 29)),
+        ("2023-02-29", None),
+        ("20240229", None),
+        ("2024-W09-4", None),
+        ("", None),
+    ],
+)
+def test_dates_are_iso_or_words(text: str, meant: date | None) -> None:
+    assert date_of(text, date(2024, 3, 1)) == meant
+
+
+def test_a_dataset_of_a_command_line_has_all_settings_decoded() -> None:
+    found, problems = datasets_of_arguments(
+        [
+            "orders=s3://lake/a%3Fb%20c?format=csv&date_column=ds&filter=a %26 1 = 1"
+            "&keys=id,line&masked=email&option.header=true&option.sep=%3B",
+            "items=table:shop.items?version=3",
+            "few=query:SELECT%20*%20FROM%20shop.items",
+            "plain=a=b",
+        ]
+    )
+    assert problems == []
+    assert tuple(found.values()) == (
+        DatasetRef(
+            "orders",
+            path="s3://lake/a?b c",
+            format="csv",
+            date_column="ds",
+            filter="a & 1 = 1",
+            options=(("header", "true"), ("sep", ";")),
+            keys=("id", "line"),
+            masked=("email",),
+        ),
+        DatasetRef("items", table="shop.items", version=3),
+        DatasetRef("few", query="SELECT * FROM shop.items"),
+        DatasetRef("plain", path="a=b"),
+    )
+
+
+def test_keys_are_found_in_tables_dotted_quoted_and_inline() -> None:
+    text = '''a = 1
+[ "b c" ] # x
+d.e = """
+a = 2
+"""
+f = { g = [1, 2], "h i" = "x, y" }
+'''
+    positions = Positions("f", text)
+    lines = text.split("\n")
+
+    def found(*path: str) -> tuple[str, str]:
+        spans = (positions.key(*path), positions.value(*path))
+        key, value = (lines[s.line - 1][s.column - 1 : s.end_column - 1] for s in spans)
+        return key, value
+
+    assert found("a") == ("a", "1")
+    assert found("b c") == ('"b c"', '"b c"')
+    assert found("b c", "d", "e") == ("d.e", '"""')
+    assert found("b c", "f", "g") == ("g", "[1, 2]")
+    assert found("b c", "f", "h i") == ('"h i"', '"x, y"')
+    assert found("b c", "unknown") == ('"b c"', '"b c"')
+
+
+def test_the_example_of_the_readme_is_sound(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    (example,) = re.findall(r"^```toml\n(\[connection.*?)^```$", readme, re.M | re.S)
+    found = settings(tmp_path, example)
+    assert found.problems == ()
+    assert str(found.connection) == "spark://spark.example.com:7077"
+    assert found.refs["orders"].keys == ("id",)
