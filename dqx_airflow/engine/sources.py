@@ -7,169 +7,255 @@ which package to add.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
-from urllib.parse import urlsplit
+from functools import reduce
+from typing import TypeAlias
 
-import pyarrow
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from dqx_airflow.errors import DatasetError
-from dqx_airflow.values import FORMATS, DatasetRef, Field
+from dqx_airflow.datasets import check_ref, moment_of
+from dqx_airflow.dql.sql_text import objection_to_select
+from dqx_airflow.engine.date_column import DateColumn
+from dqx_airflow.engine.delta_log import DeltaLog, Part, struct_of
+from dqx_airflow.engine.delta_tables import deltalake_failures, table_at
+from dqx_airflow.engine.failures import spark_failures
+from dqx_airflow.engine.files import DataFile, changed_files, files_at
+from dqx_airflow.engine.paths import absolute, escaped, for_spark, partition_root
+from dqx_airflow.engine.source_errors import (
+    lost_file,
+    nothing_there,
+    package_for,
+    too_early,
+    unreadable,
+)
+from dqx_airflow.errors import DatasetError, RequestError
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.plan.schema_check import Schema
+from dqx_airflow.values import DatasetRef, Field
 
-_NEEDS_DELTA_SOURCE = frozenset({"deletionVectors", "columnMapping"})
+Reader: TypeAlias = Callable[[Collection[date | None]], DataFrame]
+"""A frame that holds at least the rows of some dates, and maybe others."""
+
+_STRICT = {
+    # Where a line does not fit, PERMISSIVE would make NULLs of it, which most rules let pass. And
+    # Spark has to read whole lines to see that, their names in each file included.
+    "csv": {
+        "header": "true",
+        "inferSchema": "true",
+        "mode": "FAILFAST",
+        "enforceSchema": "false",
+        "columnPruning": "false",
+    },
+    "json": {"mode": "FAILFAST"},
+}
+"""What is read strictly unless the options of a dataset say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenDataset:
-    """A dataset that can be scanned. `frame` holds at least the rows of the dates asked for.
+    """A dataset that can be scanned.
 
-    `rows` is the number of rows of the whole dataset where its transaction log tells it; None
-    where only a scan can tell, or where the dataset has dates.
+    `read` gives the frame for some dates: nothing of a Delta table is listed or read before it is
+    called. `dates` is the column that tells the date of a row, `log` the transaction log of a
+    Delta table, and `files` are those of a path as they were when it was opened.
     """
 
     ref: DatasetRef
-    frame: DataFrame
+    struct: StructType
+    read: Reader
     location: str
+    dates: DateColumn | None
     version: int | None = None
-    rows: int | None = None
+    log: DeltaLog | None = None
+    files: tuple[DataFile, ...] | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
         return tuple(
-            Field(field.name, field.dataType.simpleString()) for field in self.frame.schema.fields
+            Field(field.name, field.dataType.simpleString()) for field in self.struct.fields
         )
 
+    @property
+    def schema(self) -> Schema:
+        return Schema.of(self.ref.name, self.fields)
 
-def open_dataset(
-    spark: SparkSession, ref: DatasetRef, dates: Collection[date | None]
-) -> OpenDataset:
-    """Opens a dataset for some dates. No Spark job runs for Delta tables and catalog tables.
+    @property
+    def change(self) -> str | None:
+        """What became of the files since the dataset was opened; None where they are the same.
+
+        New files are no change: they are not read.
+        """
+        if self.files is None:
+            return None
+        changed = changed_files(self.files, files_at(self.location) or ())
+        return f"{changed[0]} was changed or removed while it was read" if changed else None
+
+
+def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
+    """Opens a dataset. No Spark job runs for a Delta table at a path.
 
     :raises DatasetError: there is nothing to read, or no way to read it.
     """
-    if (ref.path is None) == (ref.table is None):
-        raise DatasetError(
-            f"dataset '{ref.name}' needs a path or a table, and not both",
-            "write DatasetRef(name, path=...) or DatasetRef(name, table=...)",
-        )
-    if ref.format not in FORMATS:
-        raise DatasetError(
-            f"dataset '{ref.name}' has the unknown format '{ref.format}'",
-            f"formats are {', '.join(FORMATS)}",
-        )
     try:
-        opened = _open(spark, ref, dates)
-        if ref.filter is not None:
-            filtered = opened.frame.where(ref.filter)
-            opened = replace(opened, frame=filtered, rows=None)
-        # The schema is asked for here, so that what is wrong with it is found here.
-        columns = opened.frame.columns
+        check_ref(ref)
+    except RequestError as error:
+        raise DatasetError(error.problem, error.hint) from error
+    try:
+        with spark_failures(all_of_them=True):
+            opened = _open(spark, ref)
+            if ref.filter is not None:
+                opened = _filtered(spark, opened, ref.filter)
     except PySparkException as error:
+        raise unreadable(spark, ref, error) from error
+    if not opened.struct.names:
         raise DatasetError(
-            f"dataset '{ref.name}' cannot be read: {explain(error)}",
-            f"look at {ref.location}",
-        ) from error
-    if ref.date_column is not None and ref.date_column not in columns:
-        raise DatasetError(
-            f"dataset '{ref.name}' has no date column '{ref.date_column}'",
-            f"its columns are {', '.join(columns)}",
+            f"dataset '{ref.name}': {opened.location} has no columns", "look at its files"
         )
     return opened
 
 
-def _open(spark: SparkSession, ref: DatasetRef, dates: Collection[date | None]) -> OpenDataset:
+def _open(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
+    if ref.query is not None:
+        return _open_query(spark, ref, ref.query)
     if ref.table is not None:
-        return OpenDataset(ref, spark.table(ref.table), ref.table)
-    path = _absolute(ref.path or "")
+        return _open_table(spark, ref, ref.table)
+    path = absolute(ref.path or "")
     if ref.format == "delta":
-        return _open_delta(spark, ref, path, dates)
-    frame = spark.read.format(ref.format).options(**dict(ref.options)).load(path)
-    return OpenDataset(ref, frame, path)
+        return _open_delta(spark, ref, path)
+    return _open_files(spark, ref, path)
 
 
-def _open_delta(
-    spark: SparkSession, ref: DatasetRef, path: str, dates: Collection[date | None]
-) -> OpenDataset:
-    try:
-        snapshot = DeltaTable(path, version=ref.version)
-    except TableNotFoundError as error:
+def _opened(ref: DatasetRef, frame: DataFrame, location: str) -> OpenDataset:
+    struct = frame.schema
+    return OpenDataset(ref, struct, lambda _: frame, location, DateColumn.of(ref, struct))
+
+
+def _open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
+    objection = objection_to_select(text)
+    if objection is not None:
         raise DatasetError(
-            f"dataset '{ref.name}': there is no Delta table at {path}",
-            "correct the path, or run the task that writes the table first",
-        ) from error
-    except (DeltaError, OSError, ValueError) as error:
-        raise DatasetError(
-            f"dataset '{ref.name}': the Delta table at {path} cannot be read: {_first_line(error)}",
-            "look at its _delta_log",
-        ) from error
-    version = snapshot.version()
-    rows = None if ref.date_column else _counted_rows(snapshot)
-    if "io.delta" in (spark.conf.get("spark.sql.extensions", "") or ""):
-        reader = spark.read.format("delta").option("versionAsOf", version)
-        return OpenDataset(ref, reader.load(path), path, version, rows)
-    needed = _NEEDS_DELTA_SOURCE.intersection(snapshot.protocol().reader_features or ())
-    if needed:
-        raise DatasetError(
-            f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(sorted(needed))}, "
-            "which this Spark session cannot read",
-            'give the gate packages="io.delta:delta-spark_4.2_2.13:4.4.1" and '
-            "conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension",
+            f"the query of dataset '{ref.name}': {objection}",
+            "write one SELECT over tables of the catalog",
         )
-    schema = StructType.fromJson(json.loads(snapshot.schema().to_json()))
-    files = snapshot.file_uris(file_pruning_predicate=_pruning(schema, ref, dates))
-    if not files:
-        return OpenDataset(ref, spark.createDataFrame([], schema), path, version, rows)
-    reader = spark.read.schema(schema).option("basePath", path)
-    return OpenDataset(ref, reader.parquet(*files), path, version, rows)
+    return _opened(ref, spark.sql(text), ref.location)
 
 
-def _counted_rows(snapshot: DeltaTable) -> int | None:
-    """The number of rows as the log tells it: every file counted, no rows deleted in place."""
-    if "deletionVectors" in (snapshot.protocol().reader_features or ()):
-        return None
-    counts = pyarrow.table(snapshot.get_add_actions(flatten=True))["num_records"].to_pylist()
-    return None if None in counts else sum(counts)
+def _open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
+    reader = spark.read.options(**dict(ref.options))
+    frame = reader.table(table)
+    if not _is_delta(spark, table):
+        if ref.version is not None or ref.timestamp is not None:
+            raise DatasetError(
+                f"dataset '{ref.name}': {table} is no Delta table in this session, so it has no "
+                "versions",
+                "leave out version and timestamp",
+            )
+        return _opened(ref, frame, table)
+    version = _version_of_table(spark, ref, table)
+    opened = _opened(ref, reader.option("versionAsOf", version).table(table), table)
+    return replace(opened, version=version)
 
 
-def _pruning(
-    schema: StructType, ref: DatasetRef, dates: Collection[date | None]
-) -> list[tuple[str, str, list[date] | list[str]]] | None:
-    """The filter for files that may hold the dates: by partition, else by their statistics.
-
-    None where all files have to be read. The rows are filtered again in the scan.
-    """
-    column = ref.date_column
-    if column is None or column not in schema.names:
-        return None
-    days = sorted(on for on in dates if on)
-    match schema[column].dataType.simpleString():
-        case "date":
-            return [(column, "in", days)]
-        case "string":
-            return [(column, "in", [on.isoformat() for on in days])]
-        case _:
-            return None
+def _is_delta(spark: SparkSession, table: str) -> bool:
+    if not _has_delta(spark):
+        return False
+    about = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    return any(row[0] == "Provider" and str(row[1]).lower() == "delta" for row in about)
 
 
-def _absolute(path: str) -> str:
-    """Local paths absolute: Spark and deltalake have different ideas of relative ones."""
-    if urlsplit(path).scheme in ("", "file"):
-        return str(Path(path.removeprefix("file://")).expanduser().absolute())
-    return path
+def _version_of_table(spark: SparkSession, ref: DatasetRef, table: str) -> int:
+    if ref.version is not None:
+        return ref.version
+    commits = spark.sql(f"DESCRIBE HISTORY {table}")
+    if ref.timestamp is not None:
+        moment = moment_of(ref.timestamp).isoformat()
+        commits = commits.where(f"timestamp <= TIMESTAMP_LTZ'{moment}'")
+    newest = commits.selectExpr("max(version)").collect()[0][0]
+    if newest is None:
+        raise too_early(ref, table)
+    return int(newest)
 
 
-def explain(error: PySparkException) -> str:
-    """What Spark complains about, in one line."""
-    return _first_line(error)
+def _open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
+    reader = spark.read.format(ref.format).options(**_STRICT.get(ref.format, {}))
+    root = partition_root(path)
+    if root is not None:
+        reader = reader.option("basePath", root)
+    if ref.schema is not None:
+        reader = reader.schema(ref.schema)
+    # Listed before Spark does it, so that no change falls between.
+    files = files_at(path)
+    empty = [file.path for file in files or () if _is_cut_off(ref.format, file)]
+    if empty:
+        raise DatasetError(
+            f"dataset '{ref.name}' cannot be read: {empty[0]} is empty",
+            "remove it, or write it again: Spark would pass over it",
+        )
+    frame = reader.options(**dict(ref.options)).load(for_spark(path))
+    if ref.schema is not None and not frame.inputFiles():
+        raise nothing_there(ref, path)
+    return replace(_opened(ref, frame, path), files=files)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _is_cut_off(format: str, file: DataFile) -> bool:
+    """True for a file without a byte, where even one without a row has some."""
+    return file.size == 0 and format not in ("csv", "json") and file.path.endswith(f".{format}")
+
+
+def _open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
+    table = table_at(ref, path)
+    with deltalake_failures(ref, path):
+        version, struct = int(table.version()), struct_of(table)
+    dates = DateColumn.of(ref, struct)
+    is_of_now = ref.version is None and ref.timestamp is None
+    log = DeltaLog(table, path, struct, dates, is_of_now)
+    if _has_delta(spark):
+        frame = spark.read.format("delta").option("versionAsOf", version).load(path)
+        return OpenDataset(ref, frame.schema, lambda _: frame, path, dates, version, log)
+    with deltalake_failures(ref, path):
+        features = sorted(log.features)
+    if features:
+        raise DatasetError(
+            f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "
+            f"this Spark session cannot read; {package_for(spark, 'delta')}",
+            "set the conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension as well",
+        )
+
+    def read(dates: Collection[date | None]) -> DataFrame:
+        with deltalake_failures(ref, path):
+            parts = log.parts_of(dates)
+        try:
+            with spark_failures(all_of_them=True):
+                frames = [_frame_of(spark, log, part) for part in parts]
+        except PySparkException as error:
+            is_lost = error.getCondition() == "PATH_NOT_FOUND"
+            raise (lost_file(ref, error) if is_lost else unreadable(spark, ref, error)) from error
+        return reduce(DataFrame.unionAll, frames or [spark.createDataFrame([], struct)])
+
+    return OpenDataset(ref, struct, read, path, dates, version, log)
+
+
+def _frame_of(spark: SparkSession, log: DeltaLog, part: Part) -> DataFrame:
+    known = dict(part.values)
+    struct = StructType([field for field in log.schema if field.name not in known])
+    frame = spark.read.schema(struct).option("basePath", log.path).parquet(*map(escaped, part.uris))
+    for name, value in known.items():
+        frame = frame.withColumn(name, F.lit(value).cast(log.schema[name].dataType))
+    return frame.select(*(F.expr(quote_name(name)) for name in log.schema.names))
+
+
+def _has_delta(spark: SparkSession) -> bool:
+    return "io.delta" in (spark.conf.get("spark.sql.extensions", "") or "")
+
+
+def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:
+    """The dataset with a filter, tried on no rows, so that what is wrong with it is found here."""
+    tried = spark.createDataFrame([], opened.struct).where(condition)
+    # Spark Connect looks at the condition when somebody asks for the schema.
+    struct = tried.schema
+    return replace(opened, struct=struct, read=lambda dates: opened.read(dates).where(condition))

@@ -1,0 +1,54 @@
+"""Dates as text columns hold them: `20240302` or `02.03.2024`, by a pattern as Spark writes it."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+ISO = "yyyy-MM-dd"
+
+_PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'\[\]{}#])")
+_FORMS = {
+    "yyyy": "{0.year:04}",
+    "uuuu": "{0.year:04}",
+    "y": "{0.year}",
+    "u": "{0.year}",
+    "yy": "{1:02}",
+    "uu": "{1:02}",
+    "MM": "{0.month:02}",
+    "M": "{0.month}",
+    "dd": "{0.day:02}",
+    "d": "{0.day}",
+}
+
+
+class DatePatternError(ValueError):
+    """What is wrong with a pattern for dates."""
+
+
+def date_text(pattern: str, on: date) -> str:
+    """The date as the pattern writes it, the same as Spark's `date_format` gives.
+
+    >>> date_text("dd.MM.yyyy", date(2024, 3, 2))
+    '02.03.2024'
+
+    :raises DatePatternError: the pattern does not tell one day, or holds what is not known here.
+    """
+    text, position, told = [], 0, set()
+    while position < len(pattern):
+        part = _PART.match(pattern, position)
+        if part is None:
+            raise DatePatternError(f"'{pattern[position:]}' cannot be read")
+        quoted, letter, literal = part.groups()
+        if letter:
+            form = _FORMS.get(part[0])
+            if form is None:
+                raise DatePatternError(f"'{part[0]}' is not known in a pattern for days")
+            told.add("y" if letter == "u" else letter)
+            text.append(form.format(on, on.year % 100))
+        else:
+            text.append(literal or quoted.replace("''", "'") or "'")
+        position = part.end()
+    if told != {"y", "M", "d"}:
+        raise DatePatternError("it has to tell the year, the month and the day")
+    return "".join(text)

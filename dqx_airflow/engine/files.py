@@ -1,0 +1,106 @@
+"""The files of a dataset at a path, listed without Spark, so that a change of them is seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+
+from dqx_airflow.engine.paths import GLOB, for_spark
+
+_HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
+"""Spark reads no file below these names, save for partitions such as `_day=2024-03-02`."""
+_TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{},]+", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    path: str
+    size: int
+    modified_ns: int
+
+
+def files_at(location: str) -> tuple[DataFile, ...] | None:
+    """The files that Spark reads at a path or a glob; None where they cannot be listed."""
+    try:
+        system, path = FileSystem.from_uri(location)
+        is_glob = GLOB.search(path) is not None and for_spark(location) == location
+        places = _matching(system, path) if is_glob else system.get_file_info([path])
+        found = [info for place in places for info in _below(system, place)]
+    except (OSError, ValueError):
+        return None
+    if not found:
+        return None
+    return tuple(sorted((DataFile(i.path, i.size, i.mtime_ns) for i in found), key=_path))
+
+
+def changed_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> list[str]:
+    """The files that are there no more, or have other contents."""
+    there = set(after)
+    return [file.path for file in before if file not in there]
+
+
+def _below(system: FileSystem, place: FileInfo) -> list[FileInfo]:
+    """A file itself, or the files in a folder."""
+    if place.type is FileType.File:
+        return [place]
+    if place.type is not FileType.Directory:
+        return []
+    return [
+        info
+        for info in system.get_file_info(FileSelector(place.path, recursive=True))
+        if info.type is FileType.File and not _HIDDEN.search(info.path[len(place.path) :])
+    ]
+
+
+def _matching(system: FileSystem, path: str) -> list[FileInfo]:
+    """The files and folders that a glob means, found from folder to folder."""
+    found = [""]
+    places: list[FileInfo] = []
+    for part in path.strip("/").split("/"):
+        if GLOB.search(part):
+            name = re.compile(_regex(part))
+            places = [
+                info
+                for folder in found
+                for info in system.get_file_info(FileSelector(folder or "/", allow_not_found=True))
+                if name.fullmatch(info.base_name)
+                and not (info.base_name.startswith((".", "_")) and "=" not in info.base_name)
+            ]
+        else:
+            places = system.get_file_info([f"{folder}/{part}" for folder in found])
+        found = [info.path for info in places if info.type is not FileType.NotFound]
+    return places
+
+
+def _regex(glob: str) -> str:
+    """A glob for one name, as Hadoop reads it, as a regular expression.
+
+    :raises ValueError: it is none.
+    """
+    parts, position, depth = [], 0, 0
+    while position < len(glob):
+        token = _TOKEN.match(glob, position)
+        if token is None:
+            raise ValueError(f"'{glob}' is no glob for one name")
+        position = token.end()
+        text, escaped, negated, members = token[0], token[1], token[2], token[3]
+        depth += {"{": 1, "}": -1}.get(text, 0)
+        if escaped:
+            parts.append(re.escape(escaped))
+        elif members:
+            parts.append(f"[{'^' if negated else ''}{members}]")
+        elif text == "," and depth == 0:
+            parts.append(",")
+        else:
+            special = {"*": ".*", "?": ".", "{": "(?:", "}": ")", ",": "|"}
+            parts.append(special.get(text) or re.escape(text))
+    if depth != 0:
+        raise ValueError(f"'{glob}' is no glob for one name")
+    return "".join(parts)
+
+
+def _path(file: DataFile) -> str:
+    return file.path

@@ -1,0 +1,68 @@
+"""What is wrong with a dataset, in the words of its users, with what to do about it."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.failures import explain, first_line
+from dqx_airflow.engine.paths import absolute
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.values import DatasetRef
+
+
+def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
+    what = "Delta table" if ref.format == "delta" else f"{ref.format} file"
+    return DatasetError(
+        f"dataset '{ref.name}': there is no {what} at {path}",
+        "correct the path, or run the task that writes it first",
+    )
+
+
+def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) -> DatasetError:
+    """What is wrong with a dataset, in the user's words where Spark's are not."""
+    condition = error.getCondition() or ""
+    if ref.path is not None and condition in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+        return nothing_there(ref, absolute(ref.path))
+    if condition == "DATA_SOURCE_NOT_FOUND" or "Failed to find data source" in first_line(error):
+        kind = ref.format if ref.path is not None else "delta"
+        package = package_for(spark, kind)
+        return DatasetError(
+            f"dataset '{ref.name}': this Spark session cannot read {kind}; {package}"
+        )
+    if condition == "COLUMN_ALREADY_EXISTS":
+        column = (error.getMessageParameters() or {}).get("columnName", "").strip("`")
+        return DatasetError(
+            f"dataset '{ref.name}' has the column '{column}' twice: case makes no difference",
+            "rename one of them, or set spark.sql.caseSensitive=true",
+        )
+    return DatasetError(
+        f"dataset '{ref.name}' cannot be read: {explain(error)}", f"look at {ref.location}"
+    )
+
+
+def package_for(spark: SparkSession, kind: str) -> str:
+    """Which package makes a session read a format."""
+    spark_version = ".".join(spark.version.split(".")[:2])
+    packages = {
+        "delta": f"io.delta:delta-spark_{spark_version}_2.13:4.4.0",
+        "avro": f"org.apache.spark:spark-avro_2.13:{spark.version}",
+        "iceberg": f"org.apache.iceberg:iceberg-spark-runtime-{spark_version}_2.13:VERSION",
+    }
+    package = packages.get(kind)
+    return f'give the gate packages="{package}"' if package else "give the gate its package"
+
+
+def lost_file(ref: DatasetRef, error: PySparkException) -> DatasetError:
+    path = (error.getMessageParameters() or {}).get("path", "a file")
+    return DatasetError(
+        f"dataset '{ref.name}': the log of the Delta table names {path}, which is not there",
+        "restore the file, or name a version that was not vacuumed",
+    )
+
+
+def too_early(ref: DatasetRef, place: str) -> DatasetError:
+    return DatasetError(
+        f"dataset '{ref.name}': {place} has no version as old as {ref.timestamp}",
+        "give it a later timestamp",
+    )

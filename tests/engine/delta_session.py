@@ -1,0 +1,101 @@
+"""What Spark's Delta source reads, in a session of its own: run by `test_delta_source.py`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dqx_airflow.engine.frames import rows_of
+from dqx_airflow.engine.java import java_environment
+from dqx_airflow.engine.session import create_session
+from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.values import DatasetRef
+
+TODAY = date(2024, 3, 2)
+
+
+def main(jars: str, folder: str) -> None:
+    os.environ.update(java_environment())
+    os.environ["PYSPARK_SUBMIT_ARGS"] = (
+        f"--master local[2] --jars {jars} --conf spark.log.level=OFF "
+        "--conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension "
+        "--conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog "
+        f"--conf spark.sql.warehouse.dir={folder}/warehouse pyspark-shell"
+    )
+    spark = create_session("delta")
+
+    def ids(ref: DatasetRef) -> list[int]:
+        return sorted(row.id for row in rows_of(open_dataset(spark, ref), TODAY).collect())
+
+    deleted_rows(spark, ids, f"{folder}/deleted")
+    renamed_columns(spark, ids, f"{folder}/renamed")
+    catalog_tables(spark, ids)
+
+
+def deleted_rows(spark: Any, ids: Any, path: str) -> None:
+    """Deletion vectors; versions and moments; what is pinned stays."""
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, ds DATE) USING delta PARTITIONED BY (ds) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = true)"
+    )
+    spark.sql(
+        f"INSERT INTO delta.`{path}` SELECT /*+ COALESCE(1) */ id, DATE'{TODAY}' FROM range(4)"
+    )
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+    ref = DatasetRef("orders", path, date_column="ds")
+    opened = open_dataset(spark, ref)
+    assert opened.version == 2
+    assert opened.log is not None
+    assert opened.log.features == {"deletionVectors"}
+    assert ids(ref) == [0, 1, 2]
+    assert ids(DatasetRef("orders", path, version=1)) == [0, 1, 2, 3]
+    moment = opened.log.table.history()[1]["timestamp"] / 1000
+    text = spark.sql(f"SELECT timestamp_millis({int(moment * 1000) + 500})").collect()[0][0]
+    assert ids(DatasetRef("orders", path, timestamp=f"{text.isoformat()}Z")) == [0, 1, 2, 3]
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (9, DATE'{TODAY}')")
+    assert opened.read({TODAY}).count() == 3
+    plan = rows_of(opened, TODAY)._jdf.queryExecution().executedPlan().toString()
+    assert "PartitionFilters: [isnotnull(ds" in plan
+
+
+def renamed_columns(spark: Any, ids: Any, path: str) -> None:
+    """Column mapping, which the older protocol does not list as a feature."""
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (number INT, price DOUBLE) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES (1, 2.0)")
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN number TO id")
+    ref = DatasetRef("orders", path)
+    opened = open_dataset(spark, ref)
+    assert opened.log is not None
+    assert opened.log.features == {"columnMapping"}
+    assert ids(ref) == [1]
+
+
+def catalog_tables(spark: Any, ids: Any) -> None:
+    spark.sql("CREATE TABLE shop (id INT) USING delta")
+    for number in (1, 2):
+        spark.sql(f"INSERT INTO shop VALUES ({number})")
+    ref = DatasetRef("orders", table="shop")
+    opened = open_dataset(spark, ref)
+    spark.sql("INSERT INTO shop VALUES (3)")
+    assert opened.version == 2
+    assert opened.read({None}).count() == 2
+    assert ids(DatasetRef("orders", table="shop", version=1)) == [1]
+    now = spark.sql("SELECT current_timestamp()").collect()[0][0]
+    assert ids(DatasetRef("orders", table="shop", timestamp=f"{now.isoformat()}Z")) == [1, 2, 3]
+    with pytest.raises(DatasetError, match="no version as old as 2020-01-01"):
+        open_dataset(spark, DatasetRef("orders", table="shop", timestamp="2020-01-01"))
+    spark.sql("CREATE TABLE plain (id INT) USING parquet")
+    assert open_dataset(spark, DatasetRef("orders", table="plain")).version is None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], str(Path(sys.argv[2])))

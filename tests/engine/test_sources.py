@@ -1,0 +1,727 @@
+"""Where datasets come from: every format, every kind of date column, and data that is broken.
+
+What is broken is an error or a failed assertion, never a pass.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from lake import ORDERS, TODAY, delta, request
+
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.sources import OpenDataset, open_dataset
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
+
+pytestmark = pytest.mark.spark
+
+Gate = Callable[..., GateReport]
+
+ROWS = 'assert num_rows() >= 0 name "rows"'
+"""An assertion that passes wherever there is something to count."""
+
+
+@pytest.fixture
+def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """Runs a gate over some datasets; the first one is known as `orders`."""
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+
+    def run(body: str, *refs: DatasetRef, on: date = TODAY, **changes: Any) -> GateReport:
+        datasets = [replace(refs[0], name="orders"), *refs[1:]]
+        return run_gate(request(tmp_path, body, datasets, on, **changes), lambda _: spark)
+
+    return run
+
+
+def verdict(report: GateReport, name: str) -> Verdict:
+    return next(item for item in report.verdicts if item.name == name)
+
+
+def reason(report: GateReport, name: str = "rows") -> str:
+    """Why an assertion could not be evaluated: the gate is broken then."""
+    assert report.outcome is Outcome.BROKEN
+    found = verdict(report, name)
+    assert found.status.value == "error"
+    return found.reason or ""
+
+
+def rows_on(spark: Any, ref: DatasetRef, on: date = TODAY) -> list[int]:
+    """The ids of the rows of a date."""
+    from dqx_airflow.engine.frames import rows_of
+
+    return sorted(row.id for row in rows_of(open_dataset(spark, ref), on).collect())
+
+
+def scan_of(spark: Any, ref: DatasetRef, *columns: str, on: date = TODAY) -> str:
+    """The line of the physical plan that tells what Spark reads."""
+    from dqx_airflow.engine.frames import rows_of
+
+    frame = rows_of(open_dataset(spark, ref), on).select(*columns)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    (line,) = (line for line in plan.splitlines() if "FileScan" in line)
+    return line
+
+
+def partitions(folder: Path, *values: str, column: str = "ds") -> DatasetRef:
+    """A Parquet dataset with one row a partition: ids 0, 1, 2..."""
+    for number, value in enumerate(values):
+        part = folder / f"{column}={value}"
+        part.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number], "price": [1.0]}), part / "a.parquet")
+    return DatasetRef("orders", str(folder), format="parquet", date_column=column)
+
+
+# Formats
+
+
+def _write(format: str, path: Path) -> None:
+    path.mkdir()
+    table = ORDERS.select(["id", "price", "ds"])
+    match format:
+        case "parquet":
+            pq.write_table(table, path / "a.parquet")
+        case "orc":
+            orc.write_table(table, path / "a.orc")
+        case "csv":
+            lines = [
+                ",".join("" if v is None else str(v) for v in row.values())
+                for row in table.to_pylist()
+            ]
+            (path / "a.csv").write_text("id,price,ds\n" + "\n".join(lines) + "\n")
+        case "json":
+            lines = [json.dumps(row, default=str) for row in table.to_pylist()]
+            (path / "a.json").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json"])
+def test_files_of_every_format_are_read(gate: Gate, tmp_path: Path, format: str) -> None:
+    _write(format, tmp_path / "data")
+    ref = DatasetRef("orders", str(tmp_path / "data"), format=format, date_column="ds")
+    body = 'assert sum(price) == 35 name "sum"\nassert null_count(price) == 1 name "nulls"'
+    assert gate(body, ref).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("format", "package"),
+    [
+        ("avro", "org.apache.spark:spark-avro_2.13:"),
+        ("iceberg", "org.apache.iceberg:iceberg-spark-runtime-"),
+    ],
+)
+def test_a_format_that_needs_a_package_says_which_one(
+    spark: Any, tmp_path: Path, format: str, package: str
+) -> None:
+    with pytest.raises(DatasetError) as caught:
+        open_dataset(spark, DatasetRef("orders", str(tmp_path), format=format))
+    assert f"cannot read {format}" in caught.value.problem
+    assert package in caught.value.problem
+
+
+def test_a_csv_file_has_a_header_and_types_unless_the_options_say_otherwise(
+    spark: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("id,price\n1,2.5\n")
+    ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv")
+    assert [field.type for field in open_dataset(spark, ref).fields] == ["int", "double"]
+    bare = replace(ref, options=(("Header", "false"), ("inferSchema", "false")))
+    assert [field.name for field in open_dataset(spark, bare).fields] == ["_c0", "_c1"]
+    typed = replace(ref, schema="id string, price decimal(4,2)")
+    assert [field.type for field in open_dataset(spark, typed).fields] == [
+        "string",
+        "decimal(4,2)",
+    ]
+
+
+def test_tables_and_views_of_the_catalog_are_read(spark: Any, gate: Gate, tmp_path: Path) -> None:
+    spark.sql(f"CREATE TABLE shop (id INT, price DOUBLE) USING parquet LOCATION '{tmp_path}/shop'")
+    try:
+        spark.sql("INSERT INTO shop VALUES (1, 2.0), (2, NULL)")
+        spark.sql("CREATE OR REPLACE TEMPORARY VIEW priced AS SELECT * FROM shop WHERE price > 0")
+        table, view = DatasetRef("orders", table="shop"), DatasetRef("priced", table="priced")
+        suite = """suite "S" { check "C" on orders, priced {
+            assert num_rows(dataset orders) == num_rows(dataset priced) + 1
+        } }"""
+        assert gate(suite, table, view).outcome is Outcome.PASSED
+        missing = DatasetRef("orders", table="shopp")
+        assert "shopp" in reason(gate(ROWS, missing))
+        assert "no Delta table" in reason(gate(ROWS, replace(table, version=1)))
+    finally:
+        spark.sql("DROP TABLE shop")
+
+
+def test_a_query_over_the_catalog_is_a_dataset(spark: Any, gate: Gate) -> None:
+    spark.createDataFrame(
+        [(1, "2024-03-02"), (2, "2024-03-01")], "id int, ds string"
+    ).createOrReplaceTempView("till")
+    ref = DatasetRef("orders", query="SELECT id, date(ds) AS ds FROM till", date_column="ds")
+    report = gate('assert maximum(id) == 1 name "id"', ref)
+    assert report.outcome is Outcome.PASSED
+    assert report.datasets[0].format == "query"
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("DROP TABLE till", "no query"),
+        ("SELECT 1; SELECT 2", "one statement"),
+        ("SELECT * FROM parquet.`/etc/x`", "no table of the catalog"),
+        ("SELECT * FROM text.passwd", "no table of the catalog"),
+        ("SELECT * FROM read_files('/etc')", "not permitted"),
+        ("SELECT reflect('java.lang.System', 'exit', 1)", "calls Java"),
+        ("INSERT INTO till SELECT * FROM till", "more than reading"),
+        ("SHOW TABLES", "more than reading"),
+    ],
+)
+def test_a_query_that_is_more_than_reading_tables_is_refused(
+    spark: Any, query: str, problem: str
+) -> None:
+    with pytest.raises(DatasetError, match=problem):
+        open_dataset(spark, DatasetRef("orders", query=query))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["with blank", "per%20cent", "Grüße", "a+b", "q?x", "br[a]c", "{c}", "s*r", "h#h", "a=b"],
+)
+def test_folders_of_any_name_are_read(spark: Any, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+    (tmp_path / "seer").mkdir()
+    pq.write_table(pa.table({"id": [9]}), tmp_path / "seer" / "a.parquet")
+    for path in (str(folder), folder.as_uri()):
+        assert rows_on(spark, DatasetRef("orders", path, format="parquet")) == [1]
+
+
+@pytest.mark.parametrize("name", ["with blank", "Grüße", "q?x", "{c}", "s*r", "a+b"])
+def test_delta_tables_in_folders_of_nearly_any_name_are_read(
+    spark: Any, tmp_path: Path, name: str
+) -> None:
+    write_deltalake(str(tmp_path / name), pa.table({"id": [1]}))
+    for path in (str(tmp_path / name), (tmp_path / name).as_uri()):
+        assert rows_on(spark, DatasetRef("orders", path)) == [1]
+
+
+@pytest.mark.parametrize("name", ["per%20cent", "br[a]c"])
+def test_a_delta_table_in_a_folder_that_deltalake_cannot_name_is_an_error(
+    spark: Any, tmp_path: Path, name: str
+) -> None:
+    write_deltalake(str(tmp_path / "fine"), pa.table({"id": [1]}))
+    shutil.move(tmp_path / "fine", tmp_path / name)
+    with pytest.raises(DatasetError, match="cannot be read"):
+        open_dataset(spark, DatasetRef("orders", str(tmp_path / name)))
+
+
+def test_delta_partitions_of_any_value_are_read(spark: Any, tmp_path: Path) -> None:
+    values = ["a b", "a%b", "a:b/c", "Grüße", "{x}", "[y]*", None]
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"id": range(7), "kind": values}), partition_by=["kind"])
+    frame = open_dataset(spark, DatasetRef("orders", path)).read({None})
+    assert {row.id: row.kind for row in frame.collect()} == dict(enumerate(values))
+
+
+def test_a_path_may_begin_at_home(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    assert rows_on(spark, DatasetRef("orders", "~/a.parquet", format="parquet")) == [1]
+
+
+# Dates
+
+
+def test_partitions_of_dates_are_found_and_the_others_left_alone(
+    spark: Any, tmp_path: Path
+) -> None:
+    ref = partitions(tmp_path / "t", "2024-03-01", "2024-03-02", "__HIVE_DEFAULT_PARTITION__")
+    assert rows_on(spark, ref) == [1]
+    line = scan_of(spark, ref, "price")
+    assert "PartitionFilters: [isnotnull(ds" in line
+    assert "ReadSchema: struct<price:double>" in line
+
+
+@pytest.mark.parametrize(
+    ("values", "pattern"),
+    [
+        (["2024-03-01", "2024-03-02", "junk"], None),
+        (["2024-03-01", "2024-03-02", "2024-02-30"], None),
+        (["20240301", "20240302"], "yyyyMMdd"),
+        (["20240301", "20240302", "__HIVE_DEFAULT_PARTITION__"], "yyyyMMdd"),
+        (["20240301", "20240302", "junk"], "yyyyMMdd"),
+        (["01.03.2024", "02.03.2024"], "dd.MM.yyyy"),
+        (["1-3-24", "2-3-24"], "d-M-yy"),
+        (["day 2024_03_01", "day 2024_03_02"], "'day' yyyy_MM_dd"),
+    ],
+)
+def test_partitions_of_text_and_numbers_are_dates_by_a_pattern(
+    spark: Any, gate: Gate, tmp_path: Path, values: list[str], pattern: str | None
+) -> None:
+    ref = replace(partitions(tmp_path / "t", *values), date_format=pattern)
+    assert rows_on(spark, ref) == [1]
+    assert "PartitionFilters: [isnotnull(ds" in scan_of(spark, ref, "price")
+    body = 'assert num_rows() == 1 name "rows"\nassert num_rows(lag 1) == 1 name "before"'
+    assert gate(body, ref).outcome is Outcome.PASSED
+    assert gate(body, ref).outcome is Outcome.PASSED  # now from stored states
+
+
+def test_a_number_is_no_date_without_a_pattern(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError) as caught:
+        open_dataset(spark, partitions(tmp_path / "t", "20240301", "20240302"))
+    assert caught.value.problem == "the date column 'ds' of dataset 'orders' is of type int"
+    assert "date_format" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "help"),
+    [
+        ({"date_column": "price"}, "dates, timestamps or text"),
+        ({"date_column": "pric"}, "its columns are id, price, ds"),
+        ({"time_zone": "Europe/Zurich"}, "leave out time_zone"),
+    ],
+)
+def test_a_date_column_that_is_none_is_an_error(
+    spark: Any, tmp_path: Path, changes: dict[str, str], help: str
+) -> None:
+    with pytest.raises(DatasetError) as caught:
+        open_dataset(spark, replace(partitions(tmp_path / "t", "2024-03-01"), **changes))
+    assert help in caught.value.hint
+
+
+@pytest.mark.parametrize("path", ["t/ds=2024-03-02", "t/ds=2024-03-0*", "t/ds=2024-03-0[1-2]"])
+def test_a_path_into_partitions_keeps_their_column(
+    spark: Any, gate: Gate, tmp_path: Path, path: str
+) -> None:
+    ref = partitions(tmp_path / "t", "2024-03-01", "2024-03-02")
+    ref = replace(ref, path=str(tmp_path / path))
+    assert rows_on(spark, ref) == [1]
+    gate(ROWS, ref)
+    assert verdict(gate(ROWS, ref), "rows").origin == "stored state"
+
+
+def test_a_glob_reads_what_it_means_and_its_states_are_stale_with_a_new_file(
+    gate: Gate, tmp_path: Path
+) -> None:
+    for name in ("a1", "a2", "b1"):
+        pq.write_table(pa.table({"id": [1]}), tmp_path / f"{name}.parquet")
+    ref = DatasetRef("orders", str(tmp_path / "{a,c}[0-9].parquet"), format="parquet")
+    assert verdict(gate(ROWS, ref), "rows").value == 2
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "b2.parquet")
+    assert verdict(gate(ROWS, ref), "rows").origin == "stored state"
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "c1.parquet")
+    assert verdict(gate(ROWS, ref), "rows").value == 3
+
+
+ZURICH, HAVANA = ZoneInfo("Europe/Zurich"), ZoneInfo("America/Havana")
+"""The clocks of Havana are set at midnight: some days there begin at one o'clock."""
+
+
+def _hours(on: date, days: int) -> pa.Table:
+    """One row an hour around a day, in UTC."""
+    start = datetime(on.year, on.month, on.day, tzinfo=timezone.utc) - timedelta(days)
+    hours = [start + timedelta(hours=hour) for hour in range((2 * days + 1) * 24)]
+    return pa.table({"id": range(len(hours)), "at": pa.array(hours, pa.timestamp("us", "UTC"))})
+
+
+@pytest.mark.parametrize("format", ["delta", "parquet"])
+@pytest.mark.parametrize(
+    ("zone", "on", "hours"),
+    [
+        (ZURICH, date(2024, 3, 31), 23),
+        (ZURICH, date(2024, 10, 27), 25),
+        (HAVANA, date(2024, 3, 10), 23),
+        (HAVANA, date(2024, 11, 3), 25),
+        (ZURICH, date(2024, 7, 1), 24),
+        (ZoneInfo("Pacific/Kiritimati"), date(2024, 7, 1), 24),
+    ],
+)
+def test_the_day_of_a_timestamp_is_that_of_its_zone(
+    spark: Any, gate: Gate, tmp_path: Path, format: str, zone: ZoneInfo, on: date, hours: int
+) -> None:
+    path, table = str(tmp_path / "t"), _hours(on, 2)
+    if format == "delta":
+        for start in range(0, len(table), 24):
+            write_deltalake(path, table.slice(start, 24), mode="append")
+    else:
+        pq.write_table(table, path)
+    ref = DatasetRef("orders", path, format=format, date_column="at", time_zone=zone.key)
+    rows = [n for n, at in enumerate(table["at"].to_pylist()) if at.astimezone(zone).date() == on]
+    assert rows_on(spark, ref, on) == rows
+    assert len(rows) == hours
+    body = f'assert num_rows() == {hours} name "h"\nassert num_rows(lag 1) == 24 name "before"'
+    assert gate(body, ref, on=on).outcome is Outcome.PASSED
+    assert "PushedFilters: [IsNotNull(at), GreaterThanOrEqual(at" in scan_of(
+        spark, ref, "id", on=on
+    )
+
+
+def test_a_timestamp_without_a_zone_has_the_day_that_it_shows(spark: Any, tmp_path: Path) -> None:
+    moments = [datetime(2024, 3, 1, 23, 59), datetime(2024, 3, 2), datetime(2024, 3, 2, 23, 59)]
+    pq.write_table(
+        pa.table({"id": range(3), "at": pa.array(moments, pa.timestamp("us"))}), tmp_path / "t"
+    )
+    ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet", date_column="at")
+    assert rows_on(spark, ref) == [1, 2]
+    assert "PushedFilters: [IsNotNull(at), GreaterThanOrEqual(at" in scan_of(spark, ref, "id")
+
+
+def test_only_the_files_of_a_day_are_read_of_a_delta_table_with_timestamps(
+    spark: Any, tmp_path: Path
+) -> None:
+    table = _hours(TODAY, 5)
+    for start in range(0, len(table), 24):
+        write_deltalake(str(tmp_path / "t"), table.slice(start, 24), mode="append")
+    opened = open_dataset(spark, DatasetRef("orders", str(tmp_path / "t"), date_column="at"))
+    assert len(opened.read({TODAY}).inputFiles()) == 3  # with a day of margin on both sides
+
+
+@pytest.mark.parametrize("is_partition", [True, False])
+def test_text_dates_of_a_delta_table_follow_their_pattern_only(
+    spark: Any, gate: Gate, tmp_path: Path, is_partition: bool
+) -> None:
+    table = pa.table({"id": [0, 1, 2, 3], "ds": ["20240302", "2024-03-02", None, "junk"]})
+    write_deltalake(str(tmp_path / "t"), table, partition_by=["ds"] if is_partition else None)
+    ref = DatasetRef("orders", str(tmp_path / "t"), date_column="ds")
+    for pattern, ids in (("yyyyMMdd", [0]), (None, [1])):
+        asked = replace(ref, date_format=pattern)
+        assert rows_on(spark, asked) == ids
+        assert verdict(gate(ROWS, asked), "rows").value == 1
+
+
+# Versions of Delta tables
+
+
+@pytest.fixture
+def versions(tmp_path: Path) -> DatasetRef:
+    """A table with one row more in each version, a second apart."""
+    path = str(tmp_path / "versions")
+    for number in range(3):
+        write_deltalake(path, pa.table({"id": [number]}), mode="append")
+        log = Path(path) / "_delta_log" / f"{number:020}.json"
+        moment = datetime(2024, 3, 1 + number, tzinfo=timezone.utc).timestamp()
+        log.write_text(
+            "\n".join(
+                json.dumps(
+                    {"commitInfo": {**commit["commitInfo"], "timestamp": int(moment * 1000)}}
+                    if "commitInfo" in commit
+                    else commit
+                )
+                for commit in map(json.loads, log.read_text().splitlines())
+            )
+        )
+        os.utime(log, (moment, moment))
+    return DatasetRef("orders", path)
+
+
+def test_a_version_or_a_moment_pins_a_delta_table(
+    spark: Any, gate: Gate, versions: DatasetRef
+) -> None:
+    assert rows_on(spark, versions) == [0, 1, 2]
+    assert rows_on(spark, replace(versions, version=1)) == [0, 1]
+    for moment in ("2024-03-02T00:00:00Z", "2024-03-02 12:00", "2024-03-03T00:30:00+01:00"):
+        assert rows_on(spark, replace(versions, timestamp=moment)) == [0, 1]
+    assert rows_on(spark, replace(versions, timestamp="2030-01-01")) == [0, 1, 2]
+    report = gate(ROWS, replace(versions, timestamp="2024-03-02"))
+    assert report.datasets[0].version == 1
+
+
+def test_a_version_that_never_was_is_an_error(gate: Gate, versions: DatasetRef) -> None:
+    assert "cannot be read" in reason(gate(ROWS, replace(versions, version=99)))
+    early = reason(gate(ROWS, replace(versions, timestamp="2024-02-01")))
+    assert "no version as old as 2024-02-01" in early
+
+
+def test_what_is_written_after_opening_is_not_read(spark: Any, versions: DatasetRef) -> None:
+    opened = open_dataset(spark, versions)
+    write_deltalake(str(versions.path), pa.table({"id": [3]}), mode="append")
+    assert opened.read({None}).count() == 3
+    assert opened.version == 2
+
+
+def test_a_version_whose_files_were_vacuumed_is_an_error(gate: Gate, versions: DatasetRef) -> None:
+    table = DeltaTable(str(versions.path))
+    table.optimize.compact()
+    table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    assert gate(ROWS, versions).outcome is Outcome.PASSED
+    reason(gate(ROWS, replace(versions, version=1)))
+
+
+# Broken data
+
+
+@pytest.mark.parametrize("format", ["delta", "parquet", "csv", "json", "orc"])
+@pytest.mark.parametrize("place", ["nowhere", "empty", "hidden", "nowhere/*"])
+@pytest.mark.parametrize("schema", [None, "id int"])
+def test_where_nothing_is_there_is_no_empty_table(
+    gate: Gate, tmp_path: Path, format: str, place: str, schema: str | None
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "_SUCCESS").write_text("")
+    ref = DatasetRef("orders", str(tmp_path / place), format=format)
+    if format != "delta":
+        ref = replace(ref, schema=schema)
+    why = reason(gate(ROWS, ref, allow_empty=True))
+    assert f"there is no {'Delta table' if format == 'delta' else format + ' file'} at" in why
+    assert place in why
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_a_file_without_a_byte_is_an_error(gate: Gate, tmp_path: Path, format: str) -> None:
+    (tmp_path / "t").write_text("")
+    ref = DatasetRef("orders", str(tmp_path / "t"), format=format)
+    reason(gate(ROWS, ref, allow_empty=True))
+
+
+RAGGED = {"too short": "id,price\n1,2.5\n2\n", "too long": "id,price\n1,2.5\n2,3.5,4\n"}
+UNFIT = "id,price\n1,2.5\n2,x\n"
+
+
+@pytest.mark.parametrize("case", RAGGED)
+@pytest.mark.parametrize("body", [ROWS, 'assert minimum(id) >= 0 name "rows"'])
+def test_a_csv_line_of_another_length_is_an_error_whatever_is_asked(
+    gate: Gate, tmp_path: Path, case: str, body: str
+) -> None:
+    (tmp_path / "a.csv").write_text(RAGGED[case])
+    ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv")
+    assert "a.csv cannot be read: a record does not fit" in reason(gate(body, ref))
+    lenient = replace(ref, options=(("mode", "PERMISSIVE"),))
+    assert gate(body, lenient).outcome is Outcome.PASSED
+
+
+def test_a_csv_value_that_is_not_of_its_type_is_an_error_and_is_not_told(
+    gate: Gate, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text(UNFIT)
+    ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv", schema="id int, price double")
+    why = reason(gate('assert each row: price > 0 name "rows"', ref))
+    assert "a.csv cannot be read: a record does not fit the columns" in why
+    assert "x" not in why.split("a.csv")[1]
+    guessed = replace(ref, schema=None)
+    report = gate('assert average(price) > 0 name "rows"', guessed)
+    assert "price' is of type string" in reason(report)
+
+
+def test_csv_files_with_their_columns_in_another_order_are_an_error(
+    gate: Gate, tmp_path: Path
+) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a.csv").write_text("low,high\n1,5\n")
+    (tmp_path / "t" / "b.csv").write_text("high,low\n5,1\n")
+    ref = DatasetRef("orders", str(tmp_path / "t"), format="csv")
+    reason(gate('assert each row: low <= high name "rows"', ref))
+
+
+@pytest.mark.parametrize("schema", [None, "id int, price double"])
+@pytest.mark.parametrize("body", [ROWS, 'assert minimum(id) >= 0 name "rows"'])
+def test_a_truncated_json_line_is_an_error_whatever_is_asked(
+    gate: Gate, tmp_path: Path, schema: str | None, body: str
+) -> None:
+    (tmp_path / "a.json").write_text('{"id": 1, "price": 2.5}\n{"id": 2, "pri')
+    ref = DatasetRef("orders", str(tmp_path / "a.json"), format="json", schema=schema)
+    assert "a record does not fit" in reason(gate(body, ref))
+
+
+def _corrupt(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[50:-400] = bytes(len(content) - 450)
+    path.write_bytes(bytes(content))
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "no Parquet": lambda path: path.write_bytes(b"no parquet at all"),
+    "a short file": lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    "an empty file": lambda path: path.write_bytes(b""),
+    "zeros in the middle": _corrupt,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_corrupt_parquet_file_is_an_error_and_other_datasets_are_judged(
+    gate: Gate, tmp_path: Path, damage: str
+) -> None:
+    (tmp_path / "t").mkdir()
+    for name in ("a", "b"):
+        table = pa.table({"id": range(5000), "price": [float(n) for n in range(5000)]})
+        pq.write_table(table, tmp_path / "t" / f"{name}.parquet")
+    DAMAGE[damage](tmp_path / "t" / "b.parquet")
+    broken = DatasetRef("broken", str(tmp_path / "t"), format="parquet")
+    suite = """suite "S" {
+        check "A" on orders {
+            assert num_rows() == 6 name "good"
+            assert values(id) in values(id, dataset broken) name "lookup"
+            assert duplicate_count(id) == 1 name "keys"
+        }
+        check "B" on broken {
+            assert average(id) > 0 name "average"
+            assert duplicate_count(id) >= 0 name "duplicates"
+        }
+    }"""
+    report = gate(suite, delta(tmp_path, "orders", ORDERS), broken)
+    assert "cannot be read" in reason(report, "average")
+    assert "b.parquet" in reason(report, "average")
+    assert "b.parquet" in reason(report, "duplicates")
+    reason(report, "lookup")
+    assert verdict(report, "good").status.value == "passed"
+    assert verdict(report, "keys").status.value == "passed"
+
+
+def test_a_file_that_vanishes_while_it_is_read_is_an_error(
+    spark: Any, tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = partitions(tmp_path / "t", "2024-03-01", "2024-03-02")
+    _after_opening(monkeypatch, (tmp_path / "t/ds=2024-03-02/a.parquet").unlink)
+    assert "it is not there any more" in reason(gate('assert minimum(id) >= 0 name "rows"', ref))
+
+
+@pytest.mark.parametrize(
+    "table", [pa.table({"id": [1]}), pa.table({"id": ["a"], "price": [1.0]})], ids=["gone", "type"]
+)
+def test_a_file_whose_columns_change_while_it_is_read_is_an_error(
+    tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch, table: pa.Table
+) -> None:
+    ref = partitions(tmp_path / "t", "2024-03-02")
+    file = tmp_path / "t/ds=2024-03-02/a.parquet"
+    _after_opening(monkeypatch, lambda: pq.write_table(table, file))
+    reason(gate('assert each row: price > 0 and id >= 0 name "rows"', ref))
+
+
+def _after_opening(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    from dqx_airflow.engine import measure
+
+    def opened(spark: Any, ref: DatasetRef) -> OpenDataset:
+        found = open_dataset(spark, ref)
+        change()
+        return found
+
+    monkeypatch.setattr(measure, "open_dataset", opened)
+
+
+def _truncated(log: Path) -> None:
+    newest = sorted(log.glob("*.json"))[-1]
+    newest.write_text(newest.read_text()[:-40])
+
+
+def _emptied(log: Path) -> None:
+    sorted(log.glob("*.json"))[-1].write_text("")
+
+
+def _with_a_gap(log: Path) -> None:
+    sorted(log.glob("*.json"))[-2].unlink()
+
+
+def _without_a_file(log: Path) -> None:
+    next(log.parent.glob("*.parquet")).unlink()
+
+
+@pytest.mark.parametrize("damage", [_truncated, _emptied, _with_a_gap, _without_a_file])
+@pytest.mark.parametrize("body", [ROWS, 'assert average(id) >= 0 name "rows"'])
+def test_a_half_written_delta_table_is_an_error(
+    gate: Gate, versions: DatasetRef, damage: Callable[[Path], None], body: str
+) -> None:
+    damage(Path(str(versions.path)) / "_delta_log")
+    assert "versions" in reason(gate(body, versions))
+
+
+def test_column_mapping_needs_the_delta_source_whatever_the_protocol_calls_it(
+    spark: Any, tmp_path: Path
+) -> None:
+    write_deltalake(str(tmp_path / "t"), pa.table({"id": [1]}))
+    log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "protocol" in action:
+            action["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+        if "metaData" in action:
+            action["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+            schema = json.loads(action["metaData"]["schemaString"])
+            schema["fields"][0]["metadata"] = {
+                "delta.columnMapping.id": 1,
+                "delta.columnMapping.physicalName": "col-1",
+            }
+            action["metaData"]["schemaString"] = json.dumps(schema)
+    log.write_text("\n".join(map(json.dumps, actions)))
+    with pytest.raises(DatasetError) as caught:
+        open_dataset(spark, DatasetRef("orders", str(tmp_path / "t")))
+    assert "columnMapping" in caught.value.problem
+    assert "io.delta:delta-spark_" in caught.value.problem
+
+
+@pytest.mark.parametrize("format", ["delta", "parquet", "view"])
+def test_a_column_of_nulls_alone_has_its_nulls_counted(
+    spark: Any, gate: Gate, tmp_path: Path, format: str
+) -> None:
+    table = pa.table({"id": [1, 2], "note": pa.nulls(2)})
+    ref = DatasetRef("orders", str(tmp_path / "t"), format=format)
+    match format:
+        case "delta":
+            write_deltalake(str(tmp_path / "t"), table)
+        case "parquet":
+            pq.write_table(table, tmp_path / "t")
+        case "view":
+            spark.sql("SELECT id, NULL AS note FROM range(2)").createOrReplaceTempView("nulls")
+            ref = DatasetRef("orders", table="nulls")
+    body = """
+    assert null_count(note) == 2 name "nulls"
+    assert count(note) == 0 name "count"
+    assert unique_count(note) == 0 name "distinct"
+    assert minimum(note) is None name "least"
+    assert not_null(note) name "not null"
+    """
+    report = gate(body, ref)
+    found = {item.name: item.status.value for item in report.verdicts}
+    assert found["nulls"] == found["count"] == found["distinct"] == "passed"
+    assert found["least"] in ("passed", "error")
+    assert found["not null"] == "failed"
+
+
+def test_columns_that_differ_in_case_alone_are_an_error(gate: Gate, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "ID": [2]}), tmp_path / "t")
+    ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet")
+    assert "the column 'id' twice" in reason(gate(ROWS, ref))
+
+
+def test_a_table_of_2000_columns_is_judged_in_one_pass(
+    spark: Any, gate: Gate, tmp_path: Path
+) -> None:
+    columns = {f"c{n}": pa.array([n, None, n + 1], pa.int64()) for n in range(2000)}
+    pq.write_table(pa.table(columns), tmp_path / "wide")
+    body = "\n".join(f'assert maximum(c{n}) == {n + 1} name "n{n}"' for n in range(2000))
+    tracker = spark.sparkContext.statusTracker()
+    ref = DatasetRef("orders", str(tmp_path / "wide"), format="parquet")
+    before = len(tracker.getJobIdsForGroup(None))
+    report = gate(body, ref)
+    assert report.outcome is Outcome.PASSED
+    assert len(report.verdicts) == 2001
+    assert len(tracker.getJobIdsForGroup(None)) - before == 2  # one for the schema
+
+
+@pytest.mark.parametrize("format", ["delta", "parquet"])
+def test_what_may_not_be_read_is_an_error(gate: Gate, tmp_path: Path, format: str) -> None:
+    folder = tmp_path / "t"
+    write_deltalake(str(folder), pa.table({"id": [1]}))
+    folder.chmod(0)
+    if os.access(folder, os.R_OK):
+        folder.chmod(0o700)
+        pytest.skip("this user may read everything")
+    try:
+        assert "cannot be read" in reason(
+            gate(ROWS, DatasetRef("orders", str(folder), format=format))
+        )
+    finally:
+        folder.chmod(0o700)

@@ -1,0 +1,56 @@
+"""Datasets as people write them: what fits together, and what is said where it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dqx_airflow.datasets import dataset_ref, settings_of
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import DatasetRef, from_json, to_json
+
+SOUND: list[dict[str, Any]] = [
+    {"path": "/a", "version": "7"},
+    {"path": "/a", "timestamp": "2024-03-02T06:00:00Z"},
+    {"table": "a.b", "timestamp": "2024-03-02"},
+    {"query": "SELECT * FROM a.b", "date_column": "at", "time_zone": "Europe/Zurich"},
+    {"path": "/a", "format": "csv", "schema": "id int", "options": {"sep": ";"}},
+    {"path": "/a", "format": "orc", "date_column": "ds", "date_format": "yyyyMMdd"},
+]
+
+
+@pytest.mark.parametrize("settings", SOUND)
+def test_settings_become_a_reference_and_come_back(settings: dict[str, Any]) -> None:
+    ref = dataset_ref("orders", settings)
+    assert dataset_ref("orders", settings_of(ref)) == ref
+    assert from_json(DatasetRef, to_json(ref)) == ref
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({}, "give it a path, a table or a query"),
+    ({"path": "/a", "query": "SELECT 1"}, "only one of them"),
+    ({"path": "/a", "format": "xls"}, "format='xls': write one of delta, parquet"),
+    ({"path": "/a", "format": "csv", "version": 1}, "only Delta tables have versions"),
+    ({"query": "SELECT 1", "timestamp": "2024-03-02"}, "only Delta tables have versions"),
+    ({"path": "/a", "version": 1, "timestamp": "2024-03-02"}, "and not both"),
+    ({"path": "/a", "version": -1}, "begin with 0"),
+    ({"path": "/a", "timestamp": "yesterday"}, "timestamp='yesterday': write 2024-"),
+    ({"path": "/a", "schema": "id int"}, "a table has its own"),
+    ({"table": "a", "schema": "id int"}, "a table has its own"),
+    ({"path": "/a", "date_format": "yyyyMMdd"}, "no date_column"),
+    ({"path": "/a", "time_zone": "Europe/Zurich"}, "no date_column"),
+    ({"path": "/a", "date_column": "d", "date_format": "yyyymmdd"}, "'mm' is not known"),
+    ({"path": "/a", "date_column": "d", "time_zone": "Zurich"}, "such as Europe/Zurich"),
+    ({"path": "/a", "date_column": "d", "time_zone": "../etc"}, "such as Europe/Zurich"),
+    (
+        {"path": "/a", "date_column": "d", "time_zone": "Europe/Zurich", "date_format": "yyyyMMdd"},
+        "date_format is for text, time_zone for timestamps",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "problem"), WRONG)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(RequestError, match=problem):
+        dataset_ref("orders", settings)
