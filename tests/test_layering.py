@@ -16,8 +16,8 @@ PACKAGE = Path(dqx_airflow.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
-# other. `arguments`, `datasets`, `date_patterns` and `shipped` are single modules, `` is the package
-# itself.
+# other. `arguments`, `datasets`, `date_patterns` and `shipped` are single modules, `` is the
+# package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("", "values", "errors", "shipped", "date_patterns"),
     ("diagnostics", "arguments", "datasets"),

@@ -12,8 +12,8 @@ from datetime import date
 
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
+from dqx_airflow.engine.frames import rows_of
 from dqx_airflow.engine.sources import open_dataset
 from dqx_airflow.values import DatasetRef
 
@@ -37,8 +37,7 @@ class Day:
 
     def read(self, spark: SparkSession, table: str) -> DataFrame:
         ref = DatasetRef(table, path=f"{self.lake}/{table}", date_column=DATE_COLUMN)
-        frame = open_dataset(spark, ref, {self.date}).frame
-        return frame.where(F.col(DATE_COLUMN) == F.lit(self.date))
+        return rows_of(open_dataset(spark, ref), self.date)
 
     def replace(self, table: str, frame: DataFrame) -> None:
         """Replaces this day in the table, so that a second run changes nothing."""
