@@ -17,7 +17,7 @@ from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.expand import Expander, placeholders_in
 from dqx_airflow.dql.imports import Linker, Reader, no_imports
 from dqx_airflow.dql.meaning import MeaningChecker
-from dqx_airflow.dql.parser import parse
+from dqx_airflow.dql.parser import Parsed, parse
 from dqx_airflow.dql.selection import Selection
 from dqx_airflow.values import ImportedFile, Severity, SourceFile, Span
 
@@ -49,8 +49,19 @@ _CASCADES = (
     (frozenset({"E003", "E201", "E208"}), frozenset({"W004", "W005", "W007"})),
 )
 
-# With statements missing after a syntax error, these would be cascades of it.
-_NEED_THE_WHOLE_FILE = frozenset({"E003", "E102", "E201", "E302", "W002", "W004", "W005", "W007"})
+# With statements of these kinds missing after a syntax error, a finding would be a cascade of it;
+# any statement may hold what seems unused.
+_IN_CHECKS = frozenset({"check", "assert", "@", "use", "macro", "for"})
+_NEED = {
+    "E003": frozenset({"const", "import", "export"}),
+    "E102": frozenset({"const", "import", "export"}),
+    "E201": frozenset({"macro", "import", "export"}),
+    "E302": frozenset({"type", "from", "to"}),
+    "W002": _IN_CHECKS,
+    "W004": None,
+    "W005": None,
+    "W007": None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +96,7 @@ def check_source(
     linker = Linker(read, found.append, {source.name: source.text})
     suite = None
     if parsed.file is not None:
-        hidden = frozenset() if parsed.is_whole else _NEED_THE_WHOLE_FILE
+        hidden = _cascades_of(parsed, source)
         stretches = {(stretch.line, stretch.column): stretch for stretch in parsed.broken}
         starts = sorted(stretches)
         later: list[Diagnostic] = []
@@ -113,6 +124,18 @@ def check_source(
     once = {(item.code, item.span, item.message): item for item in reversed(found)}
     kept = [item for item in found if once[item.code, item.span, item.message] is item]
     return Checked(suite, tuple(kept), linker.sources, tuple(linker.imported))
+
+
+def _cascades_of(parsed: Parsed, source: SourceFile) -> frozenset[str]:
+    """The codes that say nothing where statements are missing after a syntax error."""
+    if parsed.is_whole:
+        return frozenset()
+    if len(parsed.broken) < len(parsed.diagnostics):
+        return frozenset(_NEED)  # of some nobody knows what they were meant to be
+    lines = source.text.split("\n")
+    begun = (lines[span.line - 1][span.column - 1 :] for span in parsed.broken)
+    missing = {text[:1] if text[:1] == "@" else text.split()[0] for text in begun}
+    return frozenset(code for code, kinds in _NEED.items() if kinds is None or kinds & missing)
 
 
 def _check_file(
