@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DateType, StringType, StructField, StructType
 
-from dqx_airflow.engine.failures import explain
+from dqx_airflow.engine.failures import explain, spark_failures
 from dqx_airflow.engine.frames import References
 from dqx_airflow.engine.paths import absolute
 from dqx_airflow.engine.rows import rows_with_faults
@@ -105,7 +105,8 @@ class _Quarantine:
             if not blamed and self._is_empty():
                 return 0
             self._fitting_table()  # before anything is written into what is no quarantine
-            files = self._written(blamed, references) if blamed else []
+            with spark_failures(all_of_them=True):
+                files = self._written(blamed, references) if blamed else []
             self._commit(files)
         except PySparkException as error:
             reason = explain(error)
