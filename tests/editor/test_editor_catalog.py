@@ -89,10 +89,12 @@ def test_the_nearest_file_counts(suite: str) -> None:
 
 def test_the_example_of_the_readme_is_read(suite: str) -> None:
     readme = Path(__file__).parents[2] / "README.md"
-    (example,) = re.findall(
-        r"^```toml\n(\[datasets.*?)^```$", readme.read_text("utf-8"), re.M | re.S
-    )
-    settle(suite, example)
+    examples = re.findall(r"^```toml\n(.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
+    for example in examples:
+        settle(suite, example)
+        assert not find_catalog(suite).problems, example
+    (with_columns,) = (example for example in examples if "columns = [" in example)
+    settle(suite, with_columns)
     catalog = find_catalog(suite)
     assert catalog.path("orders") == "lake/orders"
     assert catalog.columns("returns") == (Column("order_id"), Column("reason"))
