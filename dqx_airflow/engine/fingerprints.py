@@ -30,6 +30,10 @@ _SETTINGS = (
 """The settings of a session that change what an aggregate yields."""
 
 
+_CALLS = re.compile(r"\(|current_|localtimestamp", re.IGNORECASE)
+"""Whatever may be a call in a filter: `now()`, `rand()`, and `current_date` without brackets."""
+
+
 def scope_of(dataset: OpenDataset, spark: SparkSession) -> str:
     """What the states of a dataset have in common, whatever its files: where it is, how it is
     read, and by which engine."""
@@ -43,8 +47,10 @@ def scope_of(dataset: OpenDataset, spark: SparkSession) -> str:
 def fingerprint_of(dataset: OpenDataset, on: date | None) -> str | None:
     """The fingerprint of the rows of a date: of the schema, and of all files that may hold them.
 
-    None where the files cannot be told.
+    None where the files cannot be told, and where a filter may let other rows through tomorrow.
     """
+    if dataset.ref.filter is not None and _CALLS.search(dataset.ref.filter):
+        return None
     files = _files_of(dataset, on)
     if files is None:
         return None

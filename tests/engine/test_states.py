@@ -204,6 +204,15 @@ def test_sql_of_the_users_is_computed_again(gate: Gate, orders: DatasetRef) -> N
     assert verdict(gate(suite, orders)[0], "text") == (1.0, "scan")
 
 
+@pytest.mark.parametrize("filter", ["ds <= current_date", "ds <= now()"])
+def test_a_filter_that_may_change_by_itself_is_computed_again(
+    gate: Gate, orders: DatasetRef, filter: str
+) -> None:
+    filtered = replace(orders, filter=filter)
+    gate(AVERAGE, filtered)
+    assert verdict(gate(AVERAGE, filtered)[0], "average") == (1.0, "scan")
+
+
 def test_parquet_files_have_fingerprints_too(gate: Gate, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
     for on, price in ((TODAY, 1.0), (TODAY - timedelta(1), 2.0)):
