@@ -1,0 +1,61 @@
+"""Runs the commands of services outside of containers, on ports of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+PROGRAMS = Path(sys.executable).parent
+
+
+def environment(**more: str) -> dict[str, str]:
+    """What every process gets: the programs of this environment, and nothing that a user set."""
+    from dqx_airflow.engine.java import java_environment
+
+    kept = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR") if key in os.environ}
+    path = os.pathsep.join([str(PROGRAMS), os.environ["PATH"]])
+    return {**kept, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", **java_environment(), **more}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Iterator[None]:
+    """A process and its children, from here to the end of the block."""
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, env=env, stdout=file, stderr=file, start_new_session=True
+        )
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, number)
+                process.wait(10)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
+
+
+def wait_until(is_so: Callable[[], bool], log: Path, seconds: float = 120) -> None:
+    """Waits for something; the log tells why it did not come."""
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, log.read_text(errors="replace")[-4000:]
+        time.sleep(0.5)
+
+
+def succeeds(command: Sequence[str], env: Mapping[str, str]) -> bool:
+    return subprocess.run(command, env=env, capture_output=True, check=False).returncode == 0

@@ -1,0 +1,94 @@
+"""The Airflow services of `docker-compose.yaml` start, find the example DAG, and are healthy."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from processes import environment, free_port, running, succeeds, wait_until
+from stack import ROOT, services
+
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+
+SERVICES = ("api-server", "scheduler", "dag-processor", "triggerer")
+
+
+@dataclass(frozen=True)
+class Airflow:
+    """Airflow's services on this machine, once each of their healthchecks has passed."""
+
+    port: str
+
+    def ask(self, path: str) -> Any:
+        token = self._answer("/auth/token")["access_token"]
+        return self._answer(f"/api/v2/{path}", token)
+
+    def _answer(self, path: str, token: str = "") -> Any:
+        url = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """DQX_TEST_POSTGRES may give the URL of an empty database; else it is SQLite's."""
+    home = tmp_path_factory.mktemp("airflow")
+    port, health = str(free_port()), str(free_port())
+    ports = {"8080": port, "8974": health}
+
+    def here(text: str) -> str:
+        text = re.sub(r"\b(8080|8974)\b", lambda found: ports[found[0]], text)
+        return text.replace("airflow-api-server", "127.0.0.1")
+
+    def env_of(service: dict[str, Any]) -> dict[str, str]:
+        given = {key: here(str(value)) for key, value in service["environment"].items()}
+        database = os.environ.get("DQX_TEST_POSTGRES", f"sqlite:///{home}/airflow.db")
+        changed = {
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags_examples"),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
+            "AIRFLOW__OPENLINEAGE__DISABLED": "True",
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": health,
+        }
+        return environment(**given | changed)
+
+    init = services()["airflow-init"]
+    migrated = subprocess.run(
+        init["command"], env=env_of(init), capture_output=True, text=True, check=False
+    )
+    assert migrated.returncode == 0, migrated.stderr
+    with ExitStack() as opened:
+        started = []
+        for name in SERVICES:
+            service = services()[f"airflow-{name}"]
+            log = home / f"{name}.log"
+            command = [*map(here, service["command"])]
+            opened.enter_context(running(command, env_of(service), log))
+            started.append((service, log))
+        for service, log in started:
+            check, env = [*map(here, service["healthcheck"]["test"][1:])], env_of(service)
+            wait_until(lambda check=check, env=env: succeeds(check, env), log)
+        yield Airflow(port)
+
+
+def test_all_services_are_healthy(airflow: Airflow) -> None:
+    told = airflow.ask("monitor/health")
+    assert {name: item["status"] for name, item in told.items()} == dict.fromkeys(
+        ("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy"
+    )
+
+
+def test_the_example_dag_is_found(airflow: Airflow) -> None:
+    assert airflow.ask("importErrors")["import_errors"] == []
+    assert [dag["dag_id"] for dag in airflow.ask("dags")["dags"]] == ["flights_medallion"]
