@@ -63,6 +63,10 @@ def draw_verdict(
     notes.append(("dataset", ", ".join(verdict.datasets)))
     notes.append(("date", report.run_key.date.isoformat()))
     notes.append(("severity", verdict.severity.value))
+    if verdict.clause:
+        contract = report.contract
+        known = f" of {contract.id} {contract.version or ''}".rstrip() if contract else ""
+        notes.append(("clause", f"{verdict.clause}{known}"))
     if verdict.profiles:
         notes.append(("profiles", ", ".join(verdict.profiles)))
     if verdict.reason:

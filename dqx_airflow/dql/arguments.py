@@ -46,9 +46,9 @@ class ArgumentChecker:
     def check(self, argument: Argument, node: nodes.Expression) -> None:
         """`node` has to be what the argument wants."""
         match argument.kind, node:
-            case Kind.COLUMN | Kind.COLUMNS, nodes.Name():
+            case Kind.COLUMN | Kind.COLUMNS | Kind.NAMES, nodes.Name():
                 pass
-            case Kind.COLUMNS, nodes.Listing(items=items) if items:
+            case Kind.COLUMNS | Kind.NAMES, nodes.Listing(items=items) if items:
                 for item in items:
                     if not isinstance(item, nodes.Name):
                         self.error("E101", "this is not a column", item.span)
@@ -77,7 +77,7 @@ class ArgumentChecker:
         match argument.kind, node:
             case Kind.LITERAL, nodes.Name(text=name):
                 help_line = f'a text is written in quotes: "{name}"'
-            case ((Kind.COLUMN | Kind.COLUMNS), nodes.Text()):
+            case ((Kind.COLUMN | Kind.COLUMNS | Kind.NAMES), nodes.Text()):
                 help_line = "a column is written without quotes, or in backticks"
         self.error("E101", f"this has to be {argument.kind.value}", node.span, help_line)
 

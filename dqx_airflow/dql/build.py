@@ -69,7 +69,7 @@ class _Builder:
     def _number_token(self, token: Token) -> nodes.Number:
         span = span_of(token, self.file)
         if token.endswith("%"):
-            return nodes.Number(_number(token[:-1]) / 100, nodes.Unit.PERCENT, span)
+            return nodes.Number(_hundredth(token[:-1]), nodes.Unit.PERCENT, span)
         return nodes.Number(_number(token), nodes.Unit.PLAIN, span)
 
     # Suite, constants, checks
@@ -149,6 +149,9 @@ class _Builder:
 
     def _column_type(self, children: list[Any], span: Span) -> nodes.HasColumn:
         return nodes.HasColumn(children[0], children[1], span)
+
+    def _column_fits(self, children: list[Any], span: Span) -> nodes.HasColumn:
+        return nodes.HasColumn(children[0], children[1], span, is_exact=False)
 
     def _spark_type(self, children: list[Any], span: Span) -> nodes.Text:
         name, *sizes = (str(child) for child in children if child is not None)
@@ -418,6 +421,14 @@ def _number(text: str) -> int | float:
     if digits.isdigit() and len(digits) <= LONGEST_WHOLE_NUMBER:
         return int(digits)
     return _finite(float(digits))
+
+
+def _hundredth(text: str) -> float:
+    """The number over 100, as near as can be: in binary, 99.9 / 100 is not 0.999."""
+    digits = text.replace("_", "")
+    if digits.replace(".", "").isdigit():
+        return float(_finite(float(f"{digits}e-2")))
+    return _number(text) / 100
 
 
 def _finite(number: int | float) -> int | float:

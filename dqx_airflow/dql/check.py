@@ -10,6 +10,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.blocks import is_block_file, read_blocks
 from dqx_airflow.dql.claims import ClaimChecker
 from dqx_airflow.dql.collector import collector_at_rest
 from dqx_airflow.dql.constants import fold, settle_one
@@ -88,9 +89,13 @@ def check_source(
 ) -> Checked:
     """Parses a file, links what it imports, expands its macros, and checks the outcome.
 
+    Of a block file it says what is wrong with its form; its contracts are looked at elsewhere.
+
     :param read: reads imported files.
     :param needs_suite: a library file is an error, since there is nothing in it to run.
     """
+    if is_block_file(source.text):
+        return _checked_blocks(source, needs_suite)
     parsed = parse(source)
     found = list(parsed.diagnostics)
     linker = Linker(read, found.append, {source.name: source.text})
@@ -124,6 +129,15 @@ def check_source(
     once = {(item.code, item.span, item.message): item for item in reversed(found)}
     kept = [item for item in found if once[item.code, item.span, item.message] is item]
     return Checked(suite, tuple(kept), linker.sources, tuple(linker.imported))
+
+
+def _checked_blocks(source: SourceFile, needs_suite: bool) -> Checked:
+    found = read_blocks(source).diagnostics
+    if needs_suite:
+        first = Span(source.name, 1, 1, 1, 2)
+        help_line = "this is a block file; a gate needs a suite"
+        found += (Diagnostic("the file holds no suite", first, code="E008", help=help_line),)
+    return Checked(None, found, {source.name: source.text})
 
 
 def _cascades_of(parsed: Parsed, source: SourceFile) -> frozenset[str]:

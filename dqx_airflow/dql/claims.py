@@ -16,6 +16,7 @@ from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.measures import MeasureChecker
 from dqx_airflow.dql.rows import RowChecker
 from dqx_airflow.metrics.derived import DEFAULT_STDDEV_DAYS, DISTRIBUTION, SHORTCUTS, TIMELINESS
+from dqx_airflow.metrics.fitting import TYPE_WORDS
 from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span
 
@@ -190,10 +191,11 @@ class ClaimChecker:
         self.arguments.check(COLUMN, claim.column)
         if claim.type is None:
             return
+        words = () if claim.is_exact else TYPE_WORDS
         try:
-            canonical_type(claim.type.value)
+            canonical_type(claim.type.value, words)
         except TypeTextError as error:
-            known = did_you_mean(error.text, TYPE_NAMES)
+            known = did_you_mean(error.text, (*words, *TYPE_NAMES))
             message = f"'{claim.type.value}' is no type of Spark"
             self._error("E114", message, claim.type.span, known)
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from lark import Token, Tree
 
 from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.dql.blocks import is_block_file
 from dqx_airflow.dql.collector import collector_at_rest
 from dqx_airflow.dql.language import RESERVED, grammar, is_line_start
 from dqx_airflow.dql.layout import (
@@ -60,10 +61,13 @@ def format_source(source: SourceFile) -> str:
     """The canonical text of a suite file or a library file.
 
     Its tree is that of the source, and formatting it again changes nothing. Lines are broken at
-    100 columns, where they may be.
+    100 columns, where they may be. A block file, which holds SQL as somebody laid it out, stays as
+    it is.
 
     :raises SourceError: the file has syntax errors; other errors do not matter here.
     """
+    if is_block_file(source.text):
+        return source.text
     tree, diagnostics = concrete_tree(source)
     if tree is None:
         raise SourceError(draw(diagnostics, {source.name: source.text}), diagnostics=diagnostics)

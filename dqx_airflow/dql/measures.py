@@ -118,7 +118,9 @@ class MeasureChecker:
         if metric.scan is Scan.QUERY:
             self.arguments.no_parameters(call)
         else:
-            self.arguments.parameters(call, ("lag", "dataset"), metric.parameters)
+            # A schema is as it is now: it has no dates.
+            general = ("dataset",) if metric.scan is Scan.SCHEMA else ("lag", "dataset")
+            self.arguments.parameters(call, general, metric.parameters)
             self.arguments.one_dataset(call)
         match call.arguments:
             case (nodes.Text() as text,) if metric.name in ("sql", "query"):

@@ -315,11 +315,16 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class HasColumn:
-    """`column name exists`, or `column name type decimal(18,2)`; the type is as written."""
+    """`column name exists`, or `column name type decimal(18,2)`; the type is as written.
+
+    Not `is_exact` is `column name fits decimal(18,2)`: a narrower type will do, and words such as
+    `number` stand for several.
+    """
 
     column: Expression
     type: Text | None
     span: Span = field(compare=False)
+    is_exact: bool = True
 
 
 Claim: TypeAlias = Measure | Rows | HasColumn

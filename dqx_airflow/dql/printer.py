@@ -9,6 +9,7 @@ from dqx_airflow.dql import nodes
 _WORDS = """
     suite check assert on from to by in and or not is between profile type macro const use for
     import export as name severity tags tolerance scale disable downgrade true false
+    None matches like
 """
 RESERVED = frozenset(_WORDS.split())
 """Names that have to stand in backticks where a column or dataset is called so."""
@@ -82,9 +83,10 @@ def show_claim(claim: nodes.Claim) -> str:
             return f"{show_number(share)} of rows: {show(predicate)}"
         case nodes.HasColumn(column=column, type=None):
             return f"column {show(column)} exists"
-        case nodes.HasColumn(column=column, type=kind):
+        case nodes.HasColumn(column=column, type=kind, is_exact=is_exact):
             assert kind is not None
-            return f"column {show(column)} type {_show_type(kind.value)}"
+            word = "type" if is_exact else "fits"
+            return f"column {show(column)} {word} {_show_type(kind.value)}"
         case nodes.Measure(expression=expression, condition=None):
             return show(expression)
         case nodes.Measure(expression=expression, condition=condition):

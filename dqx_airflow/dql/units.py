@@ -24,6 +24,7 @@ class Quantity(str, Enum):
     ROWS = "a number of rows"
     VALUES = "a number of values"
     CHARACTERS = "a number of characters"
+    COLUMNS = "a number of columns"
     NUMBER = "a plain number"
     PERCENTAGE = "a percentage"
     DURATION = "a duration"
@@ -33,13 +34,15 @@ class Quantity(str, Enum):
     UNKNOWN = "of unknown unit"
 
 
-_COUNTS = frozenset({Quantity.ROWS, Quantity.VALUES, Quantity.CHARACTERS})
+_COUNTS = frozenset({Quantity.ROWS, Quantity.VALUES, Quantity.CHARACTERS, Quantity.COLUMNS})
+_NOT_OF_ROWS = frozenset({Quantity.CHARACTERS, Quantity.COLUMNS})
 _NO_NUMBERS = frozenset({Quantity.TEXT, Quantity.DATE, Quantity.TRUTH})
 
 _OF_UNITS = {
     Unit.ROWS: Quantity.ROWS,
     Unit.VALUES: Quantity.VALUES,
     Unit.CHARACTERS: Quantity.CHARACTERS,
+    Unit.COLUMNS: Quantity.COLUMNS,
     Unit.SHARE: Quantity.NUMBER,
 }
 _OF_LITERALS = {
@@ -202,7 +205,7 @@ def _advice(
     if Quantity.DURATION not in pair:
         count, quantity = (left, first) if first in _COUNTS else (right, second)
         share = _share(count)
-        if quantity is Quantity.CHARACTERS or share is None:
+        if quantity in _NOT_OF_ROWS or share is None:
             return f"write {quantity.value}, such as 100"
         whole = show(share) if claim is None else show_claim(_replaced(claim, count, share))
         return f"divide it by num_rows(): {whole}"

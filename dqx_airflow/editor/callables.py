@@ -69,6 +69,8 @@ _SHORTCUT_ARGUMENTS: dict[str, tuple[str, int | None]] = {
     "in_set": ('column, ["A", "B"]', 1),
     "not_empty": ("", 0),
 }
+_COLUMNS = (Kind.COLUMN, Kind.COLUMNS, Kind.NAMES)
+_PARAMETERS = {Scan.FLAT: ("lag", "dataset"), Scan.SCHEMA: ("dataset",), Scan.QUERY: ()}
 _DATES = {
     "nth_weekday": ("month, weekday, n", "The nth weekday of a month; -1 is the last."),
     "last_day_of_month": ("", "The last day of the month of the run."),
@@ -105,7 +107,7 @@ def _measures() -> Iterator[Called]:
 
 
 def _metric(metric: Metric) -> Called:
-    columns = [argument.kind in (Kind.COLUMN, Kind.COLUMNS) for argument in metric.arguments]
+    columns = [argument.kind in _COLUMNS for argument in metric.arguments]
     own = tuple(parameter.name for parameter in metric.parameters)
     return Called(
         metric.name,
@@ -113,7 +115,7 @@ def _metric(metric: Metric) -> Called:
         metric.signature,
         f"{metric.doc}\n\nUnit: {metric.unit.value}.",
         columns.index(False) if False in columns else len(columns),
-        () if metric.scan is Scan.QUERY else (*own, "lag", "dataset"),
+        (*own, *_PARAMETERS[metric.scan]),
         own,
         metric.example,
     )

@@ -17,6 +17,7 @@ from dqx_airflow.editor.occurrences import Kind, Occurrence, occurrences
 from dqx_airflow.editor.place import Place, Slot, place_at, place_in_text, quoted_around
 from dqx_airflow.editor.reading import Reading
 from dqx_airflow.editor.showing import show_constant, show_macro_head
+from dqx_airflow.metrics.fitting import TYPE_WORDS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import TYPE_NAMES
 from dqx_airflow.values import Severity
@@ -202,6 +203,8 @@ class _Finder:
                 yield from _values({item.name: item.doc for item in TEXT_FORMATS.values()})
             case Slot.TYPE:
                 yield from (Item(name, Sort.VALUE) for name in TYPE_NAMES)
+            case Slot.FITTING_TYPE:
+                yield from (Item(name, Sort.VALUE) for name in (*TYPE_WORDS, *TYPE_NAMES))
             case Slot.PROFILE_TYPE:
                 yield from _values(words.PROFILE_TYPES)
             case Slot.DATE:

@@ -43,6 +43,7 @@ class Slot(Enum):
     TAG = auto()
     FORMAT = auto()
     TYPE = auto()
+    FITTING_TYPE = auto()
     PROFILE_TYPE = auto()
     DATE = auto()
     DATE_ARGUMENT = auto()
@@ -76,7 +77,7 @@ _OPERAND = frozenset({"NUMBER", "IDENT", "LPAR"})
 _ENDS_OF_STATEMENTS = frozenset({"RBRACE", "$END"})
 _STATEMENTS = frozenset(
     {"assert", "use", "const", "macro", "check", "profile", "import", "for", "@", "from", "to"}
-    | {"type", "disable", "scale", "downgrade", "severity", "tags"}
+    | {"type", "fits", "disable", "scale", "downgrade", "severity", "tags"}
 )
 _PARAMETERS = {
     "dataset": Slot.DATASET,
@@ -209,6 +210,8 @@ class _Read:
         match statement:
             case "type":
                 return Slot.PROFILE_TYPE if self.is_in("profile") else Slot.TYPE
+            case "fits":
+                return Slot.FITTING_TYPE
             case "for":
                 return Slot.LIST_PARAMETER if self.ends("in") else Slot.NOTHING
             case "import":

@@ -20,6 +20,7 @@ KEYWORDS: dict[str, str] = {
     "exists": "The dataset has this column.",
     "export": "Makes a constant or a macro visible to files that import this one.",
     "false": "The truth value.",
+    "fits": "The column has a type that holds only values of this one: `column price fits number`.",
     "for": "Goes through the arguments of a variadic parameter: `for col in columns { ... }`.",
     "from": 'The first day of a profile, or the file of `import { name } from "file.dql"`.',
     "import": "Makes visible what another file exports.",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.metrics import in_python
+from dqx_airflow.metrics.columns import find_place
 from dqx_airflow.metrics.registry import (
     Aggregate,
     Argument,
@@ -17,6 +20,7 @@ from dqx_airflow.metrics.registry import (
     Unit,
 )
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.texts import malformed_sql
 from dqx_airflow.metrics.types import Family
 from dqx_airflow.values import MetricValue
 
@@ -41,12 +45,21 @@ def _values(column: str) -> Aggregate:
 
 
 def _rows_where(condition: str) -> Aggregate:
-    return Aggregate(f"count_if({condition})")
+    return Aggregate(_count_if(condition))
+
+
+def _count_if(condition: str) -> str:
+    """How many rows satisfy the condition.
+
+    Spark computes all conditions of its own `count_if` in one method before it counts; with some
+    sixty of them it is too long for Java to compile.
+    """
+    return f"count(CASE WHEN {condition} THEN 1 END)"
 
 
 def _nulls(column: str) -> Aggregate:
     condition = f"{quote_name(column)} IS NULL"
-    return Aggregate(f"count_if({condition})", statistic=Statistic.NULLS, column=column)
+    return Aggregate(_count_if(condition), statistic=Statistic.NULLS, column=column)
 
 
 def _extreme(function: str, column: str) -> Aggregate:
@@ -62,6 +75,23 @@ def _distinct_tuples(columns: tuple[str, ...]) -> Aggregate:
     # A struct is never NULL, so NULL equals NULL here for one column as for many.
     names = ", ".join(quote_name(column) for column in columns)
     return Aggregate(f"count(DISTINCT struct({names}))", distinct=columns, is_key=True)
+
+
+def _whole_keys(columns: tuple[str, ...]) -> tuple[Aggregate, Aggregate]:
+    """The rows without NULL in the columns, and the combinations that are in them."""
+    names = ", ".join(map(quote_name, columns))
+    rows = Aggregate(f"count({names})") if len(columns) > 1 else _values(columns[0])
+    distinct = f"count(DISTINCT {names})"
+    return rows, Aggregate(distinct, distinct=columns, is_key=True, skips_null=True)
+
+
+def _repeated_keys(columns: tuple[str, ...]) -> RowsBehind:
+    present = " AND ".join(f"{quote_name(column)} IS NOT NULL" for column in columns)
+    return RowsBehind("", condition=present, repeated=columns)
+
+
+def _rows_without_distinct(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    return int(results[0] or 0) - int(results[1] or 0)
 
 
 def _average(arguments: Arguments) -> tuple[Aggregate, ...]:
@@ -120,6 +150,18 @@ def _lengths_beyond(arguments: Arguments) -> RowsBehind:
 
 def _rows_violating(arguments: Arguments) -> RowsBehind:
     return RowsBehind(f"not ({arguments[0]})", condition=f"NOT ({arguments[0]})")
+
+
+def _type_of_column(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    place = find_place(arguments[0], types)
+    return (None if place is None else place.type), ""
+
+
+def _extra_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    places = [find_place(name, types) for name in _columns(arguments[0])]
+    known = {place.path[0] for place in places if place is not None}
+    extra = [column for column in types if column not in known]
+    return len(extra), f"not listed: {listed(extra)}" if extra else ""
 
 
 def _furthest_share(arguments: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
@@ -234,10 +276,22 @@ _ENTRIES = (
         "Rows minus distinct combinations of the columns; NULL equals NULL.",
         "assert duplicate_count([order_id, line]) == 0",
         lambda arguments: (_rows(), _distinct_tuples(_columns(arguments[0]))),
-        value=lambda _, results: int(results[0] or 0) - int(results[1] or 0),
+        value=_rows_without_distinct,
         empty=0,
         in_python=in_python.duplicate_count,
         raised_by=lambda arguments: RowsBehind("", repeated=_columns(arguments[0])),
+    ),
+    Metric(
+        "repeated_count",
+        (Argument("columns", Kind.COLUMNS),),
+        Unit.ROWS,
+        "As `duplicate_count`, without rows that have NULL in one of the columns: UNIQUE of SQL.",
+        "assert repeated_count([country, tax_id]) == 0",
+        lambda arguments: _whole_keys(_columns(arguments[0])),
+        value=_rows_without_distinct,
+        empty=0,
+        in_python=in_python.repeated_count,
+        raised_by=lambda arguments: _repeated_keys(_columns(arguments[0])),
     ),
     Metric(
         "count_values",
@@ -319,13 +373,47 @@ _ENTRIES = (
         "satisfying_share",
         (Argument("predicate", Kind.PREDICATE),),
         Unit.SHARE,
-        "The share of rows for which the predicate holds, among those where it is not NULL.",
+        "The share of rows for which the predicate holds, among those where it is not NULL; all, if"
+        " there are none.",
         'assert 95% of rows: email matches "@"',
         lambda arguments: (_rows_where(arguments[0]), Aggregate(f"count(({arguments[0]}))")),
-        value=lambda _, results: int(results[0] or 0) / int(results[1]) if results[1] else None,
+        value=lambda _, results: int(results[0] or 0) / int(results[1]) if results[1] else 1.0,
+        empty=1.0,
         is_internal=True,
         in_python=in_python.true_share,
         lowered_by=_rows_violating,
+    ),
+    Metric(
+        "malformed_count",
+        (_ANY,),
+        Unit.ROWS,
+        "The number of rows in which the text of the column is no value of its type, or the whole"
+        " line is broken: of csv and json with a declared schema; elsewhere 0.",
+        "assert malformed_count(price) == 0",
+        lambda arguments: (_rows_where(malformed_sql("malformed_count", arguments[0])),),
+        empty=0,
+        in_python=lambda malformed: malformed.values.count(True),
+        raised_by=lambda arguments: RowsBehind(
+            f"{arguments[0]} is no value of its type",
+            condition=malformed_sql("malformed_count", arguments[0]),
+        ),
+        is_of_texts=True,
+    ),
+    Metric(
+        "malformed_rows",
+        (Argument("besides", Kind.NAMES),),
+        Unit.ROWS,
+        "The number of rows in which a text is malformed of a column that is not listed.",
+        "assert malformed_count(price) == 0",
+        lambda arguments: (_rows_where(malformed_sql("malformed_rows", arguments[0])),),
+        empty=0,
+        is_internal=True,
+        in_python=lambda malformed: malformed.values.count(True),
+        raised_by=lambda arguments: RowsBehind(
+            "a text is no value of its type",
+            condition=malformed_sql("malformed_rows", arguments[0]),
+        ),
+        is_of_texts=True,
     ),
     Metric(
         "share_difference",
@@ -358,6 +446,17 @@ _ENTRIES = (
         is_internal=True,
         scan=Scan.SCHEMA,
         no_value="there is no such column",
+        of_schema=_type_of_column,
+    ),
+    Metric(
+        "extra_column_count",
+        (Argument("columns", Kind.NAMES),),
+        Unit.COLUMNS,
+        "The number of columns of the dataset that are not listed.",
+        "assert extra_column_count([order_id, line, price]) == 0",
+        lambda _: (),
+        scan=Scan.SCHEMA,
+        of_schema=_extra_columns,
     ),
     Metric(
         "sql",

@@ -112,8 +112,20 @@ def unique_count(column: Column) -> int:
 
 def duplicate_count(columns: Column | Sequence[Column]) -> int:
     """Rows minus distinct combinations; NULL equals NULL."""
+    return _repetitions(_combinations(columns))
+
+
+def repeated_count(columns: Column | Sequence[Column]) -> int:
+    """Rows minus distinct combinations, of the rows without NULL in them."""
+    return _repetitions([row for row in _combinations(columns) if None not in row])
+
+
+def _combinations(columns: Column | Sequence[Column]) -> list[tuple[Any, ...]]:
     several = (columns,) if isinstance(columns, Column) else columns
-    rows = list(zip(*(column.values for column in several), strict=True))
+    return list(zip(*(column.values for column in several), strict=True))
+
+
+def _repetitions(rows: Sequence[tuple[Any, ...]]) -> int:
     return len(rows) - len({order_key(row) for row in rows})
 
 
@@ -151,9 +163,9 @@ def share_difference(column: Column, shares: Sequence[tuple[Any, float]]) -> flo
     return max(unlisted, *(abs(a - b) for a, b in zip(found, due, strict=True)))
 
 
-def true_share(truths: Column) -> float | None:
-    """The share of true among what is true or false."""
-    return truths.values.count(True) / len(truths.present) if truths.present else None
+def true_share(truths: Column) -> float:
+    """The share of true among what is true or false; all, if there is nothing."""
+    return truths.values.count(True) / len(truths.present) if truths.present else 1.0
 
 
 def has_room(value: Decimal, precision: int, scale: int) -> bool:

@@ -70,6 +70,8 @@ def _metric(metric: Metric) -> str:
     facts.append(f"without rows: {'no value' if metric.empty is None else metric.empty}")
     if metric.scan is Scan.QUERY:
         facts.append("takes neither `lag` nor `dataset`")
+    if metric.scan is Scan.SCHEMA:
+        facts.append("answered by the schema, without a scan; takes no `lag`")
     listed = "\n".join(f"- {fact}" for fact in facts)
     return f"## {metric.signature}\n\n{metric.doc}\n\n```dql\n{metric.example}\n```\n\n{listed}"
 

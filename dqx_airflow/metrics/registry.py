@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ class Kind(str, Enum):
 
     COLUMN = "a column"
     COLUMNS = "a column, or a list of columns such as [id, date]"
+    NAMES = "a list of columns such as [id, date], also of some that are not there"
     LITERAL = "a text, a number, true or false"
     SHARE = "a share from 0 to 1, such as 0.99 or 99%"
     SQL = "Spark SQL in quotes"
@@ -51,7 +52,8 @@ class Aggregate:
     """A Spark SQL aggregate expression; it holds on every Spark, ANSI mode on or off.
 
     `distinct` are the columns whose combinations it counts: such an aggregate may be computed by
-    grouping instead, and where they are a key, nearly all of them are expected to be different.
+    grouping instead, and where they are a key, nearly all of them are expected to be different;
+    with `skips_null` combinations with a NULL in them do not count.
     `statistic` is what may be taken from the transaction log instead, of
     `column` where it is about one.
     """
@@ -59,6 +61,7 @@ class Aggregate:
     sql: str
     distinct: tuple[str, ...] = ()
     is_key: bool = False
+    skips_null: bool = False
     statistic: Statistic | None = None
     column: str | None = None
 
@@ -71,6 +74,7 @@ class Unit(str, Enum):
     COLUMN = "the unit of the column"
     SQUARED = "the square of the unit of the column"
     CHARACTERS = "characters"
+    COLUMNS = "columns"
     SHARE = "a share"
     TEXT = "a text"
     UNKNOWN = "whatever the expression yields"
@@ -78,7 +82,7 @@ class Unit(str, Enum):
     @property
     def is_whole(self) -> bool:
         """True where values are whole numbers."""
-        return self in (Unit.ROWS, Unit.VALUES, Unit.CHARACTERS)
+        return self in (Unit.ROWS, Unit.VALUES, Unit.CHARACTERS, Unit.COLUMNS)
 
     @property
     def is_part_of_rows(self) -> bool:
@@ -98,6 +102,7 @@ _UNIT_RANGES: dict[Unit, tuple[float, float]] = {
     Unit.ROWS: (0, LARGEST_COUNT),
     Unit.VALUES: (0, LARGEST_COUNT),
     Unit.CHARACTERS: (0, 2**31 - 1),
+    Unit.COLUMNS: (0, 2**31 - 1),
     Unit.SQUARED: (0, math.inf),
     Unit.SHARE: (0, 1),
 }
@@ -121,8 +126,8 @@ class RowsBehind:
     """The rows that move the value of a metric to one side.
 
     Spark SQL tells which they are: a `condition` that is true for them; or what is `compared` with
-    the limit that the value exceeds; or the columns whose values are `repeated`. `words` are the
-    condition, or what is compared, for people.
+    the limit that the value exceeds; or the columns whose values are `repeated`, of the rows of
+    the condition where there is one. `words` are the condition, or what is compared, for people.
     """
 
     words: str
@@ -143,7 +148,11 @@ class Metric:
     `in_python` computes the metric without Spark: it gets columns (`metrics.in_python.Column`)
     where the arguments name them, and the rows where there are no arguments; None where only
     Spark can. `raised_by` and `lowered_by` give the rows that make the value larger and smaller,
-    where rows can be blamed for it; a predicate they get as text.
+    where rows can be blamed for it; a predicate they get as text. `of_schema` answers what needs
+    nothing but the types of the columns by name, with words about the value where it says little.
+    A metric `is_of_texts` where it is about the texts of a file before they are cast: what its
+    aggregates read is `metrics.texts.malformed_alias`, what `in_python` gets whether rows are
+    malformed. Where there are no texts, it has the value `empty`.
     """
 
     name: str
@@ -163,6 +172,8 @@ class Metric:
     in_python: Callable[..., Any] | None = None
     raised_by: Callable[[Arguments], RowsBehind] | None = None
     lowered_by: Callable[[Arguments], RowsBehind] | None = None
+    of_schema: Callable[[Arguments, Mapping[str, str]], tuple[MetricValue, str]] | None = None
+    is_of_texts: bool = False
 
     @property
     def signature(self) -> str:

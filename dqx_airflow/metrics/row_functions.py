@@ -16,6 +16,7 @@ from dqx_airflow.metrics.types import Family, widest
 _TEXT = frozenset({Family.TEXT})
 _NUMBER = frozenset({Family.NUMBER})
 _MOMENT = frozenset({Family.TIME, Family.TEXT})
+_COLLECTION = frozenset({Family.COLLECTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,17 @@ _ENTRIES = (
         type_of=widest,
         in_python=_coalesce,
         takes_null=True,
+    ),
+    RowFunction(
+        "size",
+        1,
+        1,
+        "The number of items of an array, or of entries of a map.",
+        # By itself it is -1 for NULL where ANSI mode is off.
+        lambda items: f"CASE WHEN {items} IS NOT NULL THEN size({items}) END",
+        _COLLECTION,
+        type_of=lambda _: "int",
+        in_python=len,
     ),
     _of_moment("year", "The year of a date or timestamp.", lambda moment: moment.year),
     _of_moment("month", "The month of a date or timestamp, from 1.", lambda moment: moment.month),

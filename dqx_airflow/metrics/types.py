@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -14,6 +15,7 @@ class Family(str, Enum):
     TEXT = "text"
     TIME = "date or timestamp"
     BOOLEAN = "boolean"
+    COLLECTION = "array or map"
     OTHER = "nested or binary"
 
 
@@ -24,6 +26,7 @@ _FAMILIES = {
     **dict.fromkeys(("string", "varchar", "char"), Family.TEXT),
     **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), Family.TIME),
     "boolean": Family.BOOLEAN,
+    **dict.fromkeys(("array", "map"), Family.COLLECTION),
     **dict.fromkeys(("binary", "variant", "interval", "void"), Family.OTHER),
 }
 _OTHER_NAMES = {
@@ -38,7 +41,7 @@ _OTHER_NAMES = {
     "timestamp_ltz": "timestamp",
 }
 
-TYPE_NAMES = (*_FAMILIES, *_OTHER_NAMES, "array", "map", "struct")
+TYPE_NAMES = (*_FAMILIES, *_OTHER_NAMES, "struct")
 """The names of all types, those included that Spark accepts for others."""
 
 _SIZED = {"decimal": 2, "varchar": 1, "char": 1}
@@ -125,62 +128,93 @@ def _wider(one: str, other: str) -> str:
     return f"decimal({min(whole + fraction, LONGEST_DECIMAL)},{min(fraction, LONGEST_DECIMAL)})"
 
 
-def canonical_type(text: str) -> str:
+def spelled_like(name: str, names: Collection[str]) -> str | None:
+    """The one of some names that is spelled so; else the only one that differs in case alone."""
+    if name in names:
+        return name
+    alike = [other for other in names if other.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def canonical_type(text: str, words: Collection[str] = ()) -> str:
     """The type as Spark writes it in a schema: `decimal(18,2)`, `array<struct<id:bigint>>`.
 
+    :param words: what may stand for a type besides.
     :raises TypeTextError: it is no type of Spark.
     """
     tokens = _TOKEN.findall(text)
     if "".join("".join(tokens).split()) != "".join(text.split()):
         raise TypeTextError(text)
     tokens.reverse()
-    spelled = _read_type(tokens, depth=0)
+    spelled = _TypeReader(tokens, words).read(depth=0)
     if tokens:
         raise TypeTextError(tokens[-1])
     return spelled
 
 
-def _read_type(tokens: list[str], depth: int) -> str:
-    """Takes one type from the end of `tokens`, which are in reverse."""
-    written = tokens.pop() if tokens else ""
-    name = _OTHER_NAMES.get(written.lower(), written.lower())
-    if name not in TYPE_NAMES or depth > _DEEPEST:
-        raise TypeTextError(written)
-    if name == "struct":
-        fields = _read_list(tokens, lambda: _read_field(tokens, depth))
-        return f"struct<{','.join(fields)}>"
-    if name in ("array", "map"):
-        parts = _read_list(tokens, lambda: _read_type(tokens, depth + 1))
-        if len(parts) != (1 if name == "array" else 2):
+@dataclass(slots=True)
+class _TypeReader:
+    """Reads types from the end of `tokens`, which are in reverse."""
+
+    tokens: list[str]
+    words: Collection[str]
+
+    def read(self, depth: int) -> str:
+        written = self._next()
+        name = _OTHER_NAMES.get(written.lower(), written.lower())
+        if name in self.words:
+            return name
+        if name not in TYPE_NAMES or depth > _DEEPEST:
             raise TypeTextError(written)
-        return f"{name}<{','.join(parts)}>"
-    sizes = []
-    if tokens and tokens[-1] == "(":
-        sizes = _read_list(tokens, lambda: tokens.pop() if tokens else "")
-        if name not in _SIZED or len(sizes) > _SIZED[name] or not all(map(str.isdigit, sizes)):
+        if name == "struct":
+            return f"struct<{','.join(self._fields(depth + 1))}>"
+        if name in ("array", "map"):
+            parts = self._list(lambda: self.read(depth + 1))
+            if len(parts) != (1 if name == "array" else 2):
+                raise TypeTextError(written)
+            return f"{name}<{','.join(parts)}>"
+        sizes = self._list(self._next) if self.tokens and self.tokens[-1] == "(" else []
+        if sizes and not _is_sized(name, sizes):
             raise TypeTextError(f"{written}({','.join(sizes)})")
-    if name == "decimal":
-        sizes = [*sizes, *("10", "0")[len(sizes) :]]
-    return f"{name}({','.join(sizes)})" if sizes else name
+        if name == "decimal":
+            sizes = [*sizes, *("10", "0")[len(sizes) :]]
+        return f"{name}({','.join(sizes)})" if sizes else name
+
+    def _fields(self, depth: int) -> list[str]:
+        """The fields of a struct, which may have none."""
+        if self.tokens[:-3:-1] == ["<", ">"]:
+            del self.tokens[-2:]
+            return []
+        return self._list(lambda: self._field(depth))
+
+    def _field(self, depth: int) -> str:
+        name = self._next().strip("`")
+        self._take(":")
+        return f"{name}:{self.read(depth)}"
+
+    def _list(self, read: Callable[[], str]) -> list[str]:
+        """What stands in brackets, separated by commas."""
+        closing = {"<": ">", "(": ")"}[self._take("<", "(")]
+        items = [read()]
+        while self._take(",", closing) == ",":
+            items.append(read())
+        return items
+
+    def _take(self, *wanted: str) -> str:
+        found = self._next()
+        if found not in wanted:
+            raise TypeTextError(found)
+        return found
+
+    def _next(self) -> str:
+        return self.tokens.pop() if self.tokens else ""
 
 
-def _read_field(tokens: list[str], depth: int) -> str:
-    name = tokens.pop().strip("`") if tokens else ""
-    _take(tokens, ":")
-    return f"{name}:{_read_type(tokens, depth + 1)}"
-
-
-def _read_list(tokens: list[str], read: Callable[[], str]) -> list[str]:
-    """What stands in brackets, separated by commas."""
-    closing = {"<": ">", "(": ")"}[_take(tokens, "<", "(")]
-    items = [read()]
-    while _take(tokens, ",", closing) == ",":
-        items.append(read())
-    return items
-
-
-def _take(tokens: list[str], *wanted: str) -> str:
-    found = tokens.pop() if tokens else ""
-    if found not in wanted:
-        raise TypeTextError(found)
-    return found
+def _is_sized(name: str, sizes: Sequence[str]) -> bool:
+    """True where a type may be of these sizes."""
+    if len(sizes) > _SIZED.get(name, 0) or not all(map(str.isdigit, sizes)):
+        return False
+    if name != "decimal":
+        return True
+    precision, scale = (*map(int, sizes), 0)[:2]
+    return 1 <= precision <= LONGEST_DECIMAL and scale <= precision

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.dql.printer import show
-from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.plan.model import (
     Applied,
     Constant,
@@ -18,6 +19,7 @@ from dqx_airflow.plan.model import (
     RowPredicate,
     Term,
 )
+from dqx_airflow.plan.passes import MOST_COMPILED, QUERY, ROWS, Pass, passes_over
 from dqx_airflow.plan.predicates import aggregates_of
 
 _INFIX = ("+", "-", "*", "/")
@@ -27,7 +29,7 @@ def describe_plan(plan: Plan) -> str:
     """The passes over the datasets first, the assertions in their order after them."""
     lines = [f"suite {plan.suite}", f"date  {plan.date.isoformat()}", ""]
     for dataset in dict.fromkeys(request.dataset for request in plan.requests):
-        lines += _pass(plan, dataset)
+        lines += _passes(plan, dataset)
     lines.append("assertions")
     for assertion in plan.assertions:
         lines += _assertion(assertion)
@@ -66,31 +68,45 @@ def describe_term(term: Term) -> str:
             return f"{function}({', '.join(map(describe_term, terms))})"
 
 
-def _pass(plan: Plan, dataset: str) -> Iterator[str]:
-    requests = [request for request in plan.requests if request.dataset == dataset]
-    for request in requests:
-        if request.definition.scan is Scan.QUERY:
-            yield f"one query: {request.arguments[0]}"
-    requests = [item for item in requests if item.definition.scan is Scan.FLAT]
-    days = sorted({request.date for request in requests if request.date})
-    when = _stretches(days) or "all rows"
-    yield f"one pass over {dataset}: {when}"
-    aggregates = {item: None for request in requests for item in aggregates_of(request)}
-    yield from (f"    {aggregate.sql}" for aggregate in aggregates if not aggregate.distinct)
-    distinct = [aggregate.sql for aggregate in aggregates if aggregate.distinct]
-    if distinct:
-        yield "    counted apart where there are many rows, since each key goes through a shuffle:"
-    yield from (f"        {sql}" for sql in distinct)
-    for lookup in plan.lookups:
-        if lookup.dataset == dataset:
-            yield (
-                f"    with {lookup.column} looked up in "
-                f"{lookup.reference}.{lookup.reference_column}"
-            )
+def _passes(plan: Plan, dataset: str) -> Iterator[str]:
+    for reading in passes_over(plan, dataset):
+        if reading.reason is QUERY:
+            yield f"one query: {reading.sql[0]}"
+            continue
+        yield f"one pass over {dataset}: {_stretches(reading.dates) or 'all rows'}"
+        yield f"    why: {reading.reason}"
+        if reading.reason is ROWS and len(reading.sql) > MOST_COMPILED:
+            parts = math.ceil(len(reading.sql) / MOST_COMPILED)
+            yield f"    {parts} passes over many rows: Spark compiles so many aggregates in parts"
+        asking = list(_asking_for_earlier_days(plan, dataset, reading))
+        if asking:
+            day, names = plan.date.isoformat(), listed(asking)
+            yield f"    days before {day}: for {names}; apart, if they need far less of many rows"
+        named = [*reading.columns, *(["those in the Spark SQL"] if reading.has_sql else [])]
+        yield f"    columns: {', '.join(named) or 'none'}"
+        yield from (f"        {sql}" for sql in reading.sql)
+        if reading.reason is ROWS:
+            yield from _lookups(plan, dataset)
     yield ""
 
 
-def _stretches(days: list[date]) -> str:
+def _asking_for_earlier_days(plan: Plan, dataset: str, reading: Pass) -> Iterator[str]:
+    """The assertions that need what a pass computes on days before the date of the plan."""
+    for assertion in plan.assertions:
+        requests = (item for item in assertion.requests if item.dataset == dataset)
+        earlier = (item for item in requests if item.date is not None and item.date < plan.date)
+        if any(part.sql in reading.sql for item in earlier for part in aggregates_of(item)):
+            yield assertion.name
+
+
+def _lookups(plan: Plan, dataset: str) -> Iterator[str]:
+    for lookup in plan.lookups:
+        if lookup.dataset == dataset:
+            there = f"{lookup.reference}.{lookup.reference_column}"
+            yield f"    with {lookup.column} looked up in {there}"
+
+
+def _stretches(days: Iterable[date]) -> str:
     """The days, those that follow each other as `2024-11-01 to 2024-11-29 (29 days)`."""
     runs: list[list[date]] = []
     for day in days:

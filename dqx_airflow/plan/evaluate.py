@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE, apply
+from dqx_airflow.metrics.fitting import misfits
 from dqx_airflow.metrics.registry import Kind
 from dqx_airflow.plan.masks import hidden
 from dqx_airflow.plan.model import (
@@ -53,7 +55,7 @@ def evaluate(
     measured = _Measured(found.values, now)
     return tuple(
         _with_origin(
-            hidden(_judge(assertion, plan, measured, found.failures, skip_dates), assertion, plan),
+            hidden(_judge(assertion, plan, measured, found, skip_dates), assertion, plan),
             assertion,
             found,
         )
@@ -113,13 +115,14 @@ def _judge(
     assertion: PlannedAssertion,
     plan: Plan,
     measured: _Measured,
-    failures: Mapping[MetricRequest, str],
+    found: Scanned,
     skip_dates: Collection[date],
 ) -> Verdict:
     if assertion.disabled_by is not None:
         reason = f"disabled by profile '{assertion.disabled_by}'"
         return _verdict(assertion, Status.SKIPPED, reason)
-    broken = [failures[request] for request in assertion.requests if request in failures]
+    requests = assertion.requests
+    broken = [found.failures[request] for request in requests if request in found.failures]
     if broken:
         return _verdict(assertion, Status.ERROR, "; ".join(dict.fromkeys(broken)))
     unavailable = _unavailable(assertion, plan, measured.values, skip_dates)
@@ -131,6 +134,8 @@ def _judge(
     threshold = bounds[0] if bounds else None
     if status is Status.FAILED and why is None and _is_age(assertion.term):
         why = f"that is {format_duration(value)}"  # seconds say little where it is about days
+    if status is Status.FAILED and why is None:
+        why = "; ".join(found.details[item] for item in requests if item in found.details) or None
     verdict = _verdict(assertion, status, why, value, scaled, threshold)
     return replace(verdict, expected=_expected(assertion.condition, bounds))
 
@@ -237,6 +242,10 @@ def _compare(
         return Status.FAILED, f"the metric has no value ({_no_value(assertion.term)})"
     if any(bound is None for bound in bounds):
         return Status.FAILED, "the right-hand side has no value"
+    if condition.kind == "fits":
+        column = next(requests_of(assertion.term)).arguments[0]
+        found = tuple(misfits(str(value), str(bounds[0]), column))
+        return (Status.FAILED, listed(found, "; ")) if found else _passed(True)
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
         return Status.ERROR, "a text or date cannot be compared with a number"
     if condition.kind in ("==", "!="):

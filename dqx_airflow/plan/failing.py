@@ -40,8 +40,8 @@ from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 class Fault:
     """Rows of a dataset on the target date that count against an assertion, and why.
 
-    `condition` is Spark SQL that is true for them. Rows that repeat each other have none: they
-    share their values of the columns `repeated`. `columns` are those at fault.
+    `condition` is Spark SQL that is true for them. Rows that repeat each other share their values
+    of the columns `repeated`, and may have a condition besides. `columns` are those at fault.
     """
 
     request: MetricRequest

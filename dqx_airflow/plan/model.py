@@ -94,7 +94,7 @@ Term: TypeAlias = Constant | Now | Measured | Applied
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`kind` is a comparison operator, `between`, `is None` or `is not None`.
+    """`kind` is a comparison operator, `between`, `is None`, `is not None`, or `fits` for types.
 
     `text` is the condition as people read it; `tolerance` belongs to == and !=.
     """
@@ -155,16 +155,21 @@ class Plan:
 
 @dataclass(slots=True)
 class Scanned:
-    """What was found out about requests: the value of each, or why it has none."""
+    """What was found out about requests: the value of each, or why it has none.
+
+    `details` say in words what is behind a value, where a number alone says little.
+    """
 
     values: dict[MetricRequest, MetricValue] = field(default_factory=dict)
     failures: dict[MetricRequest, str] = field(default_factory=dict)
     origins: dict[MetricRequest, Origin] = field(default_factory=dict)
+    details: dict[MetricRequest, str] = field(default_factory=dict)
 
     def add(self, other: Scanned) -> None:
         self.values.update(other.values)
         self.failures.update(other.failures)
         self.origins.update(other.origins)
+        self.details.update(other.details)
 
 
 def requests_of(term: Term) -> Iterator[MetricRequest]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import members_in
 from dqx_airflow.dql.walk import rewritten
+from dqx_airflow.metrics.quick_patterns import quick_pattern
 from dqx_airflow.metrics.registry import Aggregate, Arguments
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -74,11 +75,11 @@ def predicate_sql(node: nodes.Expression) -> str:
             alias = quote_name(lookup_of("", node).alias)
             return f"(CASE WHEN {_value(operand)} IS NOT NULL THEN {alias} IS NOT NULL END)"
         case nodes.Matches(operand=operand, pattern=pattern):
-            return f"({_value(operand)} RLIKE {quote_literal(pattern.value)})"
+            return f"({_value(operand)} RLIKE {quote_literal(quick_pattern(pattern.value))})"
         case nodes.Like(operand=operand, pattern=pattern):
             return f"({_value(operand)} LIKE {quote_literal(pattern.value)})"
         case nodes.HasFormat(operand=operand, format=name):
-            expression = whole(TEXT_FORMATS[name.text].pattern)
+            expression = quick_pattern(whole(TEXT_FORMATS[name.text].pattern))
             return f"({_value(operand)} RLIKE {quote_literal(expression)})"
         case nodes.IsNull(operand=operand):
             return f"({_value(operand)} IS NULL)"

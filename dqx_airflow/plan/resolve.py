@@ -22,6 +22,7 @@ from dqx_airflow.metrics.derived import (
     DEFAULT_SHARE_TOLERANCE,
     WINDOWS,
 )
+from dqx_airflow.metrics.fitting import TYPE_WORDS
 from dqx_airflow.metrics.registry import Argument, Arguments, Kind, Scan
 from dqx_airflow.metrics.types import canonical_type
 from dqx_airflow.plan.model import (
@@ -94,15 +95,20 @@ def resolve(
     refs = {dataset.name: dataset for dataset in datasets}
     constants = settle(suite.constants)
     profiles = active_profiles(suite, on)
-    assertions: list[PlannedAssertion] = []
-    if not allow_empty:
-        assertions += [_not_empty(ref, _date_in(ref, on)) for ref in datasets]
+    stated: list[PlannedAssertion] = []
     names = {item.name.value for check in suite.checks for item in check.assertions if item.name}
     for check in suite.checks:
         compiler = _Compiler(check, constants, refs, on, lines)
         for assertion in check.assertions:
             adjustment = adjust(profiles, check, assertion)
-            assertions.append(compiler.plan(assertion, adjustment, names))
+            stated.append(compiler.plan(assertion, adjustment, names))
+    assertions = [_not_empty(ref, _date_in(ref, on)) for ref in datasets if not allow_empty]
+    assertions += [
+        _well_formed(ref, _date_in(ref, on), stated)
+        for ref in datasets
+        if ref.is_of_texts and not ref.is_lenient
+    ]
+    assertions += stated
     threshold = suite.availability_threshold
     active = [assertion for assertion in assertions if assertion.disabled_by is None]
     requests = {request: None for assertion in active for request in assertion.requests}
@@ -131,6 +137,28 @@ def _not_empty(ref: DatasetRef, on: date | None) -> PlannedAssertion:
         "num_rows()",
         Measured(row_count(ref.name, on)),
         Condition(">", (Constant(0),), "> 0"),
+        Severity.P1,
+        is_implicit=True,
+    )
+
+
+def _well_formed(
+    ref: DatasetRef, on: date | None, stated: Sequence[PlannedAssertion]
+) -> PlannedAssertion:
+    """That no text of a column is malformed, save where the suite itself says what may be."""
+    asked = {
+        request.arguments[0]: None
+        for assertion in stated
+        for request in assertion.requests
+        if (request.metric, request.dataset, request.date) == ("malformed_count", ref.name, on)
+    }
+    return PlannedAssertion(
+        f"{ref.name}.well_formed",
+        IMPLICIT_CHECK,
+        (ref.name,),
+        "malformed_rows()",
+        Measured(MetricRequest(ref.name, "malformed_rows", (tuple(asked),), on)),
+        Condition("==", (Constant(0),), "== 0 malformed rows"),
         Severity.P1,
         is_implicit=True,
     )
@@ -240,10 +268,12 @@ class _Compiler:
         return self._violating_rows(member, self._dataset(values))
 
     def _column(self, claim: nodes.HasColumn) -> tuple[Term, Condition]:
-        dataset = self.check.datasets[0].text
-        term = Measured(MetricRequest(dataset, "column_type", (_column(claim.column),), None))
+        term = self._measured("column_type", (_column(claim.column),), 0, None)
         if claim.type is None:
             return term, Condition("is not None", (), "exists")
+        if not claim.is_exact:
+            wanted = canonical_type(claim.type.value, TYPE_WORDS)
+            return term, Condition("fits", (Constant(wanted),), f"fits {wanted}")
         wanted = canonical_type(claim.type.value)
         return term, Condition("==", (Constant(wanted),), f"type {wanted}")
 
@@ -386,7 +416,7 @@ class _Compiler:
         return Applied(name, tuple(self._term(argument, lag) for argument in call.arguments))
 
     def _argument(self, argument: Argument, node: nodes.Expression) -> object:
-        if argument.kind not in (Kind.COLUMN, Kind.COLUMNS):
+        if argument.kind not in (Kind.COLUMN, Kind.COLUMNS, Kind.NAMES):
             return fold(node, self.constants)
         items = node.items if isinstance(node, nodes.Listing) else (node,)
         return _columns(tuple(_column(item) for item in items))
@@ -395,7 +425,8 @@ class _Compiler:
         self, metric: str, arguments: Arguments, lag: int, dataset: str | None
     ) -> Measured:
         name = dataset or self.check.datasets[0].text
-        on = _date_in(self.refs[name], self.on)
+        is_dated = METRICS[metric].scan is not Scan.SCHEMA
+        on = _date_in(self.refs[name], self.on) if is_dated else None
         on = on - timedelta(days=lag) if on else None
         return Measured(MetricRequest(name, metric, arguments, on))
 

@@ -129,7 +129,7 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
     if "void" in (left, right):
         return None
     families = {family_of(left), family_of(right)}
-    if families == {Family.OTHER}:
+    if families <= {Family.OTHER, Family.COLLECTION}:
         both_durations = is_duration(left) and is_duration(right)
         if both_durations or (left == right and "map<" not in left):
             return None
@@ -162,7 +162,7 @@ def _call(call: nodes.Call, column_type: ColumnTypes) -> str:
     if function.accepts:
         _demand(first, function.accepts, function.name, column_type)
     for position, (argument, own) in enumerate(zip(call.arguments, types, strict=True)):
-        if objection_to_comparison(types[0], own):
+        if position and objection_to_comparison(types[0], own):
             sides = f"{_said(first, types[0])} and {_said(argument, own)}"
             raise Objection(f"{sides}: `{function.name}` takes values of one kind")
         is_free = function.literals is None or position < function.literals
@@ -177,7 +177,8 @@ def _demand(
     found = type_of(node, column_type)
     if found != "void" and family_of(found) not in families:
         wanted = " or ".join(sorted(family.value for family in families))
-        raise Objection(f"`{user}` needs a {wanted}, and {_said(node, found)}")
+        article = "an" if wanted[0] in "aeiou" else "a"
+        raise Objection(f"`{user}` needs {article} {wanted}, and {_said(node, found)}")
     return found
 
 

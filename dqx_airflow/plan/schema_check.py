@@ -1,9 +1,4 @@
-"""What the schema of a dataset says about requests, before anything is scanned.
-
-A name is a column, however it is spelled; where no column has it, it may lead to a field of a
-struct: `address.city`. Names that differ in case alone are the same, as they are to Spark, unless
-there is a column that is spelled exactly so.
-"""
+"""What the schema of a dataset says about requests, before anything is scanned."""
 
 from __future__ import annotations
 
@@ -11,23 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.metrics.columns import Place, find_place
 from dqx_airflow.metrics.comparison import literal_type
 from dqx_airflow.metrics.registry import Argument, Kind
-from dqx_airflow.metrics.types import family_of, fields_of
-from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate
+from dqx_airflow.metrics.types import family_of
+from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.row_types import Objection, check_predicate, objection_to_comparison
-from dqx_airflow.values import Field, MetricValue
+from dqx_airflow.values import Field
 
 _COLUMNS = (Kind.COLUMN, Kind.COLUMNS)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a name leads: the names of the columns and fields on the way, and the type there."""
-
-    path: tuple[str, ...]
-    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +31,7 @@ class Schema:
 
     def find(self, name: str) -> Place | None:
         """Where a name leads; None where it leads nowhere."""
-        return _find(name, self.types)
+        return find_place(name, self.types)
 
     def type_of(self, name: str) -> str:
         """The type of a column or field.
@@ -68,10 +56,34 @@ def places_of(
     return {name: place for name, place in found.items() if place is not None}
 
 
-def answer_of_schema(request: MetricRequest, schema: Schema) -> MetricValue:
-    """The type of a column; None where there is none."""
-    place = schema.find(request.arguments[0])
-    return None if place is None else place.type
+def answer_from_schema(request: MetricRequest, schema: Schema, found: Scanned) -> None:
+    """Adds the value of a request that the schema answers."""
+    answer = request.definition.of_schema
+    assert answer is not None
+    found.values[request], details = answer(request.arguments, schema.types)
+    if details:
+        found.details[request] = details
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTexts:
+    """The columns whose texts a request is about, and whether it counts lines that are broken."""
+
+    columns: tuple[str, ...]
+    has_lines: bool
+
+
+def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> AskedTexts:
+    """What a request asks of texts, given the columns that are cast from them.
+
+    Where it is about the columns besides some, broken lines count with these.
+    """
+    ((argument, given),) = request.given
+    places = map(schema.find, (given,) if isinstance(given, str) else given)
+    named = {place.path[0] for place in places if place is not None}
+    is_besides = argument.kind is Kind.NAMES
+    asked = tuple(column for column in columns if (column in named) != is_besides)
+    return AskedTexts(asked, not (is_besides and given))
 
 
 def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None) -> str | None:
@@ -135,30 +147,6 @@ def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> 
             said = f'"{text}"' if text is not None else str(value)
             kind = family_of(own).value
             raise Objection(f"'{column}' is of type {found} and {said} is a {kind}: {reason}")
-
-
-def _find(name: str, types: Mapping[str, str]) -> Place | None:
-    column = _matching(name, types)
-    if column is not None:
-        return Place((column,), types[column])
-    for position, character in enumerate(name):
-        if character != ".":
-            continue
-        outer = _matching(name[:position], types)
-        if outer is None:
-            continue
-        inner = _find(name[position + 1 :], fields_of(types[outer]))
-        if inner is not None:
-            return Place((outer, *inner.path), inner.type)
-    return None
-
-
-def _matching(name: str, types: Mapping[str, str]) -> str | None:
-    """The column that is spelled so; else the only one that differs in case alone."""
-    if name in types:
-        return name
-    alike = [column for column in types if column.lower() == name.lower()]
-    return alike[0] if len(alike) == 1 else None
 
 
 def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:

@@ -14,9 +14,10 @@ from dqx_airflow.metrics.registry import Kind, Scan
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
 from dqx_airflow.plan.schema_check import (
     Schema,
-    answer_of_schema,
+    answer_from_schema,
     objection_to,
     objection_to_lookup,
+    texts_of,
 )
 from dqx_airflow.reference.java_patterns import UntranslatableError
 from dqx_airflow.reference.predicates import Known, Row
@@ -59,9 +60,24 @@ class _Dataset:
         """The rows of a date; all rows of a dataset without dates."""
         if self.ref.date_column is None or on is None:
             return list(self.table.rows)
-        dates = self._values(self.ref.date_column, self.table.rows)
+        column = self.ref.date_column
+        dates = self._values(column, self.table.rows)
         rows = zip(self.table.rows, dates, strict=True)
-        return [row for row, moment in rows if _is_on(moment, on)]
+        is_read = self.table.texts is not None
+        return [
+            row
+            for row, moment in rows
+            if _is_on(moment, on)
+            or (is_read and moment is None and not row[-1].isdisjoint((column, None)))
+        ]
+
+    def malformed(self, request: MetricRequest, rows: Iterable[tuple[Any, ...]]) -> Column:
+        """Whether one of the texts that a request is about is malformed in each row."""
+        if self.table.texts is None:
+            return Column("boolean", ())
+        asked = texts_of(request, self.schema, self.table.texts)
+        wanted = (*asked.columns, None) if asked.has_lines else asked.columns
+        return Column("boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows))
 
     def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> Column:
         """The column or field of a struct to which a name leads."""
@@ -100,7 +116,7 @@ def _measure_dataset(
     for request in requests:
         reason = objection_to(request, dataset.schema, unusable)
         if request.definition.scan is Scan.SCHEMA:
-            found.values[request] = answer_of_schema(request, dataset.schema)
+            answer_from_schema(request, dataset.schema, found)
         elif request.definition.in_python is None:
             found.failures[request] = f"`{request.metric}` needs Spark"
         elif reason is not None:
@@ -115,6 +131,10 @@ def _measure_dataset(
 
 def _value(request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known]) -> MetricValue:
     rows = dataset.rows_on(request.date)
+    compute = request.definition.in_python
+    assert compute is not None
+    if request.definition.is_of_texts:
+        return plain(compute(dataset.malformed(request, rows)))
     arguments: list[Any] = []
     for argument, given in request.given:
         if isinstance(given, RowPredicate):
@@ -126,8 +146,6 @@ def _value(request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Kno
             arguments.append(dataset.column(given, rows))
         else:
             arguments.append([dataset.column(name, rows) for name in given])
-    compute = request.definition.in_python
-    assert compute is not None
     return plain(compute(*(arguments or [Column("struct<>", tuple(rows))])))
 
 

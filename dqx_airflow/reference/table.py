@@ -18,6 +18,7 @@ from dqx_airflow.metrics.types import (
     widest,
 )
 from dqx_airflow.reference.arithmetic import has_bits_for, narrowed
+from dqx_airflow.reference.texts import value_of
 from dqx_airflow.values import Field
 
 _CLASSES: dict[str, type] = {
@@ -39,10 +40,14 @@ class Table:
 
     Timestamps are held in UTC, those of type timestamp_ntz without a zone, arrays as tuples,
     structs as dicts, maps as tuples of pairs in the order of their keys.
+
+    Where the values were cast from texts, `texts` are the columns that were. Behind the values of a
+    row stands the set of its columns whose text is no value, with None where the line is broken.
     """
 
     fields: tuple[Field, ...]
     rows: tuple[tuple[Any, ...], ...]
+    texts: tuple[str, ...] | None = None
 
     @classmethod
     def typed(cls, types: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> Table:
@@ -57,6 +62,27 @@ class Table:
             cells = zip(types.items(), row, strict=True)
             held.append(tuple(_fitted(cell, type_, number, name) for (name, type_), cell in cells))
         return cls(tuple(Field(name, type_) for name, type_ in types.items()), tuple(held))
+
+    @classmethod
+    def cast(cls, types: Mapping[str, str], rows: Iterable[Sequence[str | None]]) -> Table:
+        """A table of texts in the order of the columns; malformed ones are NULL.
+
+        A row that is too short or too long is a broken line.
+        """
+        fields = tuple(Field(name, type_) for name, type_ in types.items())
+        held = []
+        for row in rows:
+            cells = [*row, *[None] * len(types)][: len(types)]
+            values: list[Any] = []
+            malformed: set[str | None] = set()
+            for (name, type_), text in zip(types.items(), cells, strict=True):
+                values.append(None if text is None else value_of(text, type_))
+                if text is not None and values[-1] is None:
+                    malformed.add(name)
+            if len(row) != len(types):
+                malformed.add(None)
+            held.append((*values, frozenset(malformed)))
+        return cls(fields, tuple(held), tuple(types))
 
     @classmethod
     def inferred(cls, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -2,20 +2,31 @@
 
 A page is a reader's first help at night: `dql explain E001` prints it. Its examples are whole
 files. Beside the suite there may be files that it imports (`dql file=NAME`) and the datasets of
-the gate that runs it (`python`); without these, the gate has all datasets, with dates.
+the gate that runs it (`python`); without these, the gate has all datasets, with dates. A contract
+(`yaml`) may stand beside files that it refers to.
 """
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from markdown_cases import Case, cases
 
 import dqx_airflow
+from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.coverage import coverage, unsupported
+from dqx_airflow.contracts.datalex.check import check_blocks, manifest_findings
+from dqx_airflow.contracts.datalex.manifest import read_manifest
+from dqx_airflow.contracts.lint import RULES, lint
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.diagnostics import CODES, draw
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.pages import page, reason
+from dqx_airflow.dql.blocks import is_block_file
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.claims import datasets_of
 from dqx_airflow.dql.source import LARGEST_FILE
@@ -55,9 +66,14 @@ def test_the_right_example_draws_nothing(code: str) -> None:
 def drawing(section: Case) -> str:
     """What `dql check` says about the suite, and then the gate about its datasets."""
     suite = next(block for block in section.blocks if not block.option("file"))
+    if suite.kind == "yaml":
+        return drawing_of_contract(section, suite.text)
     text = suite.text.replace("\N{SYMBOL FOR NULL}", "\0")
     text = text.replace("\N{HORIZONTAL ELLIPSIS}", " " * LARGEST_FILE)
     files = {block.option("file"): block.text for block in section.blocks if block.option("file")}
+
+    if is_block_file(text):
+        return drawing_of_blocks(SourceFile("blocks.dql", text), files)
 
     def read(importer: str, path: str) -> SourceFile | str:
         return SourceFile(path, files[path]) if path in files else "there is no such file"
@@ -69,6 +85,34 @@ def drawing(section: Case) -> str:
         given = datasets(section) or [DatasetRef(name, date_column="day") for name in names]
         found += check_datasets(checked.suite, given)
     return draw(found, checked.sources)
+
+
+def drawing_of_contract(section: Case, text: str) -> str:
+    """What is said about a contract in a folder with the other files of the section."""
+    with TemporaryDirectory() as folder:
+        for block in section.blocks:
+            if name := block.option("file"):
+                (Path(folder) / name).write_text(block.text, encoding="utf-8")
+        found = read_contract(SourceFile("contract.yaml", text), FolderReader(Path(folder)))
+    unchecked: tuple[Diagnostic, ...] = ()
+    if found.contract is not None and not found.errors:
+        contract = found.contract
+        unchecked = unsupported(contract.dialect, coverage(contract, compile_contract(contract)))
+        # A rule of lint has its page for itself: no example keeps all of them.
+        others = [rule.code for rule in RULES if rule.code != section.path.stem]
+        unchecked += lint(contract, ignored=others)
+    return draw((*found.diagnostics, *unchecked), found.sources)
+
+
+def drawing_of_blocks(source: SourceFile, files: dict[str, str]) -> str:
+    """What `dql check` says about blocks, beside the manifest of the section if it has one."""
+    manifest, found = None, ()
+    for name, text in files.items():
+        manifest = read_manifest(SourceFile(name, text))
+    checked = check_blocks(source, manifest)
+    if manifest is not None:
+        found = manifest_findings(manifest, [checked])
+    return draw((*checked.diagnostics, *found), {source.name: source.text, **files})
 
 
 def datasets(section: Case) -> list[DatasetRef]:

@@ -33,7 +33,8 @@ def test_titles_are_unique() -> None:
 
 def test_every_code_of_the_table_has_a_case() -> None:
     shown = set(re.findall(r"(?:error|warning)\[(\w+)\]", "".join(map(_expected, CASES))))
-    assert shown == set(CODES)
+    # Those about contracts and blocks have theirs on their pages.
+    assert shown == {code for code in CODES if not re.match("E[45]|W0[234]", code)}
 
 
 def test_every_code_that_is_used_stands_in_the_table_and_the_other_way_round() -> None:

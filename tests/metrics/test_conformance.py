@@ -1,25 +1,29 @@
 """What a table and an expression yield, on the reference and on Spark: see the Markdown files.
 
 A case has tables (the first is the dataset of the check, `t` if it has no name; `dates=ds` names
-its date column) and lines `expression => value`: `none` for no value, a text in quotes, whole
-numbers without a point and all others with one, or `error: why`. The value of `each row: ...` is
-the number of rows that violate it, that of `90% of rows: ...` the share of those that do not.
+its date column) or csv files, with the declared columns before the lines of the file. Then come
+lines `expression => value`: `none` for no value, a text in quotes, whole numbers without a point
+and all others with one, or `error: why`. The value of `each row: ...` is the number of rows that
+violate it, that of `90% of rows: ...` the share of those that do not.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markdown_cases import Case, cases
-from readable_tables import read_table
+from readable_tables import read_table, read_types
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
@@ -33,7 +37,7 @@ from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
 
 CASES = list(cases(*Path(__file__).parent.glob("conformance/*.md")))
-IN_DELTA = [case for case in CASES if ": void" not in case.block("table").text]
+IN_DELTA = [case for case in CASES if not any(": void" in block.text for block in case.blocks)]
 """Delta does not store a column of type void."""
 
 _OWN_CONDITION = re.compile(r"each row:|[0-9.]+% of rows:|column |distribution\(|values\(")
@@ -55,8 +59,8 @@ def test_every_metric_and_function_stands_in_a_case() -> None:
     asked = {request.metric for plan in plans for request in plan.requests}
     in_spark = {name for name, metric in METRICS.items() if metric.in_python is None}
     assert set(METRICS) - in_spark <= asked
-    assert in_spark == {"sql", "query", "column_type"}
-    assert METRICS["column_type"].scan is Scan.SCHEMA
+    of_schema = {name for name, metric in METRICS.items() if metric.scan is Scan.SCHEMA}
+    assert in_spark == {"sql", "query", *of_schema}
     assert not [name for name in ROW_FUNCTIONS if f"{name}(" not in text]
     assert not [name for name in TEXT_FORMATS if f" is {name} " not in text]
 
@@ -68,12 +72,13 @@ def test_titles_of_conformance_cases_are_unique() -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_spark_has_the_values_of_the_case(case: Case, spark: Any) -> None:
+def test_spark_has_the_values_of_the_case(case: Case, spark: Any, tmp_path: Path) -> None:
     from dqx_airflow.engine.measure import measure as measure_in_spark
 
-    tables, refs = _tables(case)
-    for name, table in tables.items():
-        _frame(spark, table).createOrReplaceTempView(name)
+    tables, refs = _tables(case, tmp_path)
+    for ref in refs:
+        if ref.table is not None:
+            _frame(spark, tables[ref.name]).createOrReplaceTempView(ref.table)
     plan = _plan(case, refs)
     _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
 
@@ -87,25 +92,48 @@ def test_spark_without_ansi_mode_has_the_values_of_the_case_for_delta_tables(
 
     from dqx_airflow.engine.measure import measure as measure_in_spark
 
-    tables, views = _tables(case)
+    tables, given = _tables(case, tmp_path)
     refs = []
-    for ref in views:
-        path = str(tmp_path / ref.name)
-        write_deltalake(path, _arrow(tables[ref.name]))
-        refs.append(DatasetRef(ref.name, path=path, date_column=ref.date_column))
+    for ref in given:
+        if ref.table is None:
+            refs.append(ref)
+        else:
+            path = str(tmp_path / ref.name)
+            write_deltalake(path, _arrow(tables[ref.name]))
+            refs.append(replace(ref, table=None, path=path))
     plan = _plan(case, tuple(refs))
     with _without_ansi(spark):
         _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
 
 
-def _tables(case: Case) -> tuple[dict[str, Table], tuple[DatasetRef, ...]]:
+def _tables(
+    case: Case, folder: Path | None = None
+) -> tuple[dict[str, Table], tuple[DatasetRef, ...]]:
+    """The tables of a case, and the datasets that hold them; files are written into the folder."""
     tables, refs = {}, []
     for block in case.blocks:
+        name = next((option for option in block.options if "=" not in option), "t")
+        ref = DatasetRef(name, table=name, date_column=block.option("dates") or None)
         if block.kind == "table":
-            name = next((option for option in block.options if "=" not in option), "t")
             tables[name] = read_table(block.text)
-            refs.append(DatasetRef(name, table=name, date_column=block.option("dates") or None))
+            refs.append(ref)
+        elif block.kind == "csv":
+            declared, text = block.text.split("\n", 1)
+            types = read_types(declared)
+            tables[name] = _cast(types, text)
+            path = Path(folder or "nowhere") / f"{name}.csv"
+            if folder is not None:
+                path.write_text(text, encoding="utf-8")
+            schema = ", ".join(f"`{column}` {kind}" for column, kind in types.items())
+            refs.append(replace(ref, table=None, path=str(path), format="csv", schema=schema))
     return tables, tuple(refs)
+
+
+def _cast(types: dict[str, str], text: str) -> Table:
+    """What a csv file holds, by the types that are declared."""
+    header, *rows = csv.reader(io.StringIO(text))
+    columns = {column: types.get(column, "string") for column in header}
+    return Table.cast(columns, [[cell or None for cell in row] for row in rows if row])
 
 
 def _plan(case: Case, refs: tuple[DatasetRef, ...]) -> Plan:

@@ -15,6 +15,7 @@ from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Kind
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.texts import malformed_alias
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.predicates import lookups_of, predicate_sql, settled
 from dqx_airflow.values import SourceFile
@@ -79,7 +80,8 @@ def test_a_name_is_one_identifier_whatever_it_holds(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_metric_lets_an_argument_out_of_its_quotes(name: str) -> None:
-    quoted = {quote_name(name), quote_literal(name)}
+    alias = malformed_alias("malformed_count", name)
+    quoted = {quote_name(name), quote_literal(name), quote_name(alias)}
     for metric in METRICS.values():
         if not metric.arguments or metric.is_internal or metric.name in ("sql", "query"):
             continue

@@ -25,13 +25,18 @@ _CELL = re.compile(r'(?:"(?:\\.|[^"\\])*"|[^|"])+')
 
 def read_table(text: str) -> Table:
     header, *lines = text.splitlines()
+    types = read_types(header)
+    return Table.typed(types, [_row(line, list(types.values())) for line in lines])
+
+
+def read_types(header: str) -> dict[str, str]:
+    """The columns with their types."""
     columns = list(_COLUMN.finditer(header))
     assert "".join(found[0] for found in columns) == header, f"not a header: {header}"
-    types = {
+    return {
         found["name"] or found["quoted"].replace("``", "`"): found["type"].strip()
         for found in columns
     }
-    return Table.typed(types, [_row(line, list(types.values())) for line in lines])
 
 
 def _row(line: str, types: list[str]) -> list[Any]:

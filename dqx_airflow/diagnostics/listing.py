@@ -1,0 +1,13 @@
+"""Lists in a message: the first items, and how many there are besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MOST_LISTED = 10
+
+
+def listed(items: Sequence[str], between: str = ", ") -> str:
+    """The items with a sign between them: `a, b, c`, or `a, b, c and 90 more`."""
+    more = len(items) - MOST_LISTED
+    return between.join(items[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,38 @@
+"""The list of all codes as a Markdown page, written from their table and their pages."""
+
+from __future__ import annotations
+
+from dqx_airflow.diagnostics.codes import CODES
+from dqx_airflow.diagnostics.pages import reason
+
+_OPENING = """\
+# Errors and warnings
+
+Every error and every warning has a code, and every code a page with an example that draws it and
+one that does not. `dql explain E001` prints the same page."""
+
+_FAMILIES = {
+    "E0": "Syntax and names",
+    "E1": "Types and units",
+    "E2": "Macros and imports",
+    "E3": "Profiles and dates",
+    "E4": "Contracts",
+    "E5": "DataLex",
+    "W": "Warnings",
+}
+
+
+def reference_page() -> str:
+    """The page, codes in their order, family by family."""
+    sections = [_OPENING]
+    for start, title in _FAMILIES.items():
+        codes = sorted(code for code in CODES if code.startswith(start))
+        rows = (f"| [{code}](codes/{code}.md) | {CODES[code]} | {_first(code)} |" for code in codes)
+        listed = "\n".join(["| code | what | why |", "|---|---|---|", *rows])
+        sections.append(f"## {title}\n\n{listed}")
+    return "\n\n".join(sections) + "\n"
+
+
+def _first(code: str) -> str:
+    """The first sentence of the reason."""
+    return f"{reason(code).split('. ')[0].removesuffix('.')}.".replace("|", "\\|")

@@ -1,0 +1,89 @@
+"""Values written as text, in files whose columns are declared: which text is a value of a type.
+
+A text is well formed where the cast loses nothing. Blanks around it do not matter, but a text of
+blanks alone is nothing but text. Fractions of a second are cut behind the sixth digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import Family, decimal_size, family_of
+
+_BLANKS = r"[\x00-\x20]*"
+_NUMBER = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+_NO_NUMBER = r"[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)"
+_DAY = r"(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+
+PATTERNS = {
+    "decimal": _NUMBER,
+    "float": f"({_NUMBER}|{_NO_NUMBER})",
+    "double": f"({_NUMBER}|{_NO_NUMBER})",
+    "date": rf"{_DAY}([ T]00:00(:00([.]0*)?)?)?",  # a time of the day would be lost
+    "timestamp": rf"{_DAY}([ T].*)?",  # without a day it would be a time of today
+    "timestamp_ntz": rf"{_DAY}([ T][0-9:.]*)?",  # a zone would be lost
+}
+"""What the whole text has to match besides, where Spark's cast takes more."""
+
+OPTIONS = {
+    "date": "dateFormat",
+    "timestamp": "timestampFormat",
+    "timestamp_ntz": "timestampNTZFormat",
+}
+"""The options of a file by which moments are written otherwise than ISO has it."""
+
+
+def whole_pattern(kind: str) -> str:
+    """The pattern of a type with the blanks that may stand around."""
+    return f"(?s)^{_BLANKS}{PATTERNS[kind]}{_BLANKS}$"
+
+
+def excess_digits(scale: int) -> str:
+    """A pattern for decimals with more digits than there is room for behind the point."""
+    return rf"[.][0-9]{{{scale}}}[0-9]*[1-9]"
+
+
+def can_be_cast(spark_type: str) -> bool:
+    """True for the types of which a text alone can be a value."""
+    return spark_type == "binary" or family_of(spark_type) in (
+        *(Family.NUMBER, Family.TEXT, Family.TIME, Family.BOOLEAN),
+    )
+
+
+def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
+    """The value of a text as Spark SQL, NULL where it is malformed.
+
+    :param text: the text as Spark SQL.
+    :param options: those of the file, in any case.
+    """
+    kind = spark_type.split("(", 1)[0]
+    value = f"TRY_CAST({text} AS {spark_type})"
+    given = {name.lower(): written for name, written in options.items()}
+    written = given.get(OPTIONS.get(kind, "").lower())
+    if written is not None:
+        moment = f"try_to_timestamp({text}, {quote_literal(written)})"
+        return moment if kind == "timestamp" else f"CAST({moment} AS {spark_type})"
+    conditions = []
+    if kind in PATTERNS:
+        conditions.append(f"{text} RLIKE {quote_literal(whole_pattern(kind))}")
+    if kind == "decimal":
+        _, scale = decimal_size(spark_type)
+        # Where there is an exponent, the digits do not tell.
+        is_same = f"CAST({value} AS DOUBLE) = TRY_CAST({text} AS DOUBLE)"
+        is_cut = f"{text} RLIKE {quote_literal(excess_digits(scale))}"
+        conditions.append(f"CASE WHEN {text} RLIKE '[eE]' THEN {is_same} ELSE NOT {is_cut} END")
+    if kind in ("float", "double"):
+        is_infinite = f"abs({value}) = double('infinity')"
+        conditions.append(f"NOT ({is_infinite} AND {text} RLIKE '[0-9]')")
+    return f"CASE WHEN {' AND '.join(conditions)} THEN {value} END" if conditions else value
+
+
+def malformed_alias(metric: str, columns: str | tuple[str, ...]) -> str:
+    """The column that is true in the rows that a metric of texts counts."""
+    listed = columns if isinstance(columns, str) else ", ".join(columns)
+    return f"dqx: {metric} {listed}"
+
+
+def malformed_sql(metric: str, columns: str | tuple[str, ...]) -> str:
+    return quote_name(malformed_alias(metric, columns))

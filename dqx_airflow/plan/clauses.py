@@ -1,0 +1,58 @@
+"""Verdicts on a compiled contract: each told by the clause that it enforces, not by our DQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from dqx_airflow.dql.check import IMPLICIT_CHECK
+from dqx_airflow.values import EnforcedClause, EnforcedContract, Severity, Status, Verdict
+
+
+def with_clauses(
+    verdicts: Iterable[Verdict], contract: EnforcedContract | None
+) -> tuple[Verdict, ...]:
+    """The verdicts with the paths and places of their clauses; those of no contract as they are."""
+    if contract is None:
+        return tuple(verdicts)
+    clauses = {clause.assertion: clause for clause in contract.clauses}
+    return tuple(_told(verdict, clauses.get(verdict.name)) for verdict in verdicts)
+
+
+def verdicts_on_tables(
+    contract: EnforcedContract | None, published: Mapping[str, tuple[str, str | None]]
+) -> tuple[Verdict, ...]:
+    """Whether tables that say they are under the contract are under this very version of it.
+
+    A table that names another version was written by somebody who promises something else: a
+    warning, since its data may keep the contract all the same.
+
+    :param published: the id and the version that tables name, by dataset.
+    """
+    if contract is None:
+        return ()
+    return tuple(
+        Verdict(
+            name=f"{dataset}.contract_version",
+            check=IMPLICIT_CHECK,
+            datasets=(dataset,),
+            expression="the contract that the table names",
+            expected=f"== {contract.version}",
+            severity=Severity.P2,
+            status=Status.PASSED if version == contract.version else Status.FAILED,
+            value=version,
+            scaled_value=version,
+            threshold=contract.version,
+            reason=None
+            if version == contract.version
+            else f"the table says that it is under version {version} of {contract_id}",
+        )
+        for dataset, (contract_id, version) in published.items()
+        if contract_id == contract.id
+    )
+
+
+def _told(verdict: Verdict, clause: EnforcedClause | None) -> Verdict:
+    if clause is None:
+        return verdict
+    return replace(verdict, clause=clause.path, span=clause.span, source_line=clause.line)

@@ -1,0 +1,111 @@
+"""What a scan reads of a dataset, and why: the passes over its rows, as far as a plan tells them.
+
+What the transaction log or an earlier run answers is read in no pass: that is known when the gate
+runs, and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.walk import rewritten
+from dqx_airflow.metrics.registry import Aggregate, Kind, Scan, Statistic
+from dqx_airflow.plan.model import MetricRequest, Plan, RowPredicate
+from dqx_airflow.plan.predicates import aggregates_of
+
+ROWS = "each row is read once for all that needs nothing but the row"
+KEYS = (
+    "a key needs all its rows in one place: one pass for all keys, by their hashes, and an exact "
+    "count of those alone where a hash comes twice"
+)
+VALUES = "distinct values would carry all the rest through a shuffle; with few rows they share it"
+QUERY = "it is the user's own SELECT"
+
+MOST_COMPILED = 50
+"""So many aggregates share a pass over many rows. Spark compiles up to 100 fields at once
+(`spark.sql.codegen.maxFields`), and an average takes two of them; several passes of compiled code
+take less than one that is interpreted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One reading of the rows of some dates; no dates stand for all rows.
+
+    `columns` are those that are named, `has_sql` is true where Spark SQL may name others.
+    """
+
+    sql: tuple[str, ...]
+    columns: tuple[str, ...]
+    dates: tuple[date, ...]
+    reason: str
+    has_sql: bool = False
+
+
+def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
+    """The passes over a dataset, each with the reason why it is there."""
+    requests = [request for request in plan.requests if request.dataset == dataset]
+    for request in requests:
+        if request.definition.scan is Scan.QUERY:
+            yield _pass([request], request.arguments, QUERY, [request])
+    asked = [
+        (request, aggregate)
+        for request in requests
+        if request.definition.scan is Scan.FLAT
+        for aggregate in aggregates_of(request)
+    ]
+    for reason in (ROWS, KEYS, VALUES):
+        pairs = [(request, item) for request, item in asked if _reason(item) is reason]
+        # To count rows, no column is read.
+        reading = [request for request, item in pairs if item.statistic is not Statistic.ROWS]
+        if pairs:
+            sql = (item.sql for _, item in pairs)
+            yield _pass((request for request, _ in pairs), sql, reason, reading)
+
+
+def _pass(
+    requests: Iterable[MetricRequest],
+    sql: Iterable[str],
+    reason: str,
+    reading: Collection[MetricRequest],
+) -> Pass:
+    """A pass for some requests, of which those in `reading` read columns."""
+    return Pass(
+        tuple(dict.fromkeys(sql)),
+        tuple(sorted({name for request in reading for name in _columns_of(request)})),
+        tuple(sorted({request.date for request in requests if request.date})),
+        reason,
+        any(argument.kind is Kind.SQL for request in reading for argument, _ in request.given),
+    )
+
+
+def _reason(aggregate: Aggregate) -> str:
+    if not aggregate.distinct:
+        return ROWS
+    return KEYS if aggregate.is_key else VALUES
+
+
+def _columns_of(request: MetricRequest) -> Iterator[str]:
+    for argument, given in request.given:
+        if isinstance(given, RowPredicate):
+            yield from _columns_in(given.node)
+        elif argument.kind in (Kind.COLUMN, Kind.COLUMNS) and given is not None:
+            yield from (given,) if isinstance(given, str) else given
+
+
+def _columns_in(node: nodes.Expression) -> list[str]:
+    """The columns of the dataset that a predicate names, not those that a lookup looks into."""
+    found: list[str] = []
+
+    def note(part: object) -> object:
+        match part:
+            case nodes.Name(text=text):
+                found.append(text)
+            case nodes.Call(name=nodes.Name(text="values")):
+                return part
+        return None
+
+    rewritten(node, note)
+    return found
