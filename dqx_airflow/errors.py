@@ -36,6 +36,14 @@ class StoreError(DqxError):
     """The results store cannot be read or written."""
 
 
+class PromotionError(DqxError):
+    """Rows that were validated cannot be promoted: the gate has no report then."""
+
+
+class RegistryError(DqxError):
+    """The registry of contracts cannot be read or written."""
+
+
 class RequestError(DqxError):
     """A call or a gate request that does not make sense."""
 

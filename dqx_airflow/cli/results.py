@@ -180,6 +180,8 @@ def _facts(report: GateReport) -> str:
         rows = "" if dataset.rows is None else f", {dataset.rows} rows"
         if dataset.quarantined:
             rows += f", {dataset.quarantined} of them in quarantine"
+        if (done := dataset.promotion) is not None:
+            rows += f", promoted to {done.location}, version {done.version}"
         lines.append(("dataset", f"{dataset.name}: {dataset.location}{version}{rows}"))
     return "\n".join(f"  {name:<9}{printable(text)}" for name, text in lines)
 

@@ -1,9 +1,12 @@
-"""The .dql files that are meant by the paths of a command line."""
+"""The suites and contracts that are meant by the paths of a command line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+
+CONTRACT_ENDINGS = frozenset({".yaml", ".yml", ".json"})
+"""How the name of a file ends that holds a contract; every other one holds a suite."""
 
 
 def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:

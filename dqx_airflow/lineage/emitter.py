@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from openlineage.client import OpenLineageClient
-from openlineage.client.event_v2 import RunEvent
+from openlineage.client.event_v2 import DatasetEvent, RunEvent
 from openlineage.client.serde import Serde
 from openlineage.client.transport import Transport
 
@@ -84,7 +84,7 @@ class LineageEmitter:
             self._problem = self._said(error)
             log.warning("OpenLineage configuration cannot be used: %s", self._problem)
 
-    def emit(self, event: RunEvent) -> bool:
+    def emit(self, event: RunEvent | DatasetEvent) -> bool:
         """True where the event was sent, to everyone who was to get it. Never raises.
 
         It takes as long as the configured timeouts allow; where none are configured, 9 seconds at
@@ -169,7 +169,7 @@ class LineageEmitter:
         client.transport = self._transport
         self._client = client
 
-    def _emit(self, event: RunEvent) -> bool:
+    def _emit(self, event: RunEvent | DatasetEvent) -> bool:
         if self._client is None:
             self._keep(_json(event), self._problem)
             return False

@@ -73,7 +73,7 @@ def start_event(
         when,
         namespace,
         run_facets=_run_facets(request, spark_version),
-        inputs=_bare_inputs(request),
+        inputs=bare_inputs(request.datasets),
         outputs=outputs(request),
     )
 
@@ -98,7 +98,7 @@ def terminal_event(
     run_facets["test"] = facets.tests(report)
     completed = report.outcome in _COMPLETED
     if not completed:
-        run_facets["errorMessage"] = _error(redact_urls(message or failure_message(report)))
+        run_facets["errorMessage"] = error_message(redact_urls(message or failure_message(report)))
     return _event(
         RunState.COMPLETE if completed else RunState.FAIL,
         request,
@@ -107,7 +107,10 @@ def terminal_event(
         namespace,
         run_facets=run_facets,
         inputs=inputs(request, report, catalog=catalog or namespace or DEFAULT_NAMESPACE),
-        outputs=outputs(request),
+        outputs=[
+            *outputs(request),
+            *promoted(report, catalog=catalog or namespace or DEFAULT_NAMESPACE),
+        ],
     )
 
 
@@ -132,8 +135,11 @@ def crash_event(
         run_id,
         when,
         namespace,
-        run_facets={**_run_facets(request, spark_version), "errorMessage": _error(redact(message))},
-        inputs=_bare_inputs(request),
+        run_facets={
+            **_run_facets(request, spark_version),
+            "errorMessage": error_message(redact(message)),
+        },
+        inputs=bare_inputs(request.datasets),
         outputs=[],
     )
 
@@ -180,6 +186,29 @@ def outputs(request: GateRequest) -> list[OutputDataset]:
     return [
         OutputDataset(name.namespace, name.name, facets={"dataSource": facets.data_source(name)})
     ]
+
+
+def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[OutputDataset]:
+    """The tables into which rows went that had passed, in their new version."""
+    found = []
+    for snapshot in report.datasets:
+        promotion = snapshot.promotion
+        if promotion is None:
+            continue
+        place = promotion.location
+        name = name_of_path(place) if is_path(place) else name_of_table(place, catalog)
+        there = DatasetSnapshot(
+            snapshot.name, place, "delta", promotion.version, fields=snapshot.fields
+        )
+        found.append(
+            OutputDataset(
+                name.namespace,
+                name.name,
+                facets=facets.data_facets(name, there),
+                outputFacets={"outputStatistics": facets.output_rows(promotion.rows)},
+            )
+        )
+    return found
 
 
 def failure_message(report: GateReport) -> str:
@@ -240,8 +269,9 @@ def _names(
     return name_of_table(location, catalog), None
 
 
-def _bare_inputs(request: GateRequest) -> list[InputDataset]:
-    names = {name_of_path(ref.path): None for ref in request.datasets if ref.path is not None}
+def bare_inputs(refs: Sequence[DatasetRef]) -> list[InputDataset]:
+    """The datasets at paths, with nothing said about them yet."""
+    names = {name_of_path(ref.path): None for ref in refs if ref.path is not None}
     return [
         InputDataset(name.namespace, name.name, facets={"dataSource": facets.data_source(name)})
         for name in names
@@ -264,7 +294,7 @@ def _event(
     )
     return RunEvent(
         eventType=state,
-        eventTime=_timestamp(when),
+        eventTime=timestamp(when),
         run=Run(str(UUID(run_id)), facets=run_facets),
         job=Job(
             plain.text(namespace, plain.NAME) or DEFAULT_NAMESPACE,
@@ -329,7 +359,8 @@ def _is_uuid(value: str) -> bool:
         return False
 
 
-def _error(message: str) -> error_message_run.ErrorMessageRunFacet:
+def error_message(message: str) -> error_message_run.ErrorMessageRunFacet:
+    """The facet of a run that failed, with as much of the message as an event may hold."""
     return error_message_run.ErrorMessageRunFacet(
         message=plain.text(message, plain.MESSAGE),
         programmingLanguage="PYTHON",
@@ -337,7 +368,8 @@ def _error(message: str) -> error_message_run.ErrorMessageRunFacet:
     )
 
 
-def _timestamp(when: datetime) -> str:
+def timestamp(when: datetime) -> str:
+    """The moment as events have it, in UTC."""
     if when.tzinfo is None:  # all times of our values are in UTC
         when = when.replace(tzinfo=timezone.utc)
     return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")

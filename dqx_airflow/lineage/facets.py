@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import date
 from typing import Any, TypeVar
 
 from openlineage.client.facet_v2 import (
@@ -14,6 +13,7 @@ from openlineage.client.facet_v2 import (
     data_quality_metrics_input_dataset,
     dataset_version_dataset,
     datasource_dataset,
+    output_statistics_output_dataset,
     schema_dataset,
     symlinks_dataset,
     test_run,
@@ -147,6 +147,14 @@ def input_metrics(snapshot: DatasetSnapshot) -> dict[str, InputDatasetFacet]:
     }
 
 
+def output_rows(
+    rows: int,
+) -> output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet:
+    return output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+        rowCount=rows, producer=PRODUCER
+    )
+
+
 def data_source(name: DatasetName) -> datasource_dataset.DatasourceDatasetFacet:
     return datasource_dataset.DatasourceDatasetFacet(
         name=name.namespace, uri=name.uri, producer=PRODUCER
@@ -174,7 +182,7 @@ def _details(verdict: Verdict, report: GateReport) -> dict[str, Any]:
         "actual": plain.value_text(verdict.scaled_value),
         "content": plain.text(verdict.expression, plain.CONTENT),
         "contentType": "expression",
-        "params": _params(verdict, report.suite, report.run_key.date),
+        "params": _params(verdict, report),
     }
 
 
@@ -183,11 +191,11 @@ def _description(reason: str | None) -> str | None:
     return None if reason is None else redact_urls(plain.text(reason, plain.DESCRIPTION))
 
 
-def _params(verdict: Verdict, suite: str, on: date) -> dict[str, Any]:
+def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     params: dict[str, Any] = {
-        "suite": plain.text(suite, plain.NAME),
+        "suite": plain.text(report.suite, plain.NAME),
         "check": plain.text(verdict.check, plain.NAME),
-        "date": on.isoformat(),
+        "date": report.run_key.date.isoformat(),
         "severity": verdict.severity.value,
         "status": verdict.status.value,
         "datasets": _texts(verdict.datasets),
@@ -199,6 +207,10 @@ def _params(verdict: Verdict, suite: str, on: date) -> dict[str, Any]:
     if verdict.multiplier != 1.0:
         params["multiplier"] = plain.param(verdict.multiplier)
         params["scaled_value"] = plain.param(verdict.scaled_value)
+    if report.contract is not None:
+        params["contract"] = plain.text(report.contract.id, plain.NAME)
+        params["contract_version"] = plain.optional_text(report.contract.version, plain.NAME)
+        params["clause"] = plain.optional_text(verdict.clause, plain.NAME)
     return {key: value for key, value in params.items() if value is not None and value != []}
 
 

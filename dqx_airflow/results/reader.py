@@ -1,19 +1,15 @@
-"""Reads reports and lists of runs. Only runs with their row in `runs` exist here.
-
-The questions are SQL for the query engine inside deltalake: it skips files by the statistics of
-the log, and needs neither `pyarrow.dataset` nor pandas, whose import takes longer than the answer.
-"""
+"""Reads reports and lists of runs. Only runs with their row in `runs` exist here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results.query import date_literal, select_rows, text_literal
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     FAILING_ROWS_SCHEMA,
@@ -51,12 +47,12 @@ def read_report(
     if runs is None:
         return None
     where = [
-        f'"gate" = {_text(run_key.gate)}',
-        f'"dataset_date" = {_date(run_key.date)}',
-        f'"scheduler_run" = {_text(run_key.scheduler_run)}',
-        f'"attempt_id" = {_text(attempt_id)}',
+        f'"gate" = {text_literal(run_key.gate)}',
+        f'"dataset_date" = {date_literal(run_key.date)}',
+        f'"scheduler_run" = {text_literal(run_key.scheduler_run)}',
+        f'"attempt_id" = {text_literal(attempt_id)}',
     ]
-    found = _select(
+    found = select_rows(
         location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id" LIMIT 1'
     )
     return _report(location, found[0]) if found else None
@@ -76,10 +72,10 @@ def find_report(
     runs = _existing_runs(location)
     # A range, not LIKE: files are skipped by it, and nothing in the prefix has to be escaped.
     where = [
-        f'"run_id" >= {_text(run_id_prefix)}',
-        f'"run_id" <= {_text(run_id_prefix + _LAST_CHARACTER)}',
+        f'"run_id" >= {text_literal(run_id_prefix)}',
+        f'"run_id" <= {text_literal(run_id_prefix + _LAST_CHARACTER)}',
     ]
-    found = _select(location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "run_id"')
+    found = select_rows(location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "run_id"')
     by_id = {row["run_id"]: row for row in found}
     if len(by_id) > 1 and run_id_prefix not in by_id:
         matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
@@ -112,12 +108,12 @@ def list_runs(
     runs = _existing_runs(location)
     where = []
     if gate is not None:
-        where.append(f'"gate" = {_text(gate)}')
+        where.append(f'"gate" = {text_literal(gate)}')
     if dataset_date is not None:
-        where.append(f'"dataset_date" = {_date(dataset_date)}')
+        where.append(f'"dataset_date" = {date_literal(dataset_date)}')
     columns = [name for name in RUNS_SCHEMA.names if name != "datasets"]
     newest = f'ORDER BY "finished_at" DESC, "run_id" LIMIT {int(limit)}'
-    rows = _select(location, runs, columns, where, newest, standing=not all_attempts)
+    rows = select_rows(location, runs, columns, where, newest, standing=not all_attempts)
     with foreign_errors_told(location, "read"):
         return tuple(run_from_row(row) for row in rows)
 
@@ -152,64 +148,7 @@ def _rows_of(location: Location, run: Row, name: str, schema: pa.Schema) -> Sequ
     if table is None:
         return ()
     where = [
-        f'"run_id" = {_text(run["run_id"])}',
-        f'"dataset_date" = {_date(run["dataset_date"])}',
+        f'"run_id" = {text_literal(run["run_id"])}',
+        f'"dataset_date" = {date_literal(run["dataset_date"])}',
     ]
-    return _select(location, table, schema.names, where)
-
-
-def _select(
-    location: Location,
-    table: DeltaTable,
-    columns: Iterable[str],
-    where: Sequence[str],
-    order: str = "",
-    *,
-    standing: bool = False,
-) -> list[dict[str, Any]]:
-    """The rows; columns that the table does not have (an older writer) are not in them.
-
-    :param standing: only the runs that no later attempt supersedes.
-    """
-    there = {column.name for column in table.schema().fields}
-    selected = ", ".join(_column(name) for name in columns if name in there)
-    # Every text in `where` went through _text.
-    rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
-    if standing:
-        rows = _STANDING.format(rows=rows)
-    sql = f"SELECT {selected} FROM ({rows}) {order}"  # noqa: S608
-    with foreign_errors_told(location, "read"):
-        reader = QueryBuilder().register("stored", table).execute(sql)
-        # Not pa.table(reader): that imports pandas to see whether it was given a data frame.
-        found = pa.RecordBatchReader.from_stream(reader).read_all()
-        answer: list[dict[str, Any]] = found.to_pylist()
-        return answer
-
-
-_STANDING = """
-SELECT * FROM (
-    SELECT *, row_number() OVER (
-        PARTITION BY "gate", "dataset_date", "scheduler_run"
-        ORDER BY "started_at" DESC, "attempt" DESC, "run_id"
-    ) AS later_attempts FROM (
-        SELECT *, row_number() OVER (
-            PARTITION BY "gate", "dataset_date", "scheduler_run", "attempt_id"
-            ORDER BY "finished_at", "run_id"
-        ) AS earlier_reports FROM ({rows})
-    ) WHERE earlier_reports = 1
-) WHERE later_attempts = 1"""
-
-
-def _column(name: str) -> str:
-    # Moments come without their zone, which is UTC: pyarrow imports pandas to make a zoned one.
-    if name in {"started_at", "finished_at"}:
-        return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
-    return f'"{name}"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _date(value: date) -> str:
-    return f"DATE '{value.isoformat()}'"
+    return select_rows(location, table, schema.names, where)

@@ -18,6 +18,7 @@ from dqx_airflow.diagnostics.verdicts import worst as worst_of
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
+    EnforcedContract,
     FailingRow,
     GateReport,
     MetricValue,
@@ -86,13 +87,17 @@ RESULTS_SCHEMA = pa.schema(
         ("source_line", pa.string()),
         ("origin", pa.string()),
         ("note", pa.string()),
+        ("contract_id", pa.string()),
+        ("contract_version", pa.string()),
+        ("clause", pa.string()),
     ]
 )
 """One row for each assertion of each attempt. `position` is its place in the suite, from 0.
 
 `value`, `scaled_value` and `threshold` take three columns each: the number as a double (null for
 text and for no value), `_text` the exact value as text, `_kind` one of integer, number and text
-(null where there is no value).
+(null where there is no value). `clause` is the path of what it enforces in the contract, if the
+suite was compiled from one.
 """
 
 FAILING_ROWS_SCHEMA = pa.schema(
@@ -125,10 +130,14 @@ RUNS_SCHEMA = pa.schema(
         ("worst_severity", pa.string()),
         ("datasets", pa.string()),
         ("failing_rows", pa.int64()),
+        ("contract_id", pa.string()),
+        ("contract_version", pa.string()),
+        ("contract", pa.string()),
     ]
 )
 """One row for each attempt, written last. `datasets` is the JSON form of the snapshots, `worst`
-the assertion that the headline names, `failing_rows` the number of its rows in that table."""
+the assertion that the headline names, `failing_rows` the number of its rows in that table,
+`contract` the JSON form of the contract that was enforced, if one was."""
 
 STATES = "states"
 
@@ -173,7 +182,7 @@ def results_table(report: GateReport) -> pa.Table:
     """The rows of the table `results`, in the order of the suite."""
     keys = _key_columns(report)
     rows = [
-        {**keys, "position": position, **_verdict_columns(verdict)}
+        {**keys, "position": position, **_verdict_columns(verdict), **_contract_columns(report)}
         for position, verdict in enumerate(report.verdicts)
     ]
     return pa.Table.from_pylist(rows, schema=RESULTS_SCHEMA)
@@ -216,6 +225,8 @@ def runs_table(report: GateReport) -> pa.Table:
         "worst_severity": worst.severity.value if worst else None,
         "datasets": to_json(report.datasets),
         "failing_rows": sum(len(verdict.failing_rows) for verdict in report.verdicts),
+        **_contract_columns(report),
+        "contract": to_json(report.contract) if report.contract else None,
     }
     return pa.Table.from_pylist([row], schema=RUNS_SCHEMA)
 
@@ -241,6 +252,7 @@ def report_from_rows(run: Row, results: Iterable[Row], failing: Iterable[Row] = 
     snapshots: tuple[DatasetSnapshot, ...] = from_json(
         tuple[DatasetSnapshot, ...], run.get("datasets") or "[]"
     )
+    contract = run.get("contract")
     return GateReport(
         run_id=run["run_id"],
         run_key=_run_key(run),
@@ -255,6 +267,7 @@ def report_from_rows(run: Row, results: Iterable[Row], failing: Iterable[Row] = 
         datasets=snapshots,
         started_at=_utc(run["started_at"]),
         finished_at=_utc(run["finished_at"]),
+        contract=from_json(EnforcedContract, contract) if contract else None,
     )
 
 
@@ -296,6 +309,14 @@ def _key_columns(report: GateReport) -> dict[str, Any]:
     }
 
 
+def _contract_columns(report: GateReport) -> dict[str, Any]:
+    contract = report.contract
+    return {
+        "contract_id": contract.id if contract else None,
+        "contract_version": contract.version if contract else None,
+    }
+
+
 def _run_key(row: Row) -> RunKey:
     on: date = row["dataset_date"]
     return RunKey(gate=row["gate"], date=on, scheduler_run=row["scheduler_run"])
@@ -332,6 +353,7 @@ def _verdict_columns(verdict: Verdict) -> dict[str, Any]:
         "source_line": verdict.source_line,
         "origin": verdict.origin.value if verdict.origin else None,
         "note": verdict.note,
+        "clause": verdict.clause,
     }
 
 
@@ -359,6 +381,7 @@ def _verdict(row: Row, sample: Mapping[int, FailingRow]) -> Verdict:
         origin=Origin(row["origin"]) if row.get("origin") else None,
         failing_rows=tuple(sample[number] for number in sorted(sample)),
         note=row.get("note"),
+        clause=row.get("clause"),
     )
 
 

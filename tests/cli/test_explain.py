@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dqx_airflow.diagnostics.codes import CODES
 from dqx_airflow.diagnostics.pages import page
 
 DQL = str(Path(sys.executable).parent / "dql")
@@ -54,6 +56,63 @@ def test_the_plan_names_passes_dates_and_multipliers(suite: Path) -> None:
     assert "with country looked up in countries.code" in found
     assert "times 0.5: profiles P" in found
     assert "< 35%" in found
+
+
+def test_the_plan_tells_of_each_pass_what_it_reads_and_why(tmp_path: Path) -> None:
+    path = tmp_path / "suite.dql"
+    path.write_text("""
+        suite "S" { check "C" on orders {
+            assert day_over_day(null_count(email)) < 35% name "stable"
+            assert unique(id, line) name "key"
+            assert unique_count(status) < 5 name "states"
+            assert each row: lower(name) matches "^x[a-c]$" and country in values(code, dataset c)
+                name "row"
+            assert sql("max(price)") > 1 name "own"
+            assert query("SELECT count(*) FROM orders") > 1 name "select"
+        } }
+    """)
+    passes = explain(path, "--date", "2024-11-29").stdout.partition("assertions")[0]
+    assert (
+        passes
+        == """\
+suite S
+date  2024-11-29
+
+one query: SELECT count(*) FROM orders
+one pass over orders: 2024-11-28 to 2024-11-29 (2 days)
+    why: each row is read once for all that needs nothing but the row
+    days before 2024-11-29: for stable; apart, if they need far less of many rows
+    columns: country, email, name, those in the Spark SQL
+        count(1)
+        count(CASE WHEN `email` IS NULL THEN 1 END)
+        count(CASE WHEN NOT (((lower(`name`) RLIKE '^x[abc]$') AND (CASE WHEN `country` IS NOT \
+NULL THEN `country in c.code` IS NOT NULL END))) THEN 1 END)
+        max(price)
+    with country looked up in c.code
+one pass over orders: 2024-11-29
+    why: a key needs all its rows in one place: one pass for all keys, by their hashes, and an \
+exact count of those alone where a hash comes twice
+    columns: id, line
+        count(DISTINCT struct(`id`, `line`))
+one pass over orders: 2024-11-29
+    why: distinct values would carry all the rest through a shuffle; with few rows they share it
+    columns: status
+        count(DISTINCT `status`)
+
+one pass over c: all rows
+    why: each row is read once for all that needs nothing but the row
+    columns: none
+        count(1)
+
+"""
+    )
+
+
+def test_the_plan_of_a_wide_suite_tells_in_how_many_passes_it_is_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "wide.dql"
+    claims = "\n".join(f'assert maximum(c{n}) < 5 name "a{n}"' for n in range(120))
+    path.write_text(f'suite "S" {{ check "C" on orders {{ {claims} }} }}')
+    assert "    3 passes over many rows: Spark compiles" in explain(path).stdout
 
 
 def test_the_expanded_suite_is_plain_and_sound(suite: Path, tmp_path: Path) -> None:
@@ -118,7 +177,9 @@ def test_a_code_has_a_json_form() -> None:
 def test_an_unknown_code_exits_2_and_names_the_nearest() -> None:
     found = explain("E100")
     assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr == "error: there is no code E100: did you mean 'E110'?\n"
+    told = re.fullmatch(r"error: there is no code E100: did you mean '(E\d{3})'\?\n", found.stderr)
+    assert told
+    assert told[1] in CODES
 
 
 def test_a_suite_may_be_called_like_a_code(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,9 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import openlineage_schemas
 import pytest
-from openlineage.client.event_v2 import RunEvent
-from openlineage.client.serde import Serde
 
 from dqx_airflow.values import (
     Attempt,
@@ -107,33 +104,13 @@ def _no_lineage_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture(scope="session")
 def validator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "openlineage_validate", HERE / "openlineage" / "validate.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return openlineage_schemas.validator()
 
 
 @pytest.fixture(scope="session")
-def problems(validator: ModuleType) -> Callable[[Sequence[Any]], list[str]]:
+def problems() -> Callable[..., list[str]]:
     """What the published schemas say against events, warnings and life cycle included."""
-    spec = validator.Spec([HERE / "openlineage"])
-
-    def check(events: Sequence[RunEvent | dict[str, Any]], lifecycle: bool = True) -> list[str]:
-        checker = validator.Checker(spec, strict=True)
-        for number, event in enumerate(events):
-            text = json.dumps(event) if isinstance(event, dict) else Serde.to_json(event)
-            # As the validator reads a file: no NaN, no key twice.
-            checker.event(f"event {number}", validator.loads(text))
-        if lifecycle:
-            checker.lifecycle()
-        return checker.report.errors + checker.report.warnings
-
-    return check
+    return openlineage_schemas.problems
 
 
 @pytest.fixture

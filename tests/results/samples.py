@@ -9,6 +9,7 @@ from typing import Any
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
+    EnforcedContract,
     FailingRow,
     Field,
     GateReport,
@@ -61,6 +62,7 @@ FAILED = Verdict(
         for number in range(5)
     ),
     note="those of customers are not shown",
+    clause="models.orders.fields.amount.minimum",
 )
 SKIPPED = replace(PASSED, name="trend", status=Status.SKIPPED, value=None, reason="too few days")
 ERROR = replace(
@@ -76,6 +78,7 @@ ERROR = replace(
     source_line=None,
     failing_rows=(),
     note=None,
+    clause=None,
 )
 SNAPSHOT = DatasetSnapshot(
     name="orders",
@@ -104,5 +107,6 @@ def sample_report(
         datasets=(SNAPSHOT,),
         started_at=START + timedelta(minutes=minutes),
         finished_at=START + timedelta(minutes=minutes, seconds=30),
+        contract=EnforcedContract("urn:orders", "1.2.0", "dcs", (), 12, 30, 1),
     )
     return replace(report, **changes)

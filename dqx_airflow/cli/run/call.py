@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 
-from dqx_airflow.cli.suite_files import suite_files
+from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files
 from dqx_airflow.config.connection import connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
 from dqx_airflow.config.settings import (
@@ -23,6 +23,7 @@ from dqx_airflow.config.settings import (
     find_settings,
     read_settings,
 )
+from dqx_airflow.datasets import dataset_ref
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
@@ -43,10 +44,13 @@ from dqx_airflow.values import (
     Span,
 )
 
+_DATA = "data"
+"""Stands for the only model of a contract until that is read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed. None stands for what was not."""
+    """What was typed. None stands for what was not. The last five are for contracts alone."""
 
     paths: tuple[Path, ...]
     connection: str | None = None
@@ -59,6 +63,11 @@ class Options:
     recompute: bool = False
     fail_on: Severity | None = None
     allow_empty: bool | None = None
+    data: str | None = None
+    server: str | None = None
+    expect_version: str | None = None
+    models: tuple[str, ...] = ()
+    is_strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +206,8 @@ class _Reader:
         if isinstance(source, Unreadable):
             self._tell([source.diagnostic], {str(path): source.text})
             return None
+        if path.suffix in CONTRACT_ENDINGS:
+            return self._contract_request(path, source, template, given)
         reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
         is_named = path in self.options.paths
         checked = check_source(source, reader, needs_suite=is_named)
@@ -223,6 +234,61 @@ class _Reader:
             datasets=datasets,
         )
 
+    def _contract_request(
+        self, path: Path, source: SourceFile, template: GateRequest, given: Mapping[str, DatasetRef]
+    ) -> GateRequest | None:
+        """The request for a contract; None where there are errors."""
+        from dqx_airflow.contracts.enforce import enforce
+        from dqx_airflow.contracts.places import dataset_settings
+        from dqx_airflow.contracts.references import FolderReader
+
+        options = self.options
+        enforcement = enforce(
+            SourceFile(path.name, source.text),
+            FolderReader(path.parent),
+            on=template.run_key.date,
+            expect_version=options.expect_version,
+            models=options.models,
+            is_strict=options.is_strict,
+        )
+        self._tell(enforcement.diagnostics, enforcement.sources)
+        for message in enforcement.refused:
+            self._wrong("PATH", str(path), message)
+        contract = enforcement.contract
+        if self._has_errors or contract is None:
+            return None
+        for message in enforcement.warnings:
+            self._warn("PATH", str(path), message)
+        names = [model.name for model in contract.models]
+        refs: dict[str, DatasetRef] = dict(given)
+        if options.data is not None:
+            found, problems = datasets_of_arguments((f"{_DATA}={options.data}",))
+            self._tell(problems, {"--dataset": f"{_DATA}={options.data}"})
+            if len(names) != 1:
+                message = f"--data is for a contract of one model, and this has {', '.join(names)}"
+                self._wrong("--data", options.data, message, "write --dataset NAME=PATH for each")
+            elif found:
+                refs[names[0]] = replace(found[_DATA], name=names[0])
+        try:
+            settings = dataset_settings(contract, refs, options.server)
+            datasets = {name: dataset_ref(name, item) for name, item in settings.items()}
+        except RequestError as error:
+            hint = error.hint.replace("give the dataset", "add --dataset")
+            self._wrong("PATH", str(path), error.problem, hint)
+            return None
+        enforced = enforcement.over(tuple(datasets.values()))
+        self.used.update(_datasets_needed(enforced.suite))
+        for message in enforced.objections:
+            self._wrong("PATH", str(path), message.replace("in `datasets`", "by --dataset"))
+        return replace(
+            template,
+            run_key=replace(template.run_key, gate=contract.id),
+            attempt=Attempt(1, str(uuid.uuid4())),
+            suite=enforced.suite,
+            datasets=tuple(datasets[name] for name in datasets if name in self.used),
+            contract=enforced.contract,
+        )
+
     def _tell_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):
             if name not in self.used:
@@ -238,9 +304,20 @@ class _Reader:
         span = Span(flag, len(lines), 1, len(lines), len(text) + 1)
         self.found[Diagnostic(message, span, help=hint or None)] = None
 
+    def _warn(self, flag: str, text: str, message: str) -> None:
+        span = Span(flag, 1, 1, 1, len(text) + 1)
+        self.sources.setdefault(flag, text)
+        self.found[Diagnostic(message, span, is_mild=True)] = None
+
     def _tell(self, found: Iterable[Diagnostic], sources: Mapping[str, str]) -> None:
         self.found.update(dict.fromkeys(found))
         self.sources.update(sources)
+
+
+def _datasets_needed(suite: SourceFile) -> tuple[str, ...]:
+    """The datasets that a compiled suite uses."""
+    checked = check_source(suite)
+    return datasets_of(checked.suite.checks) if checked.suite is not None else ()
 
 
 def _with_advice(

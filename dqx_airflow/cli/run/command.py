@@ -13,8 +13,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.config.settings import Output
-from dqx_airflow.values import Outcome, Severity
+from dqx_airflow.cli.run.options import (
+    AllowEmptyOption,
+    ConfigOption,
+    ConnectionOption,
+    DatasetOption,
+    DateOption,
+    FailOnOption,
+    OutputFileOption,
+    OutputOption,
+    RecomputeOption,
+    ResultsOption,
+    SkipDateOption,
+    WatchOption,
+)
+from dqx_airflow.values import Outcome
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.call import Call, Options
@@ -27,56 +40,22 @@ EXIT_OF = {Outcome.PASSED: 0, Outcome.WARNED: 0, Outcome.BLOCKED: 1, Outcome.BRO
 
 
 def run(
-    paths: Annotated[list[Path], typer.Argument(help="Suite files, or folders with .dql files.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Suites, contracts, or folders with .dql files.")
+    ],
     *,
-    connection: Annotated[
-        str | None,
-        typer.Option(
-            envvar="DQX_CONNECTION",
-            help="local[*], spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER.",
-        ),
-    ] = None,
-    on: Annotated[
-        str | None,
-        typer.Option("--date", help="The date of the data: 2024-12-25, today or yesterday."),
-    ] = None,
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=PLACE[?KEY=VALUE&...]",
-            help="A dataset: a path, or table:NAME, with format, date_column, filter, version, "
-            "keys, masked, option.NAME.",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="A dqx.toml; default: the nearest to the suite.")
-    ] = None,
-    output: Annotated[
-        Output | None, typer.Option(help="For people, for scripts, counts only, for CI.")
-    ] = None,
-    output_file: Annotated[
-        Path | None, typer.Option(help="Write the output there instead of to stdout.")
-    ] = None,
-    results: Annotated[
-        str | None,
-        typer.Option(help="Write report and states into this results store, as a gate does."),
-    ] = None,
-    recompute: Annotated[
-        bool, typer.Option("--recompute", help="Compute all, whatever states are stored.")
-    ] = False,
-    fail_on: Annotated[
-        Severity | None, typer.Option(help="The mildest severity that blocks.")
-    ] = None,
-    allow_empty: Annotated[
-        bool | None,
-        typer.Option("--allow-empty/--no-allow-empty", help="Whether a dataset may have no rows."),
-    ] = None,
-    skip_date: Annotated[
-        list[str] | None, typer.Option(help="A date without data, for lagged metrics.")
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Run again when a suite, an import or dqx.toml changes.")
-    ] = False,
+    connection: ConnectionOption = None,
+    on: DateOption = None,
+    dataset: DatasetOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+    output_file: OutputFileOption = None,
+    results: ResultsOption = None,
+    recompute: RecomputeOption = False,
+    fail_on: FailOnOption = None,
+    allow_empty: AllowEmptyOption = None,
+    skip_date: SkipDateOption = None,
+    watch: WatchOption = False,
 ) -> None:
     """Run suites against datasets, with one Spark session.
 
@@ -86,8 +65,6 @@ def run(
     """
     from dqx_airflow.cli.run.call import Options
 
-    logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("openlineage.client.transport.console").setLevel(logging.INFO)
     options = Options(
         tuple(paths),
         connection,
@@ -101,14 +78,20 @@ def run(
         fail_on,
         allow_empty,
     )
+    raise typer.Exit(run_call(options, output_file, watch=watch))
+
+
+def run_call(options: Options, output_file: Path | None, *, watch: bool) -> int:
+    """Does what was typed, once or until somebody interrupts; the exit code."""
+    logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("openlineage.client.transport.console").setLevel(logging.INFO)
     runner = _Runner(options, output_file)
     try:
-        code = runner.watch() if watch else runner.run()
+        return runner.watch() if watch else runner.run()
     except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED
     finally:
         runner.close()
-    raise typer.Exit(code)
 
 
 @dataclass(slots=True)
@@ -136,7 +119,7 @@ class _Runner:
         except ModuleNotFoundError as error:
             _tell_error(f"there is no package {error.name}", "pip install 'dqx-airflow[spark]'")
             return EXIT_INFRASTRUCTURE
-        reached = Spark(call.settings.connection, call.settings.conf)
+        reached = Spark(call.settings.connection, call.settings.session)
         if self._spark is None:
             self._spark = reached
         elif reached != self._spark:

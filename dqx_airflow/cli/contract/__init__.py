@@ -1,0 +1,36 @@
+"""`dql contract`: it only names the verbs, each is imported when it is called."""
+
+from __future__ import annotations
+
+import typer
+
+from dqx_airflow.cli.verbs import group_of
+
+VERBS = {
+    "lint": "dqx_airflow.cli.contract.lint:lint",
+    "to-suite": "dqx_airflow.cli.contract.to_suite:to_suite",
+    "coverage": "dqx_airflow.cli.contract.coverage:coverage",
+    "test": "dqx_airflow.cli.contract.against_data:against_data",
+    "publish": "dqx_airflow.cli.contract.publish:publish",
+    "impact": "dqx_airflow.cli.contract.impact:impact",
+    "diff": "dqx_airflow.cli.contract.diff:diff",
+    "registry": "dqx_airflow.cli.contract.registry:app",
+    "consumers": "dqx_airflow.cli.contract.registry:consumers",
+    "evolve": "dqx_airflow.cli.contract.evolve:evolve",
+    "export": "dqx_airflow.cli.contract.export:export",
+    "init": "dqx_airflow.cli.contract.init:init",
+    "codeowners": "dqx_airflow.cli.contract.consent:codeowners",
+    "rfc": "dqx_airflow.cli.contract.consent:rfc",
+}
+"""Where each verb is: a function, or a `typer.Typer` that has verbs of its own."""
+
+app = typer.Typer(
+    cls=group_of(VERBS),
+    help="Data contracts: check them, compare their versions, publish them, enforce them.",
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def contract() -> None:
+    pass

@@ -1,0 +1,141 @@
+"""`dql contract coverage`: what becomes of every clause of a contract."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.coverage import ClauseCoverage
+
+EXIT_UNSUPPORTED = 1
+
+
+class Format(str, Enum):
+    """How the clauses are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class FailOn(str, Enum):
+    """What ends the command with exit code 1."""
+
+    UNSUPPORTED = "unsupported"
+
+
+def coverage(
+    files: Annotated[list[str], typer.Argument(help="Contracts: files, or REVISION:FILE of git.")],
+    *,
+    fail_on: Annotated[
+        FailOn | None, typer.Option(help="Exit with 1 where a clause is not checked, but should.")
+    ] = None,
+    format: Annotated[
+        Format, typer.Option(help="For people, for scripts, for a page.")
+    ] = Format.TABLE,
+) -> None:
+    """Tell for every clause of contracts whether it is checked, documented or unsupported.
+
+    Exit code 2 where a contract has errors.
+    """
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.compile import compile_contract
+    from dqx_airflow.contracts.coverage import counts
+    from dqx_airflow.contracts.coverage import coverage as coverage_of
+    from dqx_airflow.contracts.model import Treatment
+
+    found = [
+        (contract.id, coverage_of(contract, compile_contract(contract)))
+        for contract in read_versions(files)
+    ]
+    match format:
+        case Format.JSON:
+            typer.echo(_as_json(found))
+        case Format.MARKDOWN:
+            typer.echo("\n\n".join(_as_markdown(name, clauses) for name, clauses in found))
+        case Format.TABLE:
+            _print_tables(found)
+    left = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, clauses in found)
+    if fail_on is FailOn.UNSUPPORTED and left:
+        raise typer.Exit(EXIT_UNSUPPORTED)
+
+
+_Found = Sequence[tuple[str, tuple["ClauseCoverage", ...]]]
+
+
+def _summary(clauses: Sequence[ClauseCoverage]) -> str:
+    from dqx_airflow.contracts.coverage import counts
+
+    told = ", ".join(f"{number} {treatment}" for treatment, number in counts(clauses).items())
+    return f"{len(clauses)} clauses: {told}"
+
+
+def _because(clause: ClauseCoverage) -> str:
+    return ", ".join(clause.assertions) or clause.reason
+
+
+def _as_json(found: _Found) -> str:
+    from dqx_airflow.contracts.coverage import counts
+
+    contracts = [
+        {
+            "contract": name,
+            "counts": {treatment.value: count for treatment, count in counts(clauses).items()},
+            "clauses": [
+                {
+                    "path": clause.path,
+                    "file": clause.span.file,
+                    "line": clause.span.line,
+                    "treatment": clause.treatment.value,
+                    "reason": clause.reason,
+                    "assertions": list(clause.assertions),
+                }
+                for clause in clauses
+            ],
+        }
+        for name, clauses in found
+    ]
+    return json.dumps(contracts, indent=2, ensure_ascii=False)
+
+
+def _as_markdown(name: str, clauses: Sequence[ClauseCoverage]) -> str:
+    rows = [
+        f"| {clause.treatment} | {clause.span.line} | `{_cell(clause.path)}` "
+        f"| {_cell(_because(clause))} |"
+        for clause in clauses
+    ]
+    head = ["| treatment | line | clause | assertion or reason |", "| --- | --- | --- | --- |"]
+    return "\n".join([f"## {_cell(name)}", "", _summary(clauses), "", *head, *rows])
+
+
+def _cell(text: str) -> str:
+    from dqx_airflow.cli.reports import printable
+
+    return printable(text).replace("|", "\\|")
+
+
+def _print_tables(found: _Found) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+
+    colours = {"checked": "green", "documented": "dim", "unsupported": "yellow"}
+    console = console_for()
+    for number, (name, clauses) in enumerate(found):
+        table = table_of("treatment", "line", "place", "why")
+        for clause in clauses:
+            treatment = clause.treatment.value
+            table.add_row(
+                Text(treatment, style=colours[treatment]),
+                Text(str(clause.span.line)),
+                Text(printable(clause.path)),
+                Text(printable(_because(clause))),
+            )
+        console.print(Text("\n" * bool(number) + printable(name), style="bold"))
+        console.print(table)
+        console.print(Text(_summary(clauses)), soft_wrap=True)

@@ -1,0 +1,119 @@
+"""How a diff is written: for people, for scripts, for pull requests, for GitHub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import typer
+from rich.text import Text
+
+from dqx_airflow.cli.reports import console_for, printable, table_of
+from dqx_airflow.contracts.diff import Change, Diff
+from dqx_airflow.contracts.versions import Bump
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.github import github_annotations
+from dqx_airflow.values import Span
+
+_COLOURS = {Bump.MAJOR: "red", Bump.MINOR: "yellow", Bump.PATCH: "dim"}
+
+
+def print_diff(diff: Diff, format: str) -> None:
+    """Prints the diff in one of the formats `text`, `json`, `markdown` and `github`."""
+    match format:
+        case "text":
+            _print_text(diff)
+        case "json":
+            typer.echo(json.dumps(diff.as_plain(), indent=2, ensure_ascii=False))
+        case "markdown":
+            typer.echo(_markdown(diff))
+        case "github":
+            if annotations := github_annotations(_annotations(diff)):
+                typer.echo(annotations)
+
+
+def headline(diff: Diff) -> str:
+    """`bronze.slots 2.3.0 → 2.4.0: 12 changes, 3 of them break; ...`."""
+    versions = f"{diff.old.version or 'no version'} → {diff.new.version or 'no version'}"
+    count = len(diff.changes)
+    if not count:
+        return f"{diff.new.id} {versions}: nothing changes"
+    breaking = len(diff.breaking)
+    breaks = f", {breaking} of them {'break' if breaking != 1 else 'breaks'}" if breaking else ""
+    due = f"a {diff.due.word} bump is due"
+    return f"{diff.new.id} {versions}: {_count(count)}{breaks}; {due}"
+
+
+def _verdict(diff: Diff) -> str:
+    return f"falls short: {diff.shortfall}" if diff.shortfall else "the version is high enough"
+
+
+def _print_text(diff: Diff) -> None:
+    console = console_for()
+    console.print(Text(printable(headline(diff)), style="bold"), soft_wrap=True)
+    if not diff.changes:
+        return
+    table = table_of("bump", "breaks", "place", "change", "why")
+    for change in diff.changes:
+        table.add_row(
+            Text(change.bump.word, style=_COLOURS[change.bump]),
+            Text(", ".join(change.breaks) or "-"),
+            *(Text(printable(cell)) for cell in (_where(change), change.message, change.reason)),
+        )
+    console.print()
+    console.print(table)
+    console.print()
+    style = "bold red" if diff.falls_short else "green"
+    console.print(Text(printable(_verdict(diff)), style=style), soft_wrap=True)
+
+
+def _markdown(diff: Diff) -> str:
+    lines = [f"**{_cell(headline(diff))}**"]
+    if diff.changes:
+        mark = "❌" if diff.falls_short else "✅"
+        lines += ["", f"{mark} {_cell(_verdict(diff))}", ""]
+        lines += ["| bump | breaks | place | change | why |", "|---|---|---|---|---|"]
+        lines += [f"| {' | '.join(_cells(change))} |" for change in diff.changes]
+    return "\n".join(lines)
+
+
+def _cells(change: Change) -> Iterator[str]:
+    yield f"**{change.bump.word}**" if change.bump is Bump.MAJOR else change.bump.word
+    yield ", ".join(change.breaks) or "nobody"
+    yield f"`{printable(change.path).replace('|', '/').replace('`', '')}`"
+    yield _cell(change.message)
+    yield _cell(change.reason)
+
+
+def _cell(text: str) -> str:
+    """A text that stays in its cell, and is no markup of its own."""
+    escaped = "".join(f"\\{letter}" if letter in "|<>*_[]" else letter for letter in text)
+    return " ".join(printable(escaped).split())
+
+
+def _annotations(diff: Diff) -> Iterator[Diagnostic]:
+    """What a pull request has to show: what falls short as errors, what else breaks as warnings."""
+    top = _in_file(diff.new.span)
+    if diff.shortfall:
+        yield Diagnostic(f"{diff.new.id}: {diff.shortfall}", top)
+    for change in diff.changes:
+        is_short = diff.falls_short and change.bump is diff.due
+        if is_short or change.bump is Bump.MAJOR:
+            span = _in_file(change.new_span) if change.new_span else top
+            message = f"{change.message} ({change.bump.word}: {change.reason})"
+            yield Diagnostic(message, span, is_mild=not is_short)
+
+
+def _in_file(span: Span) -> Span:
+    """The span in the file of the checkout, where the new version is one of a revision."""
+    file = span.file.partition(":")[2] or span.file
+    return Span(file, span.line, span.column, span.end_line, span.end_column)
+
+
+def _where(change: Change) -> str:
+    span = change.new_span or change.old_span
+    return f"{change.path} ({span.file}:{span.line})" if span else change.path
+
+
+def _count(number: int) -> str:
+    return f"{number} change{'' if number == 1 else 's'}"

@@ -1,0 +1,130 @@
+"""`dql contract impact`: which blocks a new manifest of DataLex breaks."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.results import OutputFormat
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.datalex.impact import Impact
+    from dqx_airflow.contracts.datalex.manifest import Manifest
+
+EXIT_BROKEN, EXIT_WRONG = 1, 2
+
+
+def impact(
+    old: Annotated[Path, typer.Argument(help="The manifest that was relied on.")],
+    new: Annotated[Path, typer.Argument(help="The manifest that is to come.")],
+    blocks: Annotated[list[Path], typer.Argument(help="Block files, or folders with them.")],
+    *,
+    emit: Annotated[
+        bool,
+        typer.Option("--emit", help="Send an OpenLineage FAIL event for each block that breaks."),
+    ] = False,
+    format: Annotated[
+        OutputFormat, typer.Option("--format", help="For people, or for scripts.")
+    ] = OutputFormat.TEXT,
+) -> None:
+    """Tell which blocks rely on what a new DataLex manifest takes away or asks for.
+
+    Events go where OpenLineage's own configuration says. Exit code 0 where no block breaks, 1 where
+    one does, 2 where a file cannot be read.
+    """
+    from dqx_airflow.cli.suite_files import suite_files
+    from dqx_airflow.contracts.datalex.impact import impact as impact_of
+    from dqx_airflow.dql.blocks import is_block_file, read_blocks
+    from dqx_airflow.dql.source import Unreadable, read_source
+
+    manifests = _manifest(old), _manifest(new)
+    files, missing = suite_files(blocks)
+    for path in missing:
+        typer.echo(f"error: there is no .dql file at {path}", err=True)
+    if missing or None in manifests:
+        raise typer.Exit(EXIT_WRONG)
+    before, after = manifests
+    assert before is not None
+    assert after is not None
+    found: list[Impact] = []
+    for file in files:
+        source = read_source(file, str(file))
+        if not isinstance(source, Unreadable) and is_block_file(source.text):
+            found += impact_of(before, after, read_blocks(source).blocks)
+    broken = [item for item in found if item.is_breaking]
+    typer.echo(_written(found, format))
+    if emit:
+        _emit(broken)
+    if broken:
+        raise typer.Exit(EXIT_BROKEN)
+
+
+def _manifest(path: Path) -> Manifest | None:
+    """The manifest in a file; None, and said why, where that is not sound."""
+    from dqx_airflow.contracts.datalex.manifest import read_manifest
+    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.dql.source import Unreadable, read_source
+
+    source = read_source(path, str(path))
+    if isinstance(source, Unreadable):
+        typer.echo(draw([source.diagnostic], {str(path): source.text}), err=True)
+        return None
+    manifest = read_manifest(source)
+    if manifest.errors:
+        typer.echo(draw(manifest.errors, {source.name: source.text}), err=True)
+        return None
+    return manifest
+
+
+def _written(found: list[Impact], format: OutputFormat) -> str:
+    if format is OutputFormat.JSON:
+        return json.dumps(
+            [
+                {
+                    "block": item.block,
+                    "contract": item.contract,
+                    "breaking": item.is_breaking,
+                    "reasons": item.reasons,
+                    "advice": item.advice,
+                    "file": item.span.file,
+                    "line": item.span.line,
+                }
+                for item in found
+            ],
+            ensure_ascii=False,
+        )
+    lines = []
+    for item in found:
+        said = "; ".join(item.reasons) or item.advice or ""
+        kind = "breaks" if item.is_breaking else "may move on"
+        lines.append(f"{item.span.file}:{item.span.line}: '{item.block}' {kind}: ")
+        lines[-1] += f"{item.contract}: {said}"
+    broken = sum(item.is_breaking for item in found)
+    blocks = "block" if broken == 1 else "blocks"
+    return "\n".join([*lines, f"{broken or 'no'} {blocks} broken"])
+
+
+def _emit(broken: list[Impact]) -> None:
+    from dqx_airflow.lineage.blocks import broken_block_events
+    from dqx_airflow.lineage.emitter import LineageEmitter
+
+    with LineageEmitter() as lineage:
+        sent = [
+            lineage.emit(event)
+            for item in broken
+            for event in broken_block_events(
+                item.block,
+                item.contract,
+                f"{item.contract} changed: {'; '.join(item.reasons)}",
+                str(uuid.uuid4()),
+                datetime.now(timezone.utc),
+                lineage.namespace,
+            )
+        ]
+    if not all(sent):
+        typer.echo("warning: not every event was sent, see the log above", err=True)

@@ -1,0 +1,370 @@
+"""What a table holds, read by Arrow: exact over all rows, one column at a time, without a JVM."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.json
+
+from dqx_airflow.contracts.drafting.observed import (
+    ObservedColumn,
+    ObservedTable,
+    common_pattern,
+    is_personal,
+)
+from dqx_airflow.contracts.naming import slug
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
+
+FORMATS = ("delta", "parquet", "csv", "json")
+_ENDINGS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+
+_FEWEST_ROWS = 20
+"""With fewer rows, few values and alike texts are chance."""
+
+_MOST_VALUES = 12
+_LONGEST_VALUE = 40
+_MOST_TEXTS = 200_000
+_MOST_KEY_CANDIDATES = 8
+_MOST_KEY_ROWS = 5_000_000
+_PERSONAL_FORMATS = ("email", "phone", "iban")
+_NAMED_FORMATS = ("uuid", "ipv4")
+
+
+def observe(place: str, file_format: str | None) -> ObservedTable:
+    """What the table at a path holds.
+
+    :raises DatasetError: there is none, or it cannot be read.
+    """
+    found = file_format or _format_of(place)
+    try:
+        table = _READERS[found](place)
+        columns = tuple(_observed(table, name) for name in table.names)
+        key = _key(table, columns)
+    except DatasetError:
+        raise
+    except Exception as error:  # deltalake has no root for its exceptions
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DatasetError(
+            f"{place} cannot be read as {found}: {told}",
+            "give its format by --format, or draft from a copy of its rows in Parquet",
+        ) from error
+    name = slug(Path(place.rstrip("/")).name.partition(".")[0]) or "data"
+    return ObservedTable(name, place, found, table.rows, columns, key)
+
+
+def _format_of(place: str) -> str:
+    path = Path(place)
+    if "://" not in place and not path.exists():
+        raise DatasetError(f"there is nothing at {place}", "give the path of a file or a folder")
+    if (path / "_delta_log").is_dir():
+        return "delta"
+    files = [path] if path.is_file() or "://" in place else _files(path, tuple(_ENDINGS))
+    for file in files:
+        for ending in file.suffixes:
+            if ending.lower() in _ENDINGS:
+                return _ENDINGS[ending.lower()]
+    raise DatasetError(f"it is not known how {place} is written", "give its format by --format")
+
+
+def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
+    """The data files of a path; hidden ones are none, as for Spark."""
+    if path.is_file():
+        return [path]
+    return [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+        and not any(part[0] in "._" for part in file.relative_to(path).parts)
+        and any(ending in endings for ending in file.suffixes)
+    ]
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table whose columns are read one by one. `types` are those of Spark."""
+
+    names: tuple[str, ...]
+    types: dict[str, str]
+    rows: int
+    column: Callable[[str], Any]
+
+
+def _delta(place: str) -> _Table:
+    from deltalake import DeltaTable
+
+    return _of_dataset(DeltaTable(place).to_pyarrow_dataset())
+
+
+def _parquet(place: str) -> _Table:
+    dataset = pa.dataset.dataset(place, format="parquet", partitioning="hive")
+    table = _of_dataset(dataset)
+    first = next(iter(dataset.get_fragments()), None)
+    inside = set(first.physical_schema.names) if first is not None else set(table.names)
+    # Of the names of folders Spark makes dates, Arrow does not.
+    partitions = {
+        name: "date"
+        for name in table.names
+        if name not in inside and _is_all(_DATE, _texts(table.column(name)))
+    }
+    return replace(table, types=table.types | partitions)
+
+
+def _of_dataset(dataset: Any) -> _Table:
+    def column(name: str) -> Any:
+        return dataset.to_table(columns={"it": pc.field(name)}).column(0)
+
+    types = {field.name: spark_type_of(field.type) for field in dataset.schema}
+    return _Table(tuple(types), types, dataset.count_rows(), column)
+
+
+def _csv(place: str) -> _Table:
+    """The types are those that all texts of a column can be cast to."""
+    parts = []
+    for file in _files(Path(place), (".csv",)) or [Path(place)]:
+        names = pa.csv.open_csv(file).schema.names
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        parts.append(pa.csv.read_csv(file, convert_options=convert))
+    texts = pa.concat_tables(parts)
+    typed = {name: _typed(texts.column(name)) for name in texts.column_names}
+    types = {name: spark_type for name, (spark_type, _) in typed.items()}
+    return _Table(tuple(typed), types, texts.num_rows, lambda name: typed[name][1])
+
+
+def _json(place: str) -> _Table:
+    files = _files(Path(place), (".json", ".jsonl", ".ndjson")) or [Path(place)]
+    parts = [pa.json.read_json(file) for file in files]
+    table = pa.concat_tables(parts, promote_options="permissive")
+    types = {field.name: spark_type_of(field.type, has_zone=True) for field in table.schema}
+    return _Table(tuple(types), types, table.num_rows, table.column)
+
+
+_READERS: dict[str, Callable[[str], _Table]] = {
+    "delta": _delta,
+    "parquet": _parquet,
+    "csv": _csv,
+    "json": _json,
+}
+
+_WHOLE = r"[+-]?(0|[1-9][0-9]{0,17})"
+_NUMBER = r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_MOMENT = _DATE + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+
+
+def _typed(texts: Any) -> tuple[str, Any]:
+    """The type that all texts have, and their values. A number with zeros in front is a text."""
+    if texts.null_count == len(texts):
+        return "string", texts
+    for pattern, spark_type, arrow_type in (
+        (_WHOLE, "bigint", pa.int64()),
+        (_NUMBER, "double", pa.float64()),
+        ("(?i)true|false", "boolean", pa.bool_()),
+        (_DATE, "date", pa.date32()),
+    ):
+        if _is_all(pattern, texts):
+            try:
+                return spark_type, pc.cast(texts, arrow_type)
+            except pa.ArrowInvalid:
+                break
+    # The texts order as the moments do, and no bound is made of them.
+    return ("timestamp" if _is_all(_MOMENT, texts) else "string"), texts
+
+
+def _is_all(pattern: str, texts: Any) -> bool:
+    found = pc.all(pc.match_substring_regex(texts, f"^({pattern})$")).as_py()
+    return found is True
+
+
+def _texts(column: Any) -> Any:
+    return pc.cast(column, pa.string())
+
+
+_SPARK: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int8, "tinyint"),
+    (pa.types.is_int16, "smallint"),
+    (pa.types.is_uint8, "smallint"),
+    (pa.types.is_int32, "int"),
+    (pa.types.is_uint16, "int"),
+    (pa.types.is_int64, "bigint"),
+    (pa.types.is_uint32, "bigint"),
+    (pa.types.is_uint64, "decimal(20,0)"),
+    (pa.types.is_float64, "double"),
+    (pa.types.is_floating, "float"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_null, "string"),
+)
+
+
+def spark_type_of(kind: Any, *, has_zone: bool = False) -> str:
+    """The type of Spark for one of Arrow.
+
+    :param has_zone: what is a moment without a zone here is one with a zone for Spark.
+    """
+
+    def inner(part: Any) -> str:
+        return spark_type_of(part, has_zone=has_zone)
+
+    for is_one, spark_type in _SPARK:
+        if is_one(kind):
+            return spark_type
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is not None or has_zone else "timestamp_ntz"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_dictionary(kind):
+        return inner(kind.value_type)
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{part.name}:{inner(part.type)}' for part in kind)}>"
+    if pa.types.is_map(kind):
+        return f"map<{inner(kind.key_type)},{inner(kind.item_type)}>"
+    if hasattr(kind, "value_type"):
+        return f"array<{inner(kind.value_type)}>"
+    is_text = "string" in str(kind)
+    if not is_text and "binary" not in str(kind):
+        raise DatasetError(f"Spark has no type for {kind}", "cast the column, or leave it out")
+    return "string" if is_text else "binary"
+
+
+# Observing ---------------------------------------------------------------------------------------
+
+
+def _observed(table: _Table, name: str) -> ObservedColumn:
+    column, spark_type = table.column(name), table.types[name]
+    family = family_of(spark_type)
+    found = ObservedColumn(name, spark_type, nulls=column.null_count)
+    if family in (Family.COLLECTION, Family.OTHER):
+        return replace(found, is_personal=is_personal(name, False))
+    if family is Family.TEXT:
+        column = _texts(column)
+    found = replace(found, distinct=pc.count_distinct(column, mode="only_valid").as_py())
+    texts = _distinct_texts(column, found) if family is Family.TEXT else []
+    if is_personal(name, _look_personal(texts)):
+        return replace(found, is_personal=True)
+    if family is Family.NUMBER:
+        lowest, highest = _ends(column)
+        return replace(found, lowest=lowest, highest=highest)
+    return _with_form(found, texts, table.rows)
+
+
+def _distinct_texts(column: Any, found: ObservedColumn) -> list[str]:
+    if not found.distinct or found.distinct > _MOST_TEXTS:
+        return []
+    return [text for text in pc.unique(column).to_pylist() if text is not None]
+
+
+def _look_personal(texts: Sequence[str]) -> bool:
+    """Whether most of the texts are mail addresses, phone numbers or accounts."""
+    patterns = [re.compile(TEXT_FORMATS[name].pattern) for name in _PERSONAL_FORMATS]
+    return any(
+        2 * sum(pattern.fullmatch(text) is not None for text in texts) > len(texts)
+        for pattern in patterns
+    )
+
+
+def _with_form(found: ObservedColumn, texts: list[str], rows: int) -> ObservedColumn:
+    """The column with its few values, or with the pattern that its texts have in common."""
+    filled = rows - found.nulls
+    if filled < _FEWEST_ROWS or not texts:
+        return found
+    is_short = max(map(len, texts)) <= _LONGEST_VALUE
+    if len(texts) <= _MOST_VALUES and 2 * len(texts) <= filled and is_short:
+        return replace(found, values=tuple(sorted(texts)))
+    for name in _NAMED_FORMATS:
+        pattern = re.compile(TEXT_FORMATS[name].pattern)
+        if all(pattern.fullmatch(text) for text in texts):
+            return replace(found, pattern=f"^({pattern.pattern})$")
+    return replace(found, pattern=common_pattern(texts))
+
+
+def _ends(column: Any) -> tuple[int | float | None, int | float | None]:
+    """The lowest and the highest number; none where some are infinite or NaN."""
+    if pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is not True:
+        return None, None
+    found = pc.min_max(column).as_py()
+    lowest, highest = _number(found["min"]), _number(found["max"])
+    # Some decimals have no number of YAML that is just the same.
+    is_below = lowest is not None and Decimal(lowest) <= Decimal(found["min"])
+    is_above = highest is not None and Decimal(highest) >= Decimal(found["max"])
+    return (lowest if is_below else None), (highest if is_above else None)
+
+
+def _number(value: Any) -> int | float | None:
+    if not isinstance(value, Decimal):
+        return value if value is None or isinstance(value, int) else float(value)
+    if value == value.to_integral_value():
+        return int(value)
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+# Keys --------------------------------------------------------------------------------------------
+
+
+def _key(table: _Table, columns: Sequence[ObservedColumn]) -> tuple[str, ...]:
+    """The columns that tell the rows apart: one, else two; none where that would be chance."""
+    candidates = sorted(
+        (item for item in columns if item.nulls == 0 and _may_be_key(item)), key=_key_rank
+    )
+    if table.rows > 1:
+        for item in candidates:
+            if item.distinct == table.rows:
+                return (item.name,)
+    if not _FEWEST_ROWS <= table.rows <= _MOST_KEY_ROWS:
+        return ()
+    for one, other in _pairs(candidates, table.rows):
+        both = pa.table({"one": table.column(one.name), "other": table.column(other.name)})
+        if both.group_by(["one", "other"]).aggregate([]).num_rows == table.rows:
+            return one.name, other.name
+    return ()
+
+
+def _pairs(
+    candidates: Sequence[ObservedColumn], rows: int
+) -> Iterator[tuple[ObservedColumn, ObservedColumn]]:
+    named = [item for item in candidates if item.is_named_like_a_key or not _is_number(item)]
+    for one, other in combinations(named[:_MOST_KEY_CANDIDATES], 2):
+        if (one.distinct or 0) * (other.distinct or 0) >= rows:
+            yield one, other
+
+
+def _is_number(item: ObservedColumn) -> bool:
+    return family_of(item.type) is Family.NUMBER
+
+
+def _may_be_key(item: ObservedColumn) -> bool:
+    is_whole = item.type in WHOLE_SIZES
+    is_keyable = is_whole or family_of(item.type) in (Family.TEXT, Family.TIME)
+    return is_keyable and not item.is_personal
+
+
+def _key_rank(item: ObservedColumn) -> tuple[bool, int]:
+    families = (Family.TEXT, Family.NUMBER, Family.TIME)
+    return not item.is_named_like_a_key, families.index(family_of(item.type))

@@ -1,0 +1,103 @@
+"""`dql contract publish`: the contract, told by the table that is under it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dqx_airflow.catalog.delta import Published
+    from dqx_airflow.values import ContractDescription
+
+EXIT_WRONG, EXIT_INFRASTRUCTURE = 2, 4
+
+
+def publish(
+    path: Annotated[Path, typer.Argument(metavar="CONTRACT", help="The contract.")],
+    *,
+    table: Annotated[
+        str | None, typer.Option(help="The path of the Delta table that is under the contract.")
+    ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(help="Print statements of Spark SQL for this table of a catalog instead."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model of a contract with several.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would be written; write nothing.")
+    ] = False,
+) -> None:
+    """Write id, version, owner and the meaning of the columns into a Delta table.
+
+    An OpenLineage dataset event tells the same to catalogs, if OpenLineage is configured. What the
+    table says already is not written again. Exit code 2 where the contract has errors, 4 where the
+    table cannot be written.
+    """
+    if (table is None) == (sql is None):
+        typer.echo("error: give --table PATH, or --sql NAME", err=True)
+        raise typer.Exit(EXIT_WRONG)
+    description = _description(path, model)
+    if sql is not None:
+        from dqx_airflow.catalog.delta import statements
+
+        typer.echo(";\n".join(statements(description, sql)) + ";")
+        return
+    assert table is not None
+    from dqx_airflow.catalog.delta import publish as publish_in
+    from dqx_airflow.errors import DatasetError
+
+    try:
+        published = publish_in(description, table, is_dry=dry_run)
+    except DatasetError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+    _tell(published, description, is_dry=dry_run)
+    if not dry_run:
+        _emit(description, table)
+
+
+def _description(path: Path, model: str | None) -> ContractDescription:
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.description import description_of
+    from dqx_airflow.diagnostics.nearest import did_you_mean
+
+    (contract,) = read_versions([str(path)])
+    models = contract.models
+    wanted = [item for item in models if model in (None, item.name)]
+    if len(wanted) == 1:
+        return description_of(contract, wanted[0])
+    names = [item.name for item in models]
+    hint = did_you_mean(model or "", names)
+    problem = f"{path} has no model '{model}'" if model else f"{path} has {len(names)} models"
+    typer.echo(f"error: {problem}\n  help: --model: {hint}", err=True)
+    raise typer.Exit(EXIT_WRONG)
+
+
+def _tell(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:
+    would = "would set" if is_dry else "set"
+    for key, value in published.properties.items():
+        typer.echo(f"{would} {key} = {value}")
+    if published.description is not None:
+        typer.echo(f"{would} the description of the table")
+    for column, comment in published.comments.items():
+        typer.echo(f"{would} the comment of {column}: {comment}")
+    for column in published.missing:
+        typer.echo(f"warning: the table has no column {column}", err=True)
+    written = f"{contract.id} {contract.version or ''}".rstrip()
+    if not published.is_changed:
+        typer.echo(f"the table says it already: {written}")
+    elif not is_dry:
+        typer.echo(f"published {written} in version {published.version} of the table")
+
+
+def _emit(contract: ContractDescription, table: str) -> None:
+    from dqx_airflow.lineage.contracts import contract_event
+    from dqx_airflow.lineage.emitter import LineageEmitter
+
+    with LineageEmitter() as lineage:
+        now = datetime.now(timezone.utc)
+        location = str(Path(table).absolute()) if "://" not in table else table
+        lineage.emit(contract_event(contract, location, now, lineage.namespace))

@@ -1,0 +1,61 @@
+"""`dql contract to-suite`: the DQL suite that a contract is compiled to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXIT_DRIFT, EXIT_WRONG = 1, 2
+
+
+def to_suite(
+    file: Annotated[str, typer.Argument(help="A contract: a file, or REVISION:FILE of git.")],
+    *,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="SUITE.dql", help="Compare with this suite instead of printing one."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the suite to a file.")
+    ] = None,
+) -> None:
+    """Compile a contract to a suite in DQL: the same contract gives the same text.
+
+    With --check, a suite that is kept beside its contract is held to it: exit code 1 and the
+    difference where the two have drifted apart. Exit code 2 where the contract has errors.
+    """
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.compile import compile_contract
+
+    (contract,) = read_versions([file])
+    text = compile_contract(contract).text
+    if check is not None:
+        _compare(check, text)
+    elif output is None:
+        typer.echo(text, nl=False)
+    else:
+        try:
+            output.write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            typer.echo(f"error: cannot write {output}: {error.strerror}", err=True)
+            raise typer.Exit(EXIT_WRONG) from None
+
+
+def _compare(kept: Path, due: str) -> None:
+    from difflib import unified_diff
+
+    from dqx_airflow.dql.source import Unreadable, read_source
+
+    found = read_source(kept, str(kept))
+    if isinstance(found, Unreadable):
+        typer.echo(f"error: {kept}: {found.reason}", err=True)
+        raise typer.Exit(EXIT_WRONG)
+    if found.text == due:
+        typer.echo(f"{kept} is what the contract compiles to")
+        return
+    before, after = (text.splitlines(keepends=True) for text in (found.text, due))
+    difference = unified_diff(before, after, str(kept), "as the contract compiles now")
+    typer.echo("".join(difference), nl=False)
+    raise typer.Exit(EXIT_DRIFT)

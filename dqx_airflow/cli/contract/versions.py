@@ -1,0 +1,133 @@
+"""The contracts that a command line names: files, and files as they were at a git revision."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+
+import typer
+
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.read import ReadContract, read_contract
+from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.dql.source import Unreadable, read_source, source_of
+from dqx_airflow.values import SourceFile
+
+EXIT_ERRORS = 2
+_GIT_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class GitFile:
+    """A file as it was at a revision; its path is seen from where the user stands."""
+
+    revision: str
+    path: str
+
+    def read(self) -> SourceFile | str:
+        """The text, or why there is none."""
+        if self.revision.startswith("-"):
+            return f"'{self.revision}' is no revision"
+        # `./` makes git look from here, and not from the top of the repository.
+        named = f"{self.revision}:./{self.path}"
+        if self.path.startswith("/"):
+            return "git is asked for a path below this folder: write it without the / in front"
+        try:
+            run = subprocess.run(  # noqa: S603
+                ["git", "show", "--no-textconv", "--end-of-options", named],  # noqa: S607
+                capture_output=True,
+                check=False,
+                timeout=_GIT_TIMEOUT_S,
+            )
+        except FileNotFoundError:
+            return "git is not installed"
+        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            return f"git did not answer: {error}"
+        if run.returncode != 0:
+            told = run.stderr.decode(errors="replace").strip().splitlines()
+            return f"git has no such file: {told[0] if told else 'no reason given'}"
+        found = source_of(run.stdout, f"{self.revision}:{self.path}")
+        return found.reason if isinstance(found, Unreadable) else found
+
+
+def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
+    """The contracts at these places; what is wrong with them is printed, and ends the command.
+
+    A text such as `HEAD~1:contracts/orders.yaml` names a file at a revision, unless there is a
+    file of that name.
+    """
+    contracts = []
+    failed = False
+    for place in places:
+        found = read_place(_place_of(place) if isinstance(place, str) else place)
+        if isinstance(found, str):
+            typer.echo(f"error: {_shown(place)}: {found}", err=True)
+            failed = True
+            continue
+        if found.diagnostics and (found.errors or found.contract is None):
+            drawn = draw(found.errors, found.sources, colour=sys.stderr.isatty())
+            typer.echo(drawn, err=True)
+            failed = True
+        elif found.contract is not None:
+            contracts.append(found.contract)
+    if failed:
+        raise typer.Exit(EXIT_ERRORS)
+    return tuple(contracts)
+
+
+def _shown(place: str | GitFile) -> str:
+    return place if isinstance(place, str) else f"{place.revision}:{place.path}"
+
+
+def _place_of(text: str) -> Path | GitFile:
+    revision, colon, path = text.partition(":")
+    if Path(text).exists() or not colon or not revision or not path:
+        return Path(text)
+    return GitFile(revision, path)
+
+
+def read_place(place: Path | GitFile) -> ReadContract | str:
+    """The contract at a place with all that is wrong with it, or why it cannot be read."""
+    if isinstance(place, GitFile):
+        text = place.read()
+        return text if isinstance(text, str) else read_contract(text, _GitFolder(place))
+    found = read_source(place, str(place))
+    if isinstance(found, Unreadable):
+        return found.reason
+    return read_contract(found, _Folder(place.parent))
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """Reads the files beside a contract; they are named as the contract was, from here."""
+
+    folder: Path
+
+    def __call__(self, referrer: str, path: str) -> SourceFile | str:
+        inner = Path(referrer).relative_to(self.folder).as_posix()
+        found = FolderReader(self.folder)(inner, path)
+        if isinstance(found, str):
+            return found
+        return replace(found, name=str(self.folder / found.name))
+
+
+@dataclass(frozen=True, slots=True)
+class _GitFolder:
+    """Reads the files beside a contract at the same revision."""
+
+    contract: GitFile
+
+    def __call__(self, referrer: str, path: str) -> SourceFile | str:
+        if "://" in path:
+            return "only files beside the contract are read: download it, and refer to the copy"
+        folder = PurePosixPath(self.contract.path).parent
+        here = PurePosixPath(referrer.removeprefix(f"{self.contract.revision}:")).parent
+        place = PurePosixPath(normpath(here / path))
+        if not place.is_relative_to(normpath(folder)) or ".." in place.parts:
+            return f"'{path}' is outside of the folder of the contract: move it there"
+        return GitFile(self.contract.revision, place.as_posix()).read()

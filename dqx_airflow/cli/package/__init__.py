@@ -1,0 +1,1 @@
+"""`dql package`: what a gate needs where its driver runs."""

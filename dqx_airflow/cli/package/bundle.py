@@ -1,0 +1,138 @@
+"""The job bundle: our code and the pure Python packages that it imports, as a zip for `--py-files`.
+
+The same packages make the same bytes. What is compiled is left out: `NATIVE` has to be installed
+where the driver runs, all else that has compiled parts does without them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from itertools import chain
+from pathlib import Path, PurePosixPath
+from shutil import copyfile
+
+import dqx_airflow
+
+NATIVE = ("pyarrow", "deltalake")
+
+_PURE = ("cattrs", "lark", "openlineage-python", "pyyaml", "sqlglot", "sympy", "tzdata")
+# A job has no terminal, no editor and no Airflow, and of a contract it gets the suite.
+_HOUSES_LEFT_OUT = {"api", "cli", "contracts", "editor", "operators", "plugin", "reference"}
+_HOUSES_LEFT_OUT |= {"dags_examples", "docs", "spark_jobs", "tuning"}
+_COMPILED = {".so", ".pyd", ".pyx", ".pxd", ".dylib"}
+_FOLDERS_LEFT_OUT = {"__pycache__", "tests", "benchmarks", ".."}
+# Large, and rarely asked for.
+_SOURCES_ONLY = "/(sympy|mpmath)/"
+_NAME = re.compile(r"[\w.-]+")
+# The earliest moment that a zip can tell.
+_MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle that was written; `packages` are names and versions of what is in it."""
+
+    path: Path
+    size: int
+    packages: tuple[tuple[str, str], ...]
+
+
+def write_bundle(path: Path) -> Bundle:
+    """Writes the bundle at once: a job that starts meanwhile finds the old one or the new one."""
+    found = sorted(_with_required(_PURE), key=lambda item: item.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as beside,
+    ):
+        staged, part = Path(folder), Path(beside, path.name)
+        for name, file in chain(_our_files(), *map(_files_of, found)):
+            (staged / name).parent.mkdir(parents=True, exist_ok=True)
+            copyfile(file, staged / name)
+        _compile(staged)
+        _zip(staged, part)
+        part.replace(path)
+    ours = ("dqx-airflow", dqx_airflow.__version__)
+    packages = (ours, *((item.name, item.version) for item in found))
+    return Bundle(path, path.stat().st_size, packages)
+
+
+def versions_of_native() -> tuple[tuple[str, str], ...]:
+    """The packages that are not in the bundle, in the versions that are installed here."""
+    return tuple((name, distribution(name).version) for name in NATIVE)
+
+
+def _with_required(names: Iterable[str]) -> Iterable[Distribution]:
+    """The installed packages of these names, and all that they require."""
+    found: dict[str, Distribution] = {}
+    waiting = [*names]
+    while waiting:
+        try:
+            package = distribution(waiting.pop())
+        except PackageNotFoundError:
+            continue  # required of another Python, or on another system
+        if package.name not in found:
+            found[package.name] = package
+            required = (text for text in package.requires or () if "extra ==" not in text)
+            waiting += [name[0] for text in required if (name := _NAME.match(text))]
+    return found.values()
+
+
+def _our_files() -> Iterator[tuple[str, Path]]:
+    # Taken from the folder: a checkout that is installed to be edited lists no files.
+    home = Path(dqx_airflow.__file__).parent
+    for file in home.rglob("*"):
+        place = file.relative_to(home)
+        if file.is_file() and place.parts[0] not in _HOUSES_LEFT_OUT and _is_wanted(place):
+            yield str(PurePosixPath(home.name, *place.parts)), file
+
+
+def _files_of(package: Distribution) -> Iterator[tuple[str, Path]]:
+    for file in package.files or ():
+        if _is_wanted(file) and not _is_record(file):
+            yield str(file), Path(str(file.locate()))
+
+
+def _compile(folder: Path) -> None:
+    """Puts byte code beside the modules: Python compiles what it imports from a zip each time anew.
+
+    Another version of Python passes it over. The process is a fresh one, with its hashes fixed:
+    what a process has seen before shows in the byte code that it writes.
+    """
+    how = ["-m", "compileall", "-b", "-q", "--invalidation-mode", "unchecked-hash"]
+    subprocess.run(  # noqa: S603 (this Python, no shell)
+        [sys.executable, *how, "-s", str(folder), "-x", _SOURCES_ONLY, str(folder)],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        check=False,  # a file for newer Pythons than this one stays as it is
+        capture_output=True,
+    )
+
+
+def _zip(folder: Path, path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for item in sorted(folder.rglob("*")):
+            # Folders, too: without an entry, Python finds no package that has no module.
+            name = item.relative_to(folder).as_posix() + ("/" if item.is_dir() else "")
+            entry = zipfile.ZipInfo(name, _MOMENT)
+            entry.create_system = 3  # Unix, wherever it was made
+            entry.external_attr = (0o755 if item.is_dir() else 0o644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, b"" if item.is_dir() else item.read_bytes())
+
+
+def _is_wanted(file: PurePosixPath | Path) -> bool:
+    return file.suffix not in _COMPILED | {".pyi"} and not set(file.parts) & _FOLDERS_LEFT_OUT
+
+
+def _is_record(file: PurePosixPath) -> bool:
+    """Notes of an installer. The metadata of a package and its licence stay."""
+    is_note = file.parts[0].endswith(".dist-info") and file.parts[1] != "licenses"
+    return is_note and not file.name.startswith(("METADATA", "LICENSE", "COPYING", "NOTICE"))

@@ -1,0 +1,98 @@
+"""The `dql package` verb: writes the job bundle, and says what else a driver needs."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.package.bundle import Bundle
+
+EXIT_INFRASTRUCTURE = 4
+
+
+def package(
+    output: Annotated[
+        Path | None, typer.Option(help="The bundle; default: dqx-airflow-VERSION.zip, here.")
+    ] = None,
+    jvm_archive: Annotated[
+        Path | None,
+        typer.Option(help="Write an archive of the JVM's classes there, and no bundle."),
+    ] = None,
+) -> None:
+    """Write what a gate needs where its driver runs: our code, as a zip for --py-files.
+
+    It holds the pure Python packages that a gate imports. The rest of the output says how those
+    get there that are compiled. With --jvm-archive, write what a driver on this machine starts
+    faster with.
+    """
+    from dqx_airflow.errors import DqxError
+
+    try:
+        if jvm_archive is not None:
+            typer.echo(_archive(jvm_archive.absolute()))
+        if output is not None or jvm_archive is None:
+            typer.echo(_bundle(output))
+    except DqxError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+    except OSError as error:
+        what = error.filename or "it"
+        typer.echo(f"error: {what} cannot be written: {error.strerror or error}", err=True)
+        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+
+
+def _bundle(output: Path | None) -> str:
+    import dqx_airflow
+    from dqx_airflow.cli.package.bundle import versions_of_native, write_bundle
+
+    path = output or Path(f"dqx-airflow-{dqx_airflow.__version__}.zip")
+    return recipe(write_bundle(path.absolute()), versions_of_native())
+
+
+def _archive(path: Path) -> str:
+    from dqx_airflow.cli.package.jvm_archive import write_archive
+
+    size = write_archive(path)
+    return f"""\
+wrote {path}: {size / 1e6:.0f} MB, for the Java and the Spark of this machine
+
+Gates whose driver runs here take it with
+  AIRFLOW__DQX__JVM_ARCHIVE={path}
+and `dql run` with this in [connection] of dqx.toml:
+  jvm_archive = '{path}'"""
+
+
+def recipe(bundle: Bundle, native: tuple[tuple[str, str], ...]) -> str:
+    """What was written, and how it is used together with the packages that are not in it."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    needs = " ".join(f"{name}=={version}" for name, version in native)
+    machine = platform.machine()
+    platforms = " ".join(
+        f"--platform {tag}_{machine}" for tag in ("manylinux_2_28", "manylinux2014")
+    )
+    (_, version), *others = bundle.packages
+    return f"""\
+wrote {bundle.path}: {bundle.size / 1e6:.1f} MB
+dqx-airflow {version} and {len(others)} packages, with byte code for Python {python}
+
+A gate takes it along:
+  DqlGateOperator(..., py_files="{bundle.path}")
+
+What is compiled is not in it. The Python of the driver needs:
+  pip install {needs}
+
+Where that Python cannot be changed, take these along, too. For Linux and Python {python}:
+  pip install --target native --only-binary :all: {platforms} \\
+    --python-version {python} {needs}
+  tar -C native -czf native.tar.gz .
+and in cluster mode, on YARN:
+  DqlGateOperator(..., deploy_mode="cluster", archives="native.tar.gz#native",
+    conf={{"spark.yarn.appMasterEnv.PYTHONPATH": "native"}})
+or on Kubernetes:
+  DqlGateOperator(..., deploy_mode="cluster", archives="native.tar.gz#native",
+    conf={{"spark.kubernetes.driverEnv.PYTHONPATH": "native"}})"""

@@ -1,0 +1,40 @@
+"""Verbs that are imported when they are called: what a group of commands knows is their places."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+
+class _Verbs(UserDict[str, Any]):
+    """The commands by name; one is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, attribute = self.data[name].split(":")
+        verb = getattr(import_module(module), attribute)
+        alone = typer.Typer()
+        if isinstance(verb, typer.Typer):
+            alone.add_typer(verb, name=name)
+        else:
+            alone.command(name)(verb)
+        return get_group(alone).commands[name]
+
+
+def group_of(verbs: Mapping[str, str]) -> type[TyperGroup]:
+    """The class of a group with these verbs: `module:attribute` by name.
+
+    Each is a function, or a `typer.Typer` that has verbs of its own.
+    """
+
+    class Group(TyperGroup):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            self.commands = _Verbs(verbs)
+
+    return Group

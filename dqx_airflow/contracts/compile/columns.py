@@ -1,0 +1,143 @@
+"""Demands on columns as such, and on each of their values: one function a demand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.nested import nested
+from dqx_airflow.contracts.compile.place import Claim, Place, Within, each_row, no_rows, sql
+from dqx_airflow.contracts.compile.spark_text import like_pattern
+from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, kind_of
+from dqx_airflow.contracts.compile.values import PREDICATES
+from dqx_airflow.contracts.model import Field, HasFormat, OfType, Pattern
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show, show_text
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+
+_SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
+
+
+def presence(place: Place) -> Claim | Within:
+    if not place.is_reachable:
+        return Within(place.reachable[-1])
+    return Claim(f"column {show(_own(place))} exists")
+
+
+def of_type(place: Place) -> Claim | Within:
+    if not place.is_reachable:
+        return Within(place.reachable[-1])
+    column, item = _own(place), place.item
+    assert item is not None
+    if item.type == "struct":
+        # What has a rule about its own type is left to that.
+        item = replace(item, fields=tuple(part for part in item.fields if not _is_typed(part)))
+    wanted = type_text(item)
+    bare = wanted.replace(",", ", ")
+    written = bare if _SIMPLE_TYPE.fullmatch(bare) else show_text(wanted)
+    return Claim(f"column {show(column)} fits {written}")
+
+
+def type_text(item: Field) -> str:
+    """The type of a field as DQL writes it, with all that is nested in it."""
+    match item.type:
+        case "array":
+            return f"array<{_part(item.items)}>"
+        case "map":
+            return f"map<{_part(item.keys)},{_part(item.values)}>"
+        case "struct":
+            inner = (f"{_field_name(part.name)}:{type_text(part)}" for part in item.fields)
+            return f"struct<{','.join(inner)}>"
+        case None:
+            return "any"
+        case kind:
+            return kind
+
+
+def only_columns(place: Place) -> Claim:
+    names = ", ".join(show(terms.column_named(item.name)) for item in place.model.fields)
+    if not names:
+        raise UnenforceableError("the contract names no column")
+    return Claim(f"extra_column_count([{names}]) == 0")
+
+
+def required(place: Place) -> Claim:
+    if not place.is_reachable:
+        return no_rows(sql(nested(place.way).count_of_rows_with_null()))
+    column = _own(place)
+    optional = [outer for outer in place.way[:-1] if outer.is_nullable]
+    if not optional:
+        return Claim(f"null_count({show(column)}) == 0")
+    # A field that is not there has no value to be missed.
+    missing = terms.is_null(terms.column(optional[-1].path))
+    return each_row(terms.either(missing, terms.negated(terms.is_null(column))))
+
+
+def value(place: Place) -> Claim:
+    """A demand on single values: on those of a column, or on those nested in it."""
+    demand, share = place.rule.demand, place.rule.share
+    tell = PREDICATES[type(demand)]
+    if not place.is_reachable:
+        values = nested(place.way)
+        predicate = tell(values.operand, demand, place.item)
+        return no_rows(sql(values.count_of_rows_without(predicate)), share)
+    column = _own(place)
+    kind = kind_of(place.item)
+    if isinstance(demand, Pattern | HasFormat) and kind not in (Kind.TEXT, Kind.UNKNOWN):
+        assert place.item is not None
+        present = f"count({quote_name(*terms.parts_of(place.item.path))})"
+        return no_rows(sql(_unlike_as_text(place, kind)), share, sql(present))
+    return each_row(tell(column, demand, place.item), share)
+
+
+def unique_items(place: Place) -> Claim:
+    """No array holds a value twice; NULL counts as a value."""
+    if place.item is None or place.item.type != "array":
+        raise UnenforceableError("only the items of an array can be unique")
+    if place.is_reachable:
+        array = quote_name(*terms.parts_of(place.item.path))
+        repeating = f"size({array}) <> size(array_distinct({array}))"
+    else:
+        repeated = "item -> size(item) <> size(array_distinct(item))"
+        repeating = f"exists({nested(place.way).sql}, {repeated})"
+    return no_rows(sql(f"count_if({repeating})"), place.rule.share)
+
+
+def _unlike_as_text(place: Place, kind: Kind) -> str:
+    """So many values do not match, told as texts: a pattern on a column that holds no texts."""
+    assert place.item is not None
+    if kind in (Kind.NESTED, Kind.BINARY):
+        raise UnenforceableError(f"only a text matches a pattern, and this is a {kind.value}")
+    told = PREDICATES[type(place.rule.demand)](_own(place), place.rule.demand, None)
+    if isinstance(told, nodes.Matches):
+        pattern = told.pattern.value
+    else:
+        assert isinstance(told, nodes.HasFormat)
+        pattern = whole(TEXT_FORMATS[told.format.text].pattern)
+    written = f"CAST({quote_name(*terms.parts_of(place.item.path))} AS STRING)"
+    return f"count_if(NOT {like_pattern(written, pattern)})"
+
+
+def _is_typed(item: Field) -> bool:
+    return any(isinstance(rule.demand, OfType) for rule in item.rules)
+
+
+def _own(place: Place) -> nodes.Name:
+    if place.item is None:
+        raise UnenforceableError("it belongs to a column, and stands at none")
+    return terms.column(place.item.path)
+
+
+def _part(item: Field | None) -> str:
+    return "any" if item is None else type_text(item)
+
+
+def _field_name(name: str) -> str:
+    """:raises UnenforceableError: no type can be written with it."""
+    if name.isidentifier() and name.isascii():
+        return name
+    if "`" in name or "\n" in name or not name:
+        raise UnenforceableError(f"a type has no way to write the name {name!r}")
+    return f"`{name}`"

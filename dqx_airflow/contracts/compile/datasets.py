@@ -1,0 +1,214 @@
+"""Demands on rows as a whole, on other datasets, on time and on volume: one function a demand."""
+
+from __future__ import annotations
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.measured import compared, placeholders, whole_days
+from dqx_airflow.contracts.compile.nested import nested
+from dqx_airflow.contracts.compile.place import Claim, Place, each_row, no_rows, query, sql
+from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
+from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, kind_of
+from dqx_airflow.contracts.model import (
+    Arrives,
+    Condition,
+    Fresh,
+    HourlyVolume,
+    Prompt,
+    Refers,
+    Retained,
+    RowsSatisfy,
+    Volume,
+)
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show, show_number
+from dqx_airflow.metrics.sql import quote_name
+
+_DAY_S = 86400
+
+
+def refers(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Refers)
+    other = place.dataset(demand.dataset)
+    if len(demand.columns) != len(demand.other_columns) or not demand.columns:
+        raise UnenforceableError("both sides of a reference have the same number of columns")
+    if place.item is not None and not place.is_reachable:
+        return _refers_from_within(place, other, demand.other_columns[0])
+    if len(demand.columns) == 1:
+        values = terms.values_of(show_free(demand.other_columns[0]), other)
+        column = terms.column(demand.columns[0])
+        return each_row(nodes.Member(column, values, terms.NOWHERE))
+    pairs = list(zip(demand.columns, demand.other_columns, strict=True))
+    present = " AND ".join(f"own.{_quoted(column)} IS NOT NULL" for column, _ in pairs)
+    equal = " AND ".join(f"other.{_quoted(there)} = own.{_quoted(here)}" for here, there in pairs)
+    return _unfound(place, f"{quote_name(place.model.name)} AS own", other, present, equal)
+
+
+def rows_satisfy(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, RowsSatisfy)
+    share = min(demand.share, place.rule.share)
+    text = filled_in(demand.predicate, placeholders(place))
+    found = row_rule(text, demand.sql_dialect, place.model.name, place.dataset)
+    match found:
+        case RowSql(sql=predicate):
+            return _satisfied(predicate, share)
+        case TableSql(sql=predicate):
+            return Claim(f"{sql(f'CAST({predicate} AS INT)')} == 1")
+        case Query(sql=text, datasets=datasets):
+            if share < 1:
+                raise UnenforceableError("a share of rows, and other datasets or windows with it")
+            others = tuple(name for name in datasets if name != place.model.name)
+            return Claim(f"{query(text)} == 0", others)
+        case _:
+            return each_row(found, share)
+
+
+def fresh(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Fresh)
+    return _younger(place, demand.column, demand.age_s)
+
+
+def prompt(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Prompt)
+    share = min(demand.share, place.rule.share)
+    if any(_is_text(place, column) for column in (demand.source, demand.processed)):
+        passed = f"{_moment(place, demand.processed)} - {_moment(place, demand.source)}"
+        return _satisfied(f"{passed} <= INTERVAL '{_seconds(demand.delay_s)}' SECOND", share)
+    source, processed = terms.column(demand.source), terms.column(demand.processed)
+    delay = terms.arithmetic(processed, "-", source)
+    predicate = terms.compare(delay, "<=", terms.duration(demand.delay_s))
+    return each_row(predicate, share)
+
+
+def retained(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Retained)
+    _time(demand.period_s)
+    days, rest = divmod(demand.period_s, _DAY_S)
+    period = f"{days:.0f}' DAY" if rest == 0 else f"{demand.period_s:.0f}' SECOND"
+    limit = f"current_timestamp() - INTERVAL '{period}"
+    return Claim(f"{sql(f'count_if({_moment(place, demand.column)} < {limit})')} == 0")
+
+
+def volume(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Volume)
+    rows = "num_rows()" if demand.days <= 1 else f"mean(num_rows(), n {demand.days})"
+    if demand.baseline is None:
+        days = max(demand.days, 2)
+        return _within(f"num_rows() / mean(num_rows(), n {days}, lag 1)", demand.low, demand.high)
+    low, high = (
+        None if factor is None else _rounded(factor * demand.baseline)
+        for factor in (demand.low, demand.high)
+    )
+    return _within(rows, low, high)
+
+
+def hourly_volume(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, HourlyVolume)
+    bounds = [
+        f"found {op} {show(terms.number(limit))}"
+        for op, limit in (("<", demand.low), (">", demand.high))
+        if limit is not None
+    ]
+    if not bounds:
+        raise UnenforceableError("it has no bounds")
+    column, model = _quoted(demand.column), quote_name(place.model.name)
+    hours = (
+        f"SELECT date_trunc('HOUR', {column}) AS hour, count(*) AS found FROM {model} "  # noqa: S608
+        f"WHERE {column} IS NOT NULL GROUP BY 1"
+    )
+    text = f"SELECT count(*) FROM ({hours}) WHERE {' OR '.join(bounds)}"  # noqa: S608
+    return Claim(f"{query(text)} == 0")
+
+
+def arrives(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Arrives)
+    if demand.column is not None:
+        return _younger(place, demand.column, demand.interval_s)
+    days = whole_days(demand.interval_s)
+    return Claim("num_rows() > 0" if days == 1 else f"mean(num_rows(), n {days}) > 0")
+
+
+def show_free(path: str) -> str:
+    """The name of a column of another dataset."""
+    return terms.column(path).text
+
+
+def _within(expression: str, low: float | None, high: float | None) -> Claim:
+    if low is not None and high is not None:
+        return Claim(compared(expression, Condition("between", low, high)))
+    if low is not None:
+        return Claim(compared(expression, Condition(">=", low)))
+    if high is not None:
+        return Claim(compared(expression, Condition("<=", high)))
+    raise UnenforceableError("it has no bounds")
+
+
+def _rounded(value: float) -> float:
+    """Without what binary numbers add behind many digits: 1.1 times 3 is 3.3."""
+    return float(f"{value:.12g}")
+
+
+def _refers_from_within(place: Place, other: str, column: str) -> Claim:
+    """A reference of the items of an array."""
+    model, items = quote_name(place.model.name), nested(place.way).sql
+    inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
+    equal = f"other.{_quoted(column)} = own.item"
+    return _unfound(place, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
+
+
+def _unfound(place: Place, own: str, other: str, present: str, equal: str) -> Claim:
+    """That no values are missing in another dataset."""
+    there = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
+    text = f"SELECT count(*) FROM {own} WHERE {present} AND NOT EXISTS ({there})"  # noqa: S608
+    return Claim(f"{query(text)} == 0", () if other == place.model.name else (other,))
+
+
+def _satisfied(predicate: str, share: float) -> Claim:
+    """That so many of the rows satisfy a predicate of Spark SQL for which it is not NULL."""
+    return no_rows(sql(f"count_if(NOT ({predicate}))"), share, sql(f"count(({predicate}))"))
+
+
+def _younger(place: Place, column: str, seconds: float) -> Claim:
+    """That the youngest value is at most so old."""
+    limit = _time(seconds)
+    if not _is_text(place, column):
+        return Claim(f"freshness({_shown(column)}) <= {limit}")
+    age = f"unix_timestamp() - unix_timestamp(max({_moment(place, column)}))"
+    return Claim(f"{sql(age)} <= {_seconds(seconds)}")
+
+
+def _moment(place: Place, column: str) -> str:
+    """A column of moments, those included that are written as texts; what is none is NULL."""
+    name = _quoted(column)
+    return f"try_cast({name} AS TIMESTAMP)" if _is_text(place, column) else name
+
+
+def _is_text(place: Place, column: str) -> bool:
+    return kind_of(place.field_at(column)) is Kind.TEXT
+
+
+def _seconds(seconds: float) -> str:
+    return show(terms.number(seconds))
+
+
+def _time(seconds: float) -> str:
+    terms.number(seconds)
+    if seconds <= 0:
+        raise UnenforceableError("a time lies above 0")
+    return show_number(terms.duration(seconds))
+
+
+def _shown(path: str) -> str:
+    return show(terms.column(path))
+
+
+def _quoted(path: str) -> str:
+    terms.column(path)
+    return quote_name(*terms.parts_of(path))

@@ -1,0 +1,203 @@
+"""Demands on numbers: what is counted or measured, and the condition on it."""
+
+from __future__ import annotations
+
+import math
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.place import Claim, Place, each_row, query, sql
+from dqx_airflow.contracts.compile.spark_text import spark_text
+from dqx_airflow.contracts.compile.sql_rules import (
+    Aggregate,
+    CountOfRows,
+    filled_in,
+    negation,
+    query_rule,
+)
+from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.compile.values import among, matches
+from dqx_airflow.contracts.model import (
+    Complete,
+    Condition,
+    Distinct,
+    Field,
+    Measured,
+    Pattern,
+    QueryGives,
+    Unique,
+)
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show, show_number
+from dqx_airflow.metrics.builtin import CALLABLE
+
+
+def unique(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Unique)
+    return Claim(f"{repeated(demand.columns)} == 0")
+
+
+def distinct(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Distinct)
+    if demand.duplicates <= 0:
+        return Claim(f"{repeated(demand.columns)} == 0")
+    most = show_number(terms.share(demand.duplicates))
+    return Claim(f"{repeated(demand.columns)} / num_rows() <= {most}")
+
+
+def complete(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, Complete)
+    column = show(terms.column(demand.column))
+    if demand.share >= 1:
+        return Claim(f"null_count({column}) == 0")
+    return Claim(f"count({column}) / num_rows() >= {show_number(terms.share(demand.share))}")
+
+
+def measured(place: Place) -> Claim:
+    """A metric with a condition. What counts rows is told as a demand on each of them, if it can
+    be: then the rows at fault can be shown.
+    """
+    demand = place.rule.demand
+    assert isinstance(demand, Measured)
+    counted = _COUNTED.get(demand.metric)
+    if counted is None:
+        expression = _metric(demand)
+    else:
+        bad = counted(place, demand)
+        claim = _rows_claim(bad, demand)
+        if claim is not None:
+            return claim
+        expression = sql(f"count_if({spark_text(bad)})")
+    if demand.is_percent:
+        return Claim(compared(f"{expression} / num_rows()", demand.condition, "%"))
+    return Claim(compared(expression, demand.condition))
+
+
+def query_gives(place: Place) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, QueryGives)
+    own = place.model.name
+    text = filled_in(demand.query, placeholders(place))
+    found = query_rule(text, demand.sql_dialect, own, place.dataset)
+    if isinstance(found, CountOfRows):
+        if demand.condition == Condition("==", 0):
+            return each_row(negation(found.predicate))
+        return Claim(compared(sql(f"count_if({spark_text(found.predicate)})"), demand.condition))
+    if isinstance(found, Aggregate):
+        return Claim(compared(sql(found.sql), demand.condition))
+    others = tuple(name for name in found.datasets if name != own)
+    return Claim(compared(query(found.sql), demand.condition), others)
+
+
+def placeholders(place: Place) -> dict[str, str]:
+    """What stands for `{model}`, `{field}` and their like in the SQL of a rule."""
+    tables = ("model", "table", "table_name", "object", "schema", "dataset")
+    names = dict.fromkeys(tables, place.model.name)
+    if place.item is not None and place.is_reachable:
+        column = ".".join(terms.parts_of(place.item.path))
+        names |= dict.fromkeys(("field", "column", "property", "column_name"), column)
+    return names
+
+
+def repeated(columns: tuple[str, ...]) -> str:
+    """The number of rows that repeat another one; those with NULL among the columns aside."""
+    listed = ", ".join(show(terms.column(column)) for column in columns)
+    return f"repeated_count({listed if len(columns) == 1 else f'[{listed}]'})"
+
+
+def compared(expression: str, condition: Condition, unit: str = "") -> str:
+    """An expression with its condition; bounds are in the unit."""
+    op, low, high = condition.op, condition.bound, condition.high
+    if op == "between" and high is not None:
+        return f"{expression} between {_bound(low, unit)} and {_bound(high, unit)}"
+    if op == "not between" and high is not None:
+        # Outside of both ends is further from their middle than they are.
+        middle, half = (low + high) / 2, (high - low) / 2
+        return f"abs({expression} - {_bound(middle, unit)}) > {_bound(half, unit)}"
+    return f"{expression} {op} {_bound(low, unit)}"
+
+
+def _bound(value: int | float, unit: str) -> str:
+    return f"{show(terms.number(value))}{unit}"
+
+
+def _metric(demand: Measured) -> str:
+    if demand.metric == "duplicate_count":
+        return repeated(demand.arguments)
+    if demand.metric not in CALLABLE:
+        hint = did_you_mean(demand.metric, CALLABLE)
+        raise UnenforceableError(f"there is no metric '{demand.metric}': {hint}")
+    arguments = ", ".join(show(terms.column(column)) for column in demand.arguments)
+    return f"{demand.metric}({arguments})"
+
+
+def _rows_claim(bad: nodes.Expression, demand: Measured) -> Claim | None:
+    """That no row is so, or at most so many percent are; None for every other condition."""
+    condition = demand.condition
+    if condition == Condition("==", 0) or (condition.op == "<=" and condition.bound == 0):
+        return each_row(negation(bad))
+    return None
+
+
+def _invalid(place: Place, demand: Measured) -> nodes.Expression:
+    """That a value is none of those that are valid."""
+    column, item = _subject(place, demand)
+    valid = _listed(column, demand, item)
+    if not valid:
+        raise UnenforceableError("it does not say which values are valid")
+    return terms.negated(_joined(valid, "and"))
+
+
+def _missing(place: Place, demand: Measured) -> nodes.Expression:
+    """That there is no value, or one that stands for none."""
+    column, item = _subject(place, demand)
+    try:
+        listed = _listed(column, demand, item)
+    except UnenforceableError:
+        if demand.pattern is not None:
+            raise
+        listed = []  # No value of a column of numbers is such a text.
+    return _joined([terms.is_null(column), *listed], "or")
+
+
+def _equal(place: Place, demand: Measured) -> nodes.Expression:
+    """That a value is one of those that are counted."""
+    column, item = _subject(place, demand)
+    found = _listed(column, demand, item)
+    if not found:
+        raise UnenforceableError("it does not say which values are counted")
+    return _joined(found, "or")
+
+
+_COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values": _equal}
+"""Metrics that count the rows for which a predicate holds."""
+
+
+def _subject(place: Place, demand: Measured) -> tuple[nodes.Name, Field | None]:
+    if len(demand.arguments) != 1:
+        raise UnenforceableError(f"{demand.metric} is about one column")
+    (path,) = demand.arguments
+    return terms.column(path), place.field_at(path)
+
+
+def _listed(column: nodes.Name, demand: Measured, item: Field | None) -> list[nodes.Expression]:
+    found = []
+    if demand.values:
+        found.append(among(column, demand.values, item))
+    if demand.pattern is not None:
+        found.append(matches(column, Pattern(demand.pattern), item))
+    return found
+
+
+def _joined(predicates: list[nodes.Expression], op: str) -> nodes.Expression:
+    found = predicates[0]
+    for predicate in predicates[1:]:
+        found = nodes.Junction(op, found, predicate, terms.NOWHERE)
+    return found
+
+
+def whole_days(seconds: float) -> int:
+    return max(1, math.ceil(seconds / 86400))

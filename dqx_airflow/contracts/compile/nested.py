@@ -1,0 +1,64 @@
+"""Values that are nested in arrays and maps, which no path of DQL leads to, as Spark SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.spark_text import spark_text
+from dqx_airflow.contracts.model import Field
+from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.sql import quote_name
+
+_ITEM = "item"
+"""What a value is called within a lambda function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """The values of a field in a row: Spark SQL of an array of all of them."""
+
+    sql: str
+
+    def count_of_rows_without(self, predicate: nodes.Expression) -> str:
+        """So many rows hold a value for which the predicate over `operand` is false."""
+        return f"count_if(exists({self.sql}, {quote_name(_ITEM)} -> NOT {spark_text(predicate)}))"
+
+    def count_of_rows_with_null(self) -> str:
+        """So many rows hold NULL in the place of a value."""
+        return f"count_if(exists({self.sql}, {quote_name(_ITEM)} -> {quote_name(_ITEM)} IS NULL))"
+
+    @property
+    def operand(self) -> nodes.Name:
+        """What stands for a value in predicates."""
+        return terms.name(_ITEM)
+
+
+def ways(column: Field) -> Iterator[tuple[Field, ...]]:
+    """The ways from a column to all that is nested in it, its own first, as `Field.walk` goes."""
+    yield (column,)
+    for inner in (*column.fields, column.items, column.keys, column.values):
+        if inner is not None:
+            yield from ((column, *way) for way in ways(inner))
+
+
+def nested(way: tuple[Field, ...]) -> Nested:
+    """The values at the end of a way, those of all items on it in one array."""
+    found, is_array = quote_name(way[0].name), False
+    for outer, inner in pairwise(way):
+        if any(inner is part for part in outer.fields):
+            # Spark takes a field of each struct in an array just so.
+            found = f"{found}.{quote_name(inner.name)}"
+            continue
+        step = "map_keys" if inner is outer.keys else ""
+        step = "map_values" if inner is outer.values else step
+        if not is_array:
+            found = f"{step}({found})" if step else found
+        else:
+            part = f"transform({found}, part -> {step}(part))" if step else found
+            # NULL among the arrays would make NULL of all.
+            found = f"flatten(filter({part}, part -> part IS NOT NULL))"
+        is_array = True
+    return Nested(found)

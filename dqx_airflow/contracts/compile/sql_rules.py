@@ -1,0 +1,515 @@
+"""SQL that contracts hold, in the dialect of a server: as predicates of DQL, or as Spark SQL.
+
+sqlglot reads and writes it; it is imported when there is SQL to read.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, TypeAlias
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.dql import nodes
+
+if TYPE_CHECKING:
+    from sqlglot import Expr, exp
+
+DatasetNamer: TypeAlias = Callable[[str], str]
+"""Gives the dataset that a table of the SQL is."""
+
+_SPARK = "spark"
+_PLACEHOLDER = re.compile(r"\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
+_QUOTES = "\"`'."
+_QUALIFIER = re.compile(
+    r"""["`\[]?\$?\{\{?\s*(?:schema|dataset|database|catalog|project)\s*\}?\}["`\]]?\s*\.\s*""",
+    re.IGNORECASE,
+)
+"""What stands before the name of a table: where it is on a server, and here it is a dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowSql:
+    """A predicate over rows, which Spark SQL alone can say."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSql:
+    """A predicate over a whole table: an aggregate is in it."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of Spark SQL that gives one value, and the datasets that it reads."""
+
+    sql: str
+    datasets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A query that is no more than an aggregate over all rows of the model, without its FROM."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountOfRows:
+    """A query that counts the rows of the model for which a predicate holds."""
+
+    predicate: nodes.Expression
+
+
+def filled_in(sql: str, names: Mapping[str, str]) -> str:
+    """The SQL with names for its placeholders: `{model}`, `${property}`, `{{ column }}`.
+
+    :raises UnenforceableError: a placeholder is not known.
+    """
+
+    def fill(found: re.Match[str]) -> str:
+        key = found["name"].lower()
+        if key not in names:
+            known = ", ".join(f"{{{known}}}" for known in names)
+            raise UnenforceableError(f"nothing is known for {found[0]}: there is {known}")
+        before = sql[found.start() - 1 : found.start()]
+        is_plain = re.fullmatch(r"[A-Za-z_][\w.]*", names[key]) is not None
+        if is_plain or (before and before in _QUOTES):
+            return names[key]
+        return '"' + names[key].replace('"', '""') + '"'
+
+    return _PLACEHOLDER.sub(fill, _QUALIFIER.sub("", sql))
+
+
+def row_rule(
+    sql: str, sql_dialect: str | None, model: str, dataset_of: DatasetNamer
+) -> nodes.Expression | RowSql | TableSql | Query:
+    """What a predicate of SQL means: a predicate of DQL where the language can say it.
+
+    :param model: the dataset whose rows it is about. A query counts the rows that break it.
+    :raises UnenforceableError: it is not one read-only expression.
+    """
+    from sqlglot import exp
+
+    tree = _parsed(sql, sql_dialect)
+    if isinstance(tree, exp.Query) or not isinstance(tree, exp.Condition | exp.Paren):
+        raise UnenforceableError("this is no condition that a row satisfies")
+    tree = _without_qualifiers(tree, model, dataset_of)
+    try:
+        return _predicate(tree, dataset_of, is_spark=_is_spark(sql_dialect))
+    except _NotInDqlError:
+        pass
+    if tree.find(exp.Query, exp.Window):
+        return _breaking_rows(tree, model, dataset_of)
+    spark = _in_spark(tree)
+    return TableSql(spark) if tree.find(exp.AggFunc) else RowSql(spark)
+
+
+def query_rule(
+    sql: str, sql_dialect: str | None, model: str, dataset_of: DatasetNamer
+) -> Query | Aggregate | CountOfRows:
+    """What a query that gives one value means.
+
+    :raises UnenforceableError: it is not one query, or gives several values.
+    """
+    from sqlglot import exp
+
+    tree = _parsed(sql, sql_dialect)
+    if isinstance(tree, exp.Subquery):
+        tree = tree.unnest()
+    if not isinstance(tree, exp.Query):
+        raise UnenforceableError("this is no query")
+    _demand_one_value(tree)
+    simple = _over_own_rows(tree, model, dataset_of)
+    if simple is not None:
+        value, where = simple
+        if where is None and not value.find(exp.Query, exp.Window):
+            return Aggregate(_in_spark(_without_qualifiers(value, model, dataset_of)))
+        if where is not None and _is_count_of_rows(value):
+            try:
+                bare = _without_qualifiers(where, model, dataset_of)
+                return CountOfRows(_predicate(bare, dataset_of, is_spark=_is_spark(sql_dialect)))
+            except _NotInDqlError:
+                pass
+    return Query(*_over_datasets(tree, dataset_of))
+
+
+class _NotInDqlError(Exception):
+    """DQL has no words for a part of a predicate."""
+
+
+def _parsed(sql: str, sql_dialect: str | None) -> Expr:
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, SqlglotError
+
+    # What sqlglot cannot read is told as the reason: its own warning would say nothing more.
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+    try:
+        found = sqlglot.parse(sql, dialect=sql_dialect or _SPARK)
+    except SqlglotError as error:
+        details = error.errors if isinstance(error, ParseError) else []
+        problem = (details[0]["description"] if details else str(error)).splitlines()[0]
+        problem = problem.split(" for <class")[0].rstrip(". ")
+        raise UnenforceableError(f"the SQL cannot be read: {problem}") from error
+    except ValueError as error:
+        raise UnenforceableError(f"the SQL cannot be read: {error}") from error
+    statements = [statement for statement in found if statement is not None]
+    if len(statements) != 1:
+        raise UnenforceableError("one statement is expected here")
+    tree = statements[0]
+    if isinstance(tree, exp.Alias) or tree.find(
+        exp.DDL, exp.DML, exp.Command, exp.Into, exp.Placeholder, exp.Parameter
+    ):
+        raise UnenforceableError("this is not one read-only expression of SQL")
+    return tree
+
+
+def _is_spark(sql_dialect: str | None) -> bool:
+    return sql_dialect in (None, _SPARK, "databricks", "hive", "spark2")
+
+
+def _in_spark(tree: Expr) -> str:
+    from sqlglot import ErrorLevel
+    from sqlglot.errors import UnsupportedError
+    from sqlglot.optimizer.annotate_types import annotate_types
+
+    try:
+        # With types, `count(*) / 2` of a dialect that divides whole numbers stays a whole number.
+        typed = annotate_types(_for_spark(tree))
+        return typed.sql(dialect=_SPARK, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        raise UnenforceableError(f"Spark SQL has nothing for it: {error}") from error
+
+
+def _for_spark(tree: Expr) -> Expr:
+    """What sqlglot leaves as it is, and Spark does not know."""
+    from sqlglot import exp
+
+    def rewrite(node: Expr) -> Expr:
+        if isinstance(node, exp.PercentileCont) and node.expression:
+            return exp.Anonymous(this="percentile", expressions=[node.this, node.expression])
+        if isinstance(node, exp.Extract) and node.name.upper() == "EPOCH":
+            return _epoch(node.expression)
+        return node
+
+    return tree.copy().transform(rewrite)
+
+
+def _epoch(value: Expr) -> Expr:
+    """The seconds of a moment, or of the time between two."""
+    from sqlglot import exp
+
+    value = value.unnest()
+    if isinstance(value, exp.Sub):
+        return exp.paren(exp.Sub(this=_epoch(value.this), expression=_epoch(value.expression)))
+    micros = exp.Anonymous(this="unix_micros", expressions=[exp.cast(value, "timestamp")])
+    return exp.paren(exp.Div(this=micros, expression=exp.Literal.number(1_000_000)))
+
+
+# Tables and columns ------------------------------------------------------------------------------
+
+
+def _written_name(table: exp.Table) -> str:
+    return ".".join(part.name for part in table.parts)
+
+
+def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tuple[str, ...]]:
+    """The query with datasets for its tables, and their names."""
+    from sqlglot import exp
+
+    tree = tree.copy()
+    defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    datasets: dict[str, None] = {}
+    for table in list(tree.find_all(exp.Table)):
+        if not isinstance(table.this, exp.Identifier) or (
+            not table.db and table.name.lower() in defined
+        ):
+            continue
+        dataset = dataset_of(_written_name(table))
+        datasets[dataset] = None
+        short = table.name
+        is_same = not table.db and short == dataset
+        table.set("this", exp.to_identifier(dataset, quoted=True))
+        table.set("db", None)
+        table.set("catalog", None)
+        if not table.alias and not is_same:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(short, quoted=True)))
+    for column in tree.find_all(exp.Column):
+        # A qualifier of several parts is left with its last one, by which the table goes now.
+        if column.args.get("db"):
+            column.set("db", None)
+            column.set("catalog", None)
+    return _in_spark(tree), tuple(datasets)
+
+
+def _without_qualifiers(tree: Expr, model: str, dataset_of: DatasetNamer) -> Expr:
+    """The expression with bare names for columns of the model, where no query is in it."""
+    from sqlglot import exp
+
+    tree = tree.copy()
+    if tree.find(exp.Query):
+        return tree
+    for column in tree.find_all(exp.Column):
+        qualifier = ".".join(part.name for part in column.parts[:-1])
+        if qualifier and dataset_of(qualifier) == model:
+            for key in ("table", "db", "catalog"):
+                column.set(key, None)
+    return tree
+
+
+def _breaking_rows(tree: Expr, model: str, dataset_of: DatasetNamer) -> Query:
+    """The query for the number of rows that break a predicate, with windows or queries in it."""
+    from sqlglot import exp
+
+    own = exp.Table(this=exp.to_identifier(model, quoted=True))
+    if tree.find(exp.Window):
+        holds = exp.select(exp.alias_(tree.copy(), "holds")).from_(own)
+        broken = exp.select("count(*)").from_(holds.subquery("checked")).where("NOT holds")
+    else:
+        broken = exp.select("count(*)").from_(own).where(exp.not_(exp.paren(tree.copy())))
+    return Query(*_over_datasets(broken, dataset_of))
+
+
+def _demand_one_value(tree: exp.Query) -> None:
+    from sqlglot import exp
+
+    columns = tree.selects
+    if len(columns) != 1 or tree.is_star:
+        raise UnenforceableError("the query gives several columns, and one number is wanted")
+    if not isinstance(tree, exp.Select):
+        raise UnenforceableError("the query gives several rows, and one number is wanted")
+    limit = tree.args.get("limit")
+    is_one_row = isinstance(limit, exp.Limit) and limit.expression.name == "1"
+    is_aggregated = any(
+        not function.find_ancestor(exp.Window) for function in _own(columns[0], exp.AggFunc)
+    ) or any(_own(columns[0], exp.Anonymous))
+    is_grouped = tree.args.get("group") is not None
+    from_ = tree.args.get("from_") or tree.args.get("from")
+    if from_ is None or is_one_row or (is_aggregated and not is_grouped):
+        return
+    if is_grouped or not _reads_one_row(tree):
+        raise UnenforceableError("the query gives several rows, and one number is wanted")
+
+
+def _reads_one_row(tree: exp.Select) -> bool:
+    """True where a query takes what one row of another one gives."""
+    from sqlglot import exp
+
+    source = (tree.args.get("from_") or tree.args["from"]).this
+    if tree.args.get("joins"):
+        return False
+    inner: Expr | None = source.this if isinstance(source, exp.Subquery) else None
+    if isinstance(source, exp.Table):
+        tables = {cte.alias_or_name.lower(): cte.this for cte in tree.find_all(exp.CTE)}
+        inner = tables.get(source.name.lower())
+    if not isinstance(inner, exp.Select) or inner.args.get("group") is not None:
+        return False
+    return any(True for column in inner.selects for _ in _own(column, exp.AggFunc))
+
+
+def _own(tree: Expr, kind: type[Expr]) -> Iterator[Expr]:
+    """The parts of an expression of a kind, those of queries in it left out."""
+    from sqlglot import exp
+
+    for node in tree.walk(prune=lambda part: isinstance(part, exp.Query)):
+        if isinstance(node, kind):
+            yield node
+
+
+def _over_own_rows(
+    tree: exp.Query, model: str, dataset_of: DatasetNamer
+) -> tuple[Expr, Expr | None] | None:
+    """The value and the condition of a query over nothing but the rows of the model."""
+    from sqlglot import exp
+
+    if not isinstance(tree, exp.Select):
+        return None
+    used = {key for key, value in tree.args.items() if value}
+    if not used <= {"expressions", "from", "from_", "where", "kind"}:
+        return None
+    from_ = tree.args.get("from_") or tree.args.get("from")
+    if from_ is None or not isinstance(from_.this, exp.Table):
+        return None
+    table = from_.this
+    if not isinstance(table.this, exp.Identifier) or dataset_of(_written_name(table)) != model:
+        return None
+    if {key for key, value in table.args.items() if value} - {"this", "db", "catalog"}:
+        return None
+    where = tree.args.get("where")
+    return tree.selects[0].unalias(), where.this if where is not None else None
+
+
+def _is_count_of_rows(value: Expr) -> bool:
+    from sqlglot import exp
+
+    if not isinstance(value, exp.Count):
+        return False
+    return isinstance(value.this, exp.Star | exp.Literal)
+
+
+# Predicates of DQL -------------------------------------------------------------------------------
+
+_COMPARATORS = {"EQ": "==", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
+_OPERATORS = {"Add": "+", "Sub": "-", "Mul": "*"}
+_MIRRORED = {"==": "!=", "!=": "==", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+_FUNCTIONS = {
+    "Length": "length",
+    "Lower": "lower",
+    "Upper": "upper",
+    "Abs": "abs",
+    "Year": "year",
+    "Month": "month",
+    "Day": "day",
+}
+
+
+def _predicate(tree: Expr, dataset_of: DatasetNamer, *, is_spark: bool) -> nodes.Expression:
+    """:raises _NotInDqlError: DQL has no words for a part of it."""
+    return _Telling(dataset_of, is_spark).predicate(tree)
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """Tells a predicate of SQL in DQL."""
+
+    dataset_of: DatasetNamer
+    is_spark: bool
+
+    def predicate(self, tree: Expr) -> nodes.Expression:
+        from sqlglot import exp
+
+        match tree:
+            case _ if tree.args.get("negate"):  # how newer versions of sqlglot say `is not null`
+                plain = tree.copy()
+                plain.set("negate", None)
+                return negation(self.predicate(plain))
+            case exp.Paren():
+                return self.predicate(tree.this)
+            case exp.And():
+                return terms.both(self.predicate(tree.this), self.predicate(tree.expression))
+            case exp.Or():
+                return terms.either(self.predicate(tree.this), self.predicate(tree.expression))
+            case exp.Not():
+                return negation(self.predicate(tree.this))
+            case exp.Between():
+                low, high = self._value(tree.args["low"]), self._value(tree.args["high"])
+                return nodes.Within(self._value(tree.this), low, high, terms.NOWHERE)
+            case exp.In() if tree.args.get("query") is not None:
+                return self._lookup(tree)
+            case exp.In() if tree.expressions:
+                choices = tuple(map(self._literal, tree.expressions))
+                return terms.member(self._value(tree.this), *choices)
+            case exp.Is() if isinstance(tree.expression, exp.Null):
+                return terms.is_null(self._value(tree.this))
+            case exp.Like() if _is_text(tree.expression) and "\\" not in tree.expression.name:
+                pattern = terms.text(tree.expression.name)
+                return nodes.Like(self._value(tree.this), pattern, terms.NOWHERE)
+            case exp.Column():
+                return terms.compare(self._value(tree), "==", nodes.Truth(True, terms.NOWHERE))
+        op = _COMPARATORS.get(type(tree).__name__)
+        if op is None:
+            raise _NotInDqlError
+        return terms.compare(self._value(tree.this), op, self._value(tree.expression))
+
+    def _lookup(self, tree: exp.In) -> nodes.Expression:
+        """`column IN (SELECT other FROM table)`"""
+        from sqlglot import exp
+
+        query = tree.args["query"].unnest()
+        if not isinstance(query, exp.Select) or not isinstance(tree.this, exp.Column):
+            raise _NotInDqlError
+        from_ = query.args.get("from_") or query.args.get("from")
+        used = {key for key, value in query.args.items() if value}
+        is_simple = used <= {"expressions", "from", "from_", "distinct", "kind"}
+        if not is_simple or from_ is None or not isinstance(from_.this, exp.Table):
+            raise _NotInDqlError
+        if len(query.selects) != 1 or not isinstance(query.selects[0], exp.Column):
+            raise _NotInDqlError
+        dataset = self.dataset_of(_written_name(from_.this))
+        other = terms.values_of(query.selects[0].name, dataset)
+        return nodes.Member(self._value(tree.this), other, terms.NOWHERE)
+
+    def _value(self, tree: Expr) -> nodes.Expression:
+        from sqlglot import exp
+
+        match tree:
+            case exp.Paren():
+                return self._value(tree.this)
+            case exp.Column() if not isinstance(tree.this, exp.Star):
+                return terms.column_named(*(part.name for part in tree.parts))
+            case exp.Neg():
+                inner = self._value(tree.this)
+                if isinstance(inner, nodes.Number):
+                    return terms.number(-inner.value)
+                return nodes.Negative(inner, terms.NOWHERE)
+            case exp.Div() if self.is_spark:
+                left, right = self._value(tree.this), self._value(tree.expression)
+                return terms.arithmetic(left, "/", right)
+            case exp.Add() | exp.Sub() | exp.Mul():
+                op = _OPERATORS[type(tree).__name__]
+                return terms.arithmetic(self._value(tree.this), op, self._value(tree.expression))
+            case exp.TsOrDsToDate() if isinstance(tree.parent, exp.Year | exp.Month | exp.Day):
+                return self._value(tree.this)
+            case exp.Coalesce():
+                given = (tree.this, *tree.expressions)
+                return terms.call("coalesce", *map(self._value, given))
+            case exp.Trim() if not (tree.expression or tree.args.get("position")):
+                return terms.call("trim", self._value(tree.this))
+        function = _FUNCTIONS.get(type(tree).__name__)
+        if function is not None:
+            return terms.call(function, self._value(tree.this))
+        return self._literal(tree)
+
+    def _literal(self, tree: Expr) -> nodes.Expression:
+        from sqlglot import exp
+
+        match tree:
+            case exp.Literal() if tree.is_string:
+                return terms.text(tree.this)
+            case exp.Literal():
+                return terms.number(_number(tree.this))
+            case exp.Neg() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+                return terms.number(-_number(tree.this.this))
+            case exp.Boolean():
+                return nodes.Truth(bool(tree.this), terms.NOWHERE)
+            case exp.Cast() if _is_text(tree.this) and tree.to.is_type("date"):
+                try:
+                    return nodes.Day(date.fromisoformat(tree.this.this), terms.NOWHERE)
+                except ValueError:
+                    raise _NotInDqlError from None
+        raise _NotInDqlError
+
+
+def negation(node: nodes.Expression) -> nodes.Expression:
+    """The opposite of a predicate, told without `not` where that reads better."""
+    match node:
+        case nodes.Compare(op="==", left=left, right=nodes.Truth(value=value)):
+            return terms.compare(left, "==", nodes.Truth(not value, terms.NOWHERE))
+        case nodes.Compare(op=op, left=left, right=right):
+            return terms.compare(left, _MIRRORED[op], right)
+        case nodes.Junction(op=op, left=left, right=right):
+            other = terms.either if op == "and" else terms.both
+            return other(negation(left), negation(right))
+        case _:
+            return terms.negated(node)
+
+
+def _is_text(tree: Expr) -> bool:
+    from sqlglot import exp
+
+    return isinstance(tree, exp.Literal) and tree.is_string
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

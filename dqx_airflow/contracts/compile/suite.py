@@ -1,0 +1,259 @@
+"""The suite of a contract: its checks, the names of its assertions, and its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.demands import DEMANDS
+from dqx_airflow.contracts.compile.nested import ways
+from dqx_airflow.contracts.compile.place import Claim, Place, Within
+from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.model import (
+    Contract,
+    Note,
+    OfType,
+    Rule,
+    Treatment,
+)
+from dqx_airflow.dql.check import DEFAULT_SEVERITY, IMPLICIT_CHECK, check_source
+from dqx_airflow.dql.format import format_source
+from dqx_airflow.dql.layout import WIDTH
+from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.values import SourceFile
+
+_FILE = "suite.dql"
+_INDENT = " " * 4
+_COMPARES_DAYS = re.compile(r"\bmean\(num_rows\(\), n ")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A suite, and what became of the rules of the contract.
+
+    `enforced` pairs each assertion with the rule that it is made of. `included` are rules that an
+    assertion enforces beside its own: the types of what is nested in an array. `notes` are the
+    clauses of rules that cannot be enforced, with the reason.
+    """
+
+    text: str
+    enforced: tuple[tuple[str, Rule], ...]
+    included: tuple[tuple[str, Rule], ...]
+    notes: tuple[Note, ...]
+
+
+def compile_contract(contract: Contract, *, undated: Collection[str] = ()) -> Compiled:
+    """The suite that enforces a contract. `dql check` finds no error in it.
+
+    :param undated: the datasets without a date column, of which no two days can be compared.
+    """
+    drafting = _Drafting(contract, undated)
+    drafting.draft_all()
+    while True:
+        lines, places = drafting.lines()
+        wrong = _errors(lines, places)
+        if not wrong:
+            break
+        # What the language refuses, such as a range with nothing in it.
+        drafting.refuse(wrong)
+    text = "\n".join(lines) + "\n"
+    if any(len(line) > WIDTH for line in lines):
+        text = format_source(SourceFile(_FILE, text))
+    return Compiled(
+        text,
+        tuple((draft.name, draft.rule) for draft in drafting.drafts),
+        tuple((draft.name, rule) for draft in drafting.drafts for rule in draft.included),
+        tuple(
+            Note(clause, Treatment.UNSUPPORTED, reason)
+            for rule, reason in drafting.refused
+            for clause in rule.clauses
+        ),
+    )
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An assertion: the rule behind it, and the datasets that its check is on."""
+
+    name: str
+    rule: Rule
+    claim: str
+    datasets: tuple[str, ...]
+    included: list[Rule] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Drafting:
+    """Drafts the assertions of a contract. `refused` are the rules without one, and why."""
+
+    contract: Contract
+    undated: Collection[str]
+    drafts: list[_Draft] = field(default_factory=list)
+    refused: list[tuple[Rule, str]] = field(default_factory=list)
+    _names: set[str] = field(default_factory=set)
+
+    def draft_all(self) -> None:
+        for model in self.contract.models:
+            types: dict[int, _Draft] = {}
+            for column in model.fields:
+                for way in ways(column):
+                    for rule in way[-1].rules:
+                        self._draft(Place(self.contract, model, way, rule), types)
+            for rule in model.rules:
+                self._draft(Place(self.contract, model, (), rule), types)
+
+    def refuse(self, wrong: dict[int, str]) -> None:
+        """Takes back the drafts with these numbers."""
+        for number, reason in wrong.items():
+            draft = self.drafts[number]
+            self.refused += [(rule, reason) for rule in (draft.rule, *draft.included)]
+        kept = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
+        self.drafts = kept
+
+    def _draft(self, place: Place, types: dict[int, _Draft]) -> None:
+        """:param types: the assertions about types, by the `id` of their fields."""
+        try:
+            claim = self._claim(place)
+        except UnenforceableError as error:
+            self.refused.append((place.rule, str(error)))
+            return
+        if isinstance(claim, Within):
+            outer = types.get(id(claim.column))
+            if outer is None:
+                reason = f"the type of {claim.column.path} is not checked, and this is part of it"
+                self.refused.append((place.rule, reason))
+            else:
+                outer.included.append(place.rule)
+            return
+        datasets = (place.model.name, *claim.others)
+        draft = _Draft(self._name(place), place.rule, claim.text, datasets)
+        self.drafts.append(draft)
+        if isinstance(place.rule.demand, OfType) and place.item is not None:
+            types[id(place.item)] = draft
+
+    def _claim(self, place: Place) -> Claim | Within:
+        try:
+            claim = DEMANDS[type(place.rule.demand)](place)
+        except RecursionError:
+            raise UnenforceableError("it is nested too deeply") from None
+        model = place.model.name
+        if isinstance(claim, Claim):
+            for dataset in (model, *claim.others):
+                if not dataset or "\n" in dataset or not terms.is_writable(dataset):
+                    raise UnenforceableError(f"DQL has no way to write the dataset {dataset!r}")
+            if model in self.undated and _COMPARES_DAYS.search(claim.text):
+                raise UnenforceableError("it compares days, and the dataset has no date column")
+        return claim
+
+    def _name(self, place: Place) -> str:
+        whole = self.contract.assertion_name(place.model, place.item, place.rule)
+        name, number = whole, 1
+        while name in self._names:
+            number += 1
+            name = f"{whole}_{number}"
+        self._names.add(name)
+        return name
+
+    # The text
+
+    def lines(self) -> tuple[list[str], dict[int, int]]:
+        """The lines of the suite, and for each line of an assertion the number of its draft."""
+        contract = self.contract
+        version = f" {contract.version}" if contract.version else ""
+        name = _one_line(contract.name or contract.id) or "contract"
+        source = _one_line(f"{contract.id}{version} ({contract.dialect})")
+        lines = [
+            *_comment(f"Compiled from the contract {source}: change that, not this file.", ""),
+            f"suite {show_text(name)} {{",
+        ]
+        places: dict[int, int] = {}
+        if not self.drafts:
+            return [*lines[:-1], f"{lines[-1]}}}", *self._unchecked()], places
+        for title, datasets, numbers in self._checks():
+            on = ", ".join(map(show_name, datasets))
+            lines += [] if lines[-1].endswith("{") else [""]
+            lines.append(f"{_INDENT}check {show_text(title)} on {on} {{")
+            for number in numbers:
+                lines += [] if lines[-1].endswith("{") else [""]
+                start = len(lines)
+                lines += self._assertion(self.drafts[number])
+                places |= dict.fromkeys(range(start + 1, len(lines) + 1), number)
+            lines.append(f"{_INDENT}}}")
+        lines.append("}")
+        return lines + self._unchecked(), places
+
+    def _checks(self) -> Iterator[tuple[str, tuple[str, ...], list[int]]]:
+        """The checks: title, datasets, and the numbers of their drafts. One each for a model, and
+        one for what several datasets are read for.
+        """
+        grouped: dict[tuple[str, ...], list[int]] = {}
+        for number, draft in enumerate(self.drafts):
+            grouped.setdefault(draft.datasets, []).append(number)
+        taken = {IMPLICIT_CHECK}
+        for datasets, numbers in grouped.items():
+            title = _one_line(" with ".join(datasets)) or "model"
+            while title in taken:
+                title += " (2)"
+            taken.add(title)
+            yield title, datasets, numbers
+
+    def _assertion(self, draft: _Draft) -> list[str]:
+        rule, deep = draft.rule, _INDENT * 2
+        lines = _comment(rule.description, deep) if rule.description else []
+        lines.append(f"{deep}assert {draft.claim}")
+        lines.append(f"{deep}{_INDENT}name {show_text(draft.name)}")
+        if rule.severity not in (None, DEFAULT_SEVERITY):
+            lines.append(f"{deep}{_INDENT}severity {rule.severity}")
+        lines.append(f"{deep}{_INDENT}tags [{', '.join(_tags(self.contract, rule))}]")
+        return lines
+
+    def _unchecked(self) -> list[str]:
+        """What no assertion enforces, as comments."""
+        found = [note for note in self.contract.notes if note.treatment is Treatment.UNSUPPORTED]
+        lines = [(note.clause.path, note.reason) for note in found]
+        lines += [(c.path, reason) for rule, reason in self.refused for c in rule.clauses[:1]]
+        if not lines:
+            return []
+        shown = [line for path, reason in lines for line in _comment(f"  {path}: {reason}", "")]
+        return ["", "# Not checked:", *shown]
+
+
+def _errors(lines: Sequence[str], places: dict[int, int]) -> dict[int, str]:
+    """What is wrong with the suite, by the number of the draft at fault."""
+    checked = check_source(SourceFile(_FILE, "\n".join(lines) + "\n"))
+    longest = max(places, key=lambda place: len(lines[place - 1]), default=None)
+    wrong: dict[int, str] = {}
+    for error in checked.errors:
+        # An error of the file as a whole is that it is too large.
+        number = places.get(error.span.line, places[longest] if longest else None)
+        if number is not None:
+            wrong.setdefault(number, error.message)
+    return wrong
+
+
+def _tags(contract: Contract, rule: Rule) -> Iterable[str]:
+    dimension = [f"dimension-{rule.dimension}"] if rule.dimension else []
+    tags = (_tag(text) for text in (contract.dialect.value, *dimension, *rule.tags))
+    return dict.fromkeys(filter(None, tags))
+
+
+def _tag(text: str) -> str:
+    """A text as a tag; empty where nothing is left of it."""
+    words = re.sub(r"[^a-zA-Z0-9_]+", "-", text).strip("-")
+    return f"_{words}" if words[:1].isdigit() else words
+
+
+def _one_line(text: str) -> str:
+    shown = "".join(sign if sign.isprintable() else " " for sign in text)
+    return " ".join(shown.split())
+
+
+def _comment(text: str, indent: str) -> list[str]:
+    """A text as one line of comment, shortened to fit."""
+    room = WIDTH - len(indent) - len("# ")
+    blanks = text[: len(text) - len(text.lstrip(" "))] if text.startswith("  ") else ""
+    line = blanks + _one_line(text)
+    shown = line if len(line) <= room else line[: room - 3].rstrip() + "..."
+    return [f"{indent}# {shown}".rstrip()] if line.strip() else []

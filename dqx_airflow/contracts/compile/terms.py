@@ -1,0 +1,224 @@
+"""Nodes of DQL as compilation makes them, and literals as the type of a field asks for them."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import date
+from enum import Enum
+
+from dqx_airflow.contracts.model import Field, Literal
+from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.values import Span
+
+NOWHERE = Span("", 1, 1, 1, 1)
+"""What is compiled stands nowhere until it is printed."""
+
+
+class UnenforceableError(ValueError):
+    """Why a rule cannot be enforced, in a few words."""
+
+
+class Kind(str, Enum):
+    """What the values of a field are, as far as comparing them is concerned."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    BOOLEAN = "truth value"
+    NESTED = "nested value"
+    BINARY = "binary value"
+    UNKNOWN = "value of any type"
+
+
+_WORDS = {
+    None: Kind.UNKNOWN,
+    "any": Kind.UNKNOWN,
+    "text": Kind.TEXT,
+    "number": Kind.NUMBER,
+    "whole_number": Kind.NUMBER,
+    "array": Kind.NESTED,
+    "map": Kind.NESTED,
+    "struct": Kind.NESTED,
+    "date": Kind.DATE,
+}
+_FAMILIES = {
+    Family.TEXT: Kind.TEXT,
+    Family.NUMBER: Kind.NUMBER,
+    Family.TIME: Kind.TIMESTAMP,
+    Family.BOOLEAN: Kind.BOOLEAN,
+    Family.OTHER: Kind.BINARY,
+}
+_LARGEST_EXACT = 2**53
+_WHOLE = ("whole_number", "tinyint", "smallint", "int", "bigint")
+
+
+def kind_of(item: Field | None) -> Kind:
+    """The kind of a field; of a column that the contract does not describe it is unknown."""
+    written = item.type if item is not None else None
+    return _WORDS[written] if written in _WORDS else _FAMILIES[family_of(str(written))]
+
+
+def is_whole(item: Field | None) -> bool:
+    """True where all values of a field are whole numbers."""
+    return item is not None and item.type in _WHOLE
+
+
+def name(text: str) -> nodes.Name:
+    return nodes.Name(text, NOWHERE)
+
+
+def number(value: int | float) -> nodes.Number:
+    """:raises UnenforceableError: it is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UnenforceableError(f"{value} is no number to compare with")
+    if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_EXACT:
+        value = int(value)
+    return nodes.Number(value, nodes.Unit.PLAIN, NOWHERE)
+
+
+def duration(seconds: float) -> nodes.Number:
+    whole = int(seconds) if float(seconds).is_integer() else seconds
+    return nodes.Number(whole, nodes.Unit.DURATION, NOWHERE)
+
+
+def share(value: float) -> nodes.Number:
+    return nodes.Number(value, nodes.Unit.PERCENT, NOWHERE)
+
+
+def text(value: str) -> nodes.Text:
+    """:raises UnenforceableError: it cannot stand in a file of text."""
+    if not is_writable(value):
+        raise UnenforceableError("a character of it cannot stand in a file of text")
+    return nodes.Text(value, NOWHERE)
+
+
+def is_writable(value: str) -> bool:
+    return "\0" not in value and not any(0xD800 <= ord(sign) < 0xE000 for sign in value)
+
+
+def compare(left: nodes.Expression, op: str, right: nodes.Expression) -> nodes.Compare:
+    return nodes.Compare(op, left, right, NOWHERE)
+
+
+def arithmetic(left: nodes.Expression, op: str, right: nodes.Expression) -> nodes.Arithmetic:
+    return nodes.Arithmetic(op, left, right, NOWHERE)
+
+
+def call(function: str, *arguments: nodes.Expression) -> nodes.Call:
+    return nodes.Call(name(function), arguments, (), NOWHERE)
+
+
+def both(left: nodes.Expression, right: nodes.Expression) -> nodes.Junction:
+    return nodes.Junction("and", left, right, NOWHERE)
+
+
+def either(left: nodes.Expression, right: nodes.Expression) -> nodes.Junction:
+    return nodes.Junction("or", left, right, NOWHERE)
+
+
+def negated(operand: nodes.Expression) -> nodes.Expression:
+    return operand.operand if isinstance(operand, nodes.Not) else nodes.Not(operand, NOWHERE)
+
+
+def is_null(operand: nodes.Expression) -> nodes.IsNull:
+    return nodes.IsNull(operand, NOWHERE)
+
+
+def member(operand: nodes.Expression, *choices: nodes.Expression) -> nodes.Member:
+    return nodes.Member(operand, nodes.Listing(choices, NOWHERE), NOWHERE)
+
+
+def values_of(column: str, dataset: str) -> nodes.Call:
+    """`values(column, dataset other)`"""
+    other = nodes.Parameter(name("dataset"), name(dataset), NOWHERE)
+    return nodes.Call(name("values"), (name(column),), (other,), NOWHERE)
+
+
+def literal(value: Literal, kind: Kind) -> nodes.Expression:
+    """A value of a document as a literal that can be compared with values of the kind.
+
+    Numbers and truth values that are written as texts count, and the other way round.
+
+    :raises UnenforceableError: nothing of the kind equals it.
+    """
+    if kind is Kind.UNKNOWN:
+        return _plain(value)
+    if kind is Kind.TEXT:
+        return text(_as_text(value))
+    if kind is Kind.NUMBER and (found := _as_number(value)) is not None:
+        return number(found)
+    if kind is Kind.BOOLEAN and str(value).lower() in ("true", "false"):
+        return nodes.Truth(str(value).lower() == "true", NOWHERE)
+    if kind in (Kind.DATE, Kind.TIMESTAMP) and isinstance(value, str):
+        try:
+            return nodes.Day(date.fromisoformat(value if len(value) == 10 else ""), NOWHERE)
+        except ValueError:
+            if moment_in(value) is not None and len(value) > 4:
+                return text(value)
+    raise UnenforceableError(f"{_as_text(value)!r} is no {kind.value}")
+
+
+def _plain(value: Literal) -> nodes.Expression:
+    match value:
+        case bool():
+            return nodes.Truth(value, NOWHERE)
+        case int() | float():
+            return number(value)
+        case _:
+            return text(_as_text(value))
+
+
+def _as_text(value: Literal) -> str:
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+
+
+def _as_number(value: Literal) -> int | float | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            try:
+                return float(value)
+            except ValueError:
+                return None
+    return value
+
+
+_PART_OF_PATH = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
+
+_IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """The names in a path as models hold it: `address`, `zip code` for ``address.`zip code` ``."""
+    return tuple(
+        (part["quoted"] or "").replace("``", "`") or part["plain"] or ""
+        for part in _PART_OF_PATH.finditer(path)
+    )
+
+
+def column(path: str) -> nodes.Name:
+    """The column or field of a struct at a path.
+
+    :raises UnenforceableError: DQL has no name for it.
+    """
+    if _IN_ARRAY.search(_PART_OF_PATH.sub(lambda part: part["plain"] or "", path)):
+        raise UnenforceableError("it is nested in an array or a map")
+    return column_named(*parts_of(path))
+
+
+def column_named(*parts: str) -> nodes.Name:
+    """The column of that name; of several they lead into structs.
+
+    :raises UnenforceableError: DQL has no name for it.
+    """
+    named = ".".join(parts)
+    if not all(parts) or "\n" in named or not is_writable(named):
+        raise UnenforceableError(f"DQL has no way to write the name {named!r}")
+    return name(named)

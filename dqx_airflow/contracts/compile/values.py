@@ -1,0 +1,150 @@
+"""Demands on single values, as predicates over a name: one function a demand.
+
+The name stands for a column, or for the items of an array. Where it is NULL, so is the predicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, kind_of
+from dqx_airflow.contracts.ecma_patterns import UntranslatableError, java_pattern
+from dqx_airflow.contracts.model import (
+    Bound,
+    Digits,
+    Field,
+    HasFormat,
+    Length,
+    Literal,
+    MultipleOf,
+    OneOf,
+    Pattern,
+)
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.patterns import check_pattern
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+
+_NEARLY = 0.000001
+"""A multiple may be off by so much of the divisor, where numbers are floating."""
+
+
+def matches(operand: nodes.Expression, demand: Pattern, item: Field | None) -> nodes.Expression:
+    try:
+        pattern = java_pattern(demand.expression)
+    except UntranslatableError as error:
+        raise UnenforceableError(f"the pattern cannot be told to Java: {error}") from error
+    if problem := check_pattern(pattern):
+        raise UnenforceableError(f"the pattern is refused: {problem}")
+    return nodes.Matches(operand, terms.text(pattern), terms.NOWHERE)
+
+
+def has_format(
+    operand: nodes.Expression, demand: HasFormat, item: Field | None
+) -> nodes.Expression:
+    if demand.name not in TEXT_FORMATS:
+        hint = did_you_mean(demand.name, TEXT_FORMATS)
+        raise UnenforceableError(f"there is no format '{demand.name}': {hint}")
+    return nodes.HasFormat(operand, terms.name(demand.name), terms.NOWHERE)
+
+
+def one_of(operand: nodes.Expression, demand: OneOf, item: Field | None) -> nodes.Expression:
+    return among(operand, demand.values, item)
+
+
+def among(
+    operand: nodes.Expression, values: tuple[Literal, ...], item: Field | None
+) -> nodes.Expression:
+    """That a value is one of these. NULL and what no value of the type can be are left out."""
+    kind = kind_of(item)
+    if kind in (Kind.NESTED, Kind.BINARY):
+        raise UnenforceableError(f"no {kind.value} can be written in a list")
+    given = [value for value in values if value is not None]
+    if kind is Kind.UNKNOWN and len({_sort_of(value) for value in given}) > 1:
+        kind = Kind.TEXT
+    choices: dict[nodes.Expression, None] = {}
+    for value in given:
+        try:
+            choices[terms.literal(value, kind)] = None
+        except UnenforceableError:
+            continue
+    if not choices and given:
+        raise UnenforceableError(f"none of the values is a {kind.value}")
+    return terms.member(operand, *choices) if choices else terms.is_null(operand)
+
+
+def bound(operand: nodes.Expression, demand: Bound, item: Field | None) -> nodes.Expression:
+    kind = kind_of(item)
+    if kind in (Kind.NESTED, Kind.BINARY, Kind.BOOLEAN):
+        raise UnenforceableError(f"a {kind.value} is neither large nor small")
+    if kind is Kind.TEXT and not isinstance(demand.value, str):
+        raise UnenforceableError("a text is not compared with a number")
+    return terms.compare(operand, demand.op, terms.literal(demand.value, kind))
+
+
+def length(operand: nodes.Expression, demand: Length, item: Field | None) -> nodes.Expression:
+    kind = kind_of(item)
+    if kind not in (Kind.TEXT, Kind.NESTED, Kind.UNKNOWN) or (item and item.type == "struct"):
+        raise UnenforceableError(f"a {kind.value} has no length: only texts and arrays have one")
+    measured = terms.call("size" if kind is Kind.NESTED else "length", operand)
+    return terms.compare(measured, demand.op, terms.number(demand.count))
+
+
+def multiple_of(
+    operand: nodes.Expression, demand: MultipleOf, item: Field | None
+) -> nodes.Expression:
+    _demand_number(item, "a multiple")
+    if demand.divisor <= 0:
+        raise UnenforceableError(f"{demand.divisor} divides nothing: a divisor lies above 0")
+    terms.number(demand.divisor)
+    divisor = Fraction(str(demand.divisor))
+    if divisor.denominator == 1:
+        times = terms.call("round", _over(operand, divisor.numerator))
+        return terms.compare(_times(times, divisor.numerator), "==", operand)
+    quotient = _over(_times(operand, divisor.denominator), divisor.numerator)
+    rest = terms.arithmetic(quotient, "-", terms.call("round", quotient))
+    return terms.compare(terms.call("abs", rest), "<=", terms.number(_NEARLY))
+
+
+def digits(operand: nodes.Expression, demand: Digits, item: Field | None) -> nodes.Expression:
+    _demand_number(item, "digits")
+    rounded = terms.call("round", operand, terms.number(demand.scale))
+    has_scale = terms.compare(rounded, "==", operand)
+    limit = terms.number(10 ** max(0, demand.precision - demand.scale))
+    has_room = terms.compare(terms.call("abs", operand), "<", limit)
+    return has_room if terms.is_whole(item) else terms.both(has_scale, has_room)
+
+
+PREDICATES: dict[type, Callable[[nodes.Expression, Any, Field | None], nodes.Expression]] = {
+    Pattern: matches,
+    HasFormat: has_format,
+    OneOf: one_of,
+    Bound: bound,
+    Length: length,
+    MultipleOf: multiple_of,
+    Digits: digits,
+}
+"""What each demand says of one value."""
+
+
+def _sort_of(value: Literal) -> type:
+    if isinstance(value, bool | str):
+        return type(value)
+    return float
+
+
+def _demand_number(item: Field | None, what: str) -> None:
+    kind = kind_of(item)
+    if kind not in (Kind.NUMBER, Kind.UNKNOWN):
+        raise UnenforceableError(f"only a number has {what}, and this is a {kind.value}")
+
+
+def _over(operand: nodes.Expression, divisor: int) -> nodes.Expression:
+    return operand if divisor == 1 else terms.arithmetic(operand, "/", terms.number(divisor))
+
+
+def _times(operand: nodes.Expression, factor: int) -> nodes.Expression:
+    return operand if factor == 1 else terms.arithmetic(operand, "*", terms.number(factor))

@@ -1,0 +1,161 @@
+"""Whether a block keeps the contract that it names: the five rules of seed 000, as diagnostics.
+
+Only a certified block can be wrong. What would be an error there is a warning while a block is
+under way, so that nobody is stopped; it is never silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dqx_airflow.contracts.datalex.manifest import Manifest, Promise
+from dqx_airflow.contracts.datalex.outputs import Outputs, outputs_of
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql.blocks import Block
+from dqx_airflow.values import Span
+
+CERTIFIED = "certified"
+STATUSES = ("draft", "review", CERTIFIED, "deprecated")
+
+_REFERENCE = re.compile(
+    r"([a-zA-Z][a-zA-Z0-9_]*\.[A-Z][A-Za-z0-9]*\.[a-z][a-z0-9_]*)(?:@([1-9][0-9]*))?\Z"
+)
+_FORM = "write domain.Entity.contract_name@1"
+
+
+def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ...]:
+    """What there is to say about a block and its contract; nothing where it names none.
+
+    :param manifest: None where none was found.
+    """
+    found = [*_status(block)]
+    is_certified = block.text("status") == CERTIFIED
+    if "datalex_contract" in block.settings:
+        named = _bound(block, manifest)
+        found += named if is_certified else map(_told_mildly, named)
+    return tuple(found)
+
+
+def reference_of(block: Block) -> tuple[str, int | None] | None:
+    """The id and the pinned version of the contract that a block names, if it is sound."""
+    written = block.text("datalex_contract")
+    found = _REFERENCE.match(written) if written is not None else None
+    return (found[1], int(found[2]) if found[2] else None) if found else None
+
+
+def promise_of(block: Block, manifest: Manifest) -> Promise | None:
+    """The contract that a block names: the pinned version, else the newest; None if not there."""
+    reference = reference_of(block)
+    if reference is None:
+        return None
+    contract_id, pin = reference
+    for promise in manifest.versions_of(contract_id):
+        if pin is None or promise.version == pin:
+            return promise
+    return None
+
+
+def _status(block: Block) -> Iterator[Diagnostic]:
+    status = block.settings.get("status")
+    if status is None or status.value in STATUSES:
+        return
+    message = f"'{status.value}' is no status: this block counts as a draft"
+    help_line = did_you_mean(str(status.value), STATUSES)
+    yield Diagnostic(message, status.span, "W043", help=help_line)
+
+
+def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
+    """What is wrong between a block and its contract, as if the block were certified."""
+    place = block.span_of("datalex_contract")
+    written = block.text("datalex_contract")
+    reference = reference_of(block)
+    if reference is None:
+        shown = written if written is not None else "this"
+        yield Diagnostic(f"'{shown}' is no id of a contract", place, "E503", help=_FORM)
+        return
+    contract_id, pin = reference
+    if manifest is None:
+        message = f"there is no manifest to look {contract_id} up in"
+        help_line = "name it: --datalex datalex-manifest.json"
+        yield Diagnostic(message, place, "E509", help=help_line)
+        return
+    if manifest.errors:
+        first = manifest.errors[0]
+        related = (Related(first.span, first.message),)
+        message = f"the manifest is not valid, so {contract_id} cannot be looked up"
+        yield Diagnostic(message, place, "E509", related=related, help="see its errors")
+        return
+    versions = manifest.versions_of(contract_id)
+    if not versions:
+        known = sorted({promise.id for promise in manifest.promises})
+        message = f"there is no contract {contract_id} in {manifest.source.name}"
+        yield Diagnostic(message, place, "E502", help=did_you_mean(contract_id, known))
+        return
+    promise = promise_of(block, manifest)
+    if promise is None:
+        there = ", ".join(str(item.version) for item in versions)
+        message = f"{contract_id} has no version {pin}"
+        related = (Related(versions[0].span, f"its versions: {there}"),)
+        help_line = f"write {contract_id}@{versions[0].version}"
+        yield Diagnostic(message, place, "E504", related=related, help=help_line)
+        return
+    if pin is None:
+        yield _unpinned(contract_id, versions, manifest, place)
+    yield from _outputs(block, promise, manifest)
+
+
+def _unpinned(
+    contract_id: str, versions: tuple[Promise, ...], manifest: Manifest, place: Span
+) -> Diagnostic:
+    help_line = f"write {contract_id}@{versions[0].version}"
+    if manifest.needs_pins:
+        message = f"{contract_id} is not pinned to a version, as DataLex 2 wants it"
+        return Diagnostic(message, place, "E505", help=help_line)
+    message = f"{contract_id} is not pinned: the next version counts as soon as it is there"
+    return Diagnostic(message, place, "W040", help=help_line)
+
+
+def _outputs(block: Block, promise: Promise, manifest: Manifest) -> Iterator[Diagnostic]:
+    """Whether every output of the contract is a column of the query."""
+    wanted = [output.name for output in promise.outputs]
+    query = block.text("query")
+    place = block.span_of("query")
+    if query is None:
+        if wanted:
+            message = f"the block has no query, and its contract promises {', '.join(wanted)}"
+            yield Diagnostic(message, place, "E507", help='write query = """ SELECT ... """')
+        return
+    given = outputs_of(query, manifest.dialect, manifest.tables)
+    if given.problem is not None:
+        help_line = "write one SELECT"
+        yield Diagnostic(f"{given.problem}", place, "E507", help=help_line)
+        return
+    for output in promise.outputs:
+        if not given.has(output.name):
+            yield _missing(output.name, given, promise, place)
+    if given.unknown is None:
+        declared = {item.name.lower() for item in (*promise.outputs, *promise.inputs)}
+        extra = [name for name in given.names if name and name.lower() not in declared]
+        if extra and wanted:
+            message = f"the query gives columns that the contract does not name: {', '.join(extra)}"
+            yield Diagnostic(message, place, "W041", help="remove them, or add them to it")
+
+
+def _missing(name: str, given: Outputs, promise: Promise, place: Span) -> Diagnostic:
+    declared = next(output for output in promise.outputs if output.name == name)
+    related = (Related(declared.span, "promised here"),)
+    if given.unknown is not None:
+        message = f"it cannot be proven that the query gives '{name}': {given.unknown}"
+        help_line = "name the columns in place of the star"
+        return Diagnostic(message, place, "E507", related=related, help=help_line)
+    names = [item for item in given.names if item is not None]
+    message = f"the query does not give '{name}', which {promise.id} promises"
+    hint = did_you_mean(name, names)
+    return Diagnostic(message, place, "E506", related=related, help=hint)
+
+
+def _told_mildly(found: Diagnostic) -> Diagnostic:
+    return replace(found, is_mild=True)

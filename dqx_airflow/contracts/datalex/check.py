@@ -1,0 +1,60 @@
+"""Block files held against a manifest of DataLex."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dqx_airflow.contracts.datalex.binding import CERTIFIED, check_block
+from dqx_airflow.contracts.datalex.manifest import Manifest
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql.blocks import Block, read_blocks
+from dqx_airflow.values import SourceFile
+
+MANIFEST_NAME = "datalex-manifest.json"
+"""The name under which a manifest is looked for, where none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBlocks:
+    """The blocks of a file, and what there is to say about them."""
+
+    blocks: tuple[Block, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def is_bound(self) -> bool:
+        """True where a certified block names a contract: a bad manifest then is an error."""
+        return any(
+            block.text("status") == CERTIFIED and "datalex_contract" in block.settings
+            for block in self.blocks
+        )
+
+
+def check_blocks(source: SourceFile, manifest: Manifest | None) -> CheckedBlocks:
+    """Reads a block file and checks each block, in the order of the file."""
+    file = read_blocks(source)
+    found = [*file.diagnostics]
+    for block in file.blocks:
+        found += check_block(block, manifest)
+    found.sort(key=lambda item: (item.span.line, item.span.column))
+    return CheckedBlocks(file.blocks, tuple(found))
+
+
+def manifest_findings(
+    manifest: Manifest, checked: Sequence[CheckedBlocks]
+) -> tuple[Diagnostic, ...]:
+    """What is wrong with a manifest: warnings, as long as no certified block relies on it."""
+    if any(item.is_bound for item in checked):
+        return manifest.diagnostics
+    return tuple(replace(found, is_mild=True) for found in manifest.diagnostics)
+
+
+def find_manifest(folder: Path) -> Path | None:
+    """The manifest nearest to a folder: in it, in its `target`, or in a folder above."""
+    for place in (folder, *folder.parents):
+        for candidate in (place / MANIFEST_NAME, place / "target" / MANIFEST_NAME):
+            if candidate.is_file():
+                return candidate
+    return None

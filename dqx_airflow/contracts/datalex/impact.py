@@ -1,0 +1,88 @@
+"""What a new manifest of DataLex means for the blocks that name its contracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from dqx_airflow.contracts.datalex.binding import promise_of, reference_of
+from dqx_airflow.contracts.datalex.manifest import Manifest, Parameter, Promise
+from dqx_airflow.dql.blocks import Block
+from dqx_airflow.values import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """A block whose contract changed. `reasons` break it; without any, `advice` says what is new.
+
+    `contract` is the id with the version that the block relied on: `commerce.Customer.active@1`.
+    """
+
+    block: str
+    contract: str
+    reasons: tuple[str, ...]
+    advice: str | None
+    span: Span = field(compare=False)
+
+    @property
+    def is_breaking(self) -> bool:
+        return bool(self.reasons)
+
+
+def impact(old: Manifest, new: Manifest, blocks: Iterable[Block]) -> tuple[Impact, ...]:
+    """The blocks that the new manifest concerns, in their order.
+
+    A pinned block is concerned by its version alone, any other one by the newest version.
+    """
+    return tuple(found for block in blocks if (found := _impact_on(block, old, new)) is not None)
+
+
+def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
+    reference = reference_of(block)
+    before = promise_of(block, old)
+    if reference is None or before is None:
+        return None  # what is wrong with the block alone, `dql check` says
+    contract_id, pin = reference
+    name, span = f"{before.id}@{before.version}", block.span_of("datalex_contract")
+    after = promise_of(block, new)
+    versions = new.versions_of(contract_id)
+    if after is None:
+        there = ", ".join(str(item.version) for item in versions)
+        gone = f"version {before.version} is gone, there is {there}" if there else "it is gone"
+        return Impact(block.name, name, (gone,), None, span)
+    reasons = tuple(breaking_changes(before, after))
+    if reasons and after.version == before.version:
+        reasons = (*reasons, "and its version stayed the same")
+    advice = None
+    if pin is not None and versions[0].version > after.version:
+        advice = f"there is a version {versions[0].version}"
+    if not reasons and advice is None:
+        return None
+    return Impact(block.name, name, reasons, advice, span)
+
+
+def breaking_changes(old: Promise, new: Promise) -> Iterator[str]:
+    """What of a signature broke: what somebody relies on is gone or other, or more is asked for."""
+    yield from _changes("output", old.outputs, new.outputs)
+    yield from _changes("input", old.inputs, new.inputs)
+    for added in sorted(_named(new.outputs).keys() - _named(old.outputs).keys()):
+        # A block has to give every output: one more is one that it does not give.
+        yield f"the output '{added}' is new, and the block has to give it"
+    for added in sorted(_named(new.inputs).keys() - _named(old.inputs).keys()):
+        yield f"the input '{added}' is new"
+
+
+def _changes(side: str, old: tuple[Parameter, ...], new: tuple[Parameter, ...]) -> Iterator[str]:
+    there = _named(new)
+    for name, before in _named(old).items():
+        after = there.get(name)
+        if after is None:
+            yield f"the {side} '{name}' is gone"
+        elif after.type != before.type:
+            yield f"the {side} '{name}' is {after.type} now, it was {before.type}"
+        elif added := [item for item in after.constraints if item not in before.constraints]:
+            yield f"the {side} '{name}' has to be {', '.join(added)} now"
+
+
+def _named(parameters: tuple[Parameter, ...]) -> dict[str, Parameter]:
+    return {parameter.name: parameter for parameter in parameters}

@@ -1,0 +1,190 @@
+"""A DataLex manifest: validated first, then asked for the contracts that it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dqx_airflow.contracts.document import (
+    Mapping,
+    Node,
+    Path,
+    Scalar,
+    Sequence,
+    find,
+    read_document,
+)
+from dqx_airflow.contracts.schema_errors import schema_errors
+from dqx_airflow.contracts.schemas import load_schema
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.values import SourceFile, Span
+
+_BOUND_TO_TABLES = ("dbt_model", "dbt_source", "view", "table")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An input or output of a contract."""
+
+    name: str
+    type: str
+    constraints: tuple[str, ...]
+    path: Path
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A contract of a manifest; several versions of it have the same id."""
+
+    id: str
+    version: int
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Parameter, ...]
+    owner: str | None
+    path: Path
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a manifest says. It is sound where `errors` is empty.
+
+    `is_canonical` is false for the YAML of DataLex itself. `tables` are the columns that entities
+    are said to have, by the table that they are bound to.
+    """
+
+    source: SourceFile
+    promises: tuple[Promise, ...]
+    dialect: str | None
+    datalex_version: tuple[int, ...]
+    is_canonical: bool
+    tables: dict[str, tuple[str, ...]]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
+
+    @property
+    def needs_pins(self) -> bool:
+        """True from DataLex 2.0 on, where contracts are versioned."""
+        return self.datalex_version >= (2,)
+
+    def versions_of(self, contract_id: str) -> tuple[Promise, ...]:
+        """The contracts of exactly this id, the newest version first."""
+        found = [promise for promise in self.promises if promise.id == contract_id]
+        return tuple(sorted(found, key=lambda promise: -promise.version))
+
+
+def read_manifest(source: SourceFile) -> Manifest:
+    """The manifest that a text holds, JSON or YAML; or the YAML of a DataLex model.
+
+    Of the latter every version is a mere claim: the manifest is what the compiler of DataLex has
+    made of it.
+    """
+    document = read_document(source)
+    found = [_as_datalex(item) for item in document.diagnostics]
+    root = document.root
+    if not isinstance(root, Mapping):
+        if not found:
+            start = Span(source.name, 1, 1, 1, 2)
+            found.append(Diagnostic("this is no manifest of DataLex", start, "E501"))
+        return Manifest(source, (), None, (), True, {}, tuple(found))
+    if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
+        return _from_yaml(source, root, found)
+    errors = schema_errors(root, load_schema("datalex/datalex-manifest"))
+    found += [_as_datalex(item) for item in errors]
+    promises: list[Promise] = []
+    tables: dict[str, tuple[str, ...]] = {}
+    for domain in _mappings(root.get("domains")):
+        for entity in _mappings(domain.get("entities")):
+            promises += _promises(entity)
+            tables |= _table_of(entity)
+    found += _repeated(promises)
+    project = root.get("project")
+    dialect = _text(project.get("dialect")) if isinstance(project, Mapping) else None
+    version = _version(_text(root.get("datalexVersion")))
+    return Manifest(source, tuple(promises), dialect, version, True, tables, tuple(found))
+
+
+def _from_yaml(source: SourceFile, root: Mapping, found: list[Diagnostic]) -> Manifest:
+    message = "this is the YAML of DataLex, and its manifest is what counts"
+    help_line = "compile it, and name the manifest: what the compiler turns down is not seen here"
+    found.append(Diagnostic(message, root.span, "W042", help=help_line))
+    promises: list[Promise] = []
+    for entity in _mappings(root.get("entities")):
+        promises += _promises(entity)
+    found += _repeated(promises)
+    return Manifest(source, tuple(promises), None, (), False, {}, tuple(found))
+
+
+def _promises(entity: Mapping) -> Iterator[Promise]:
+    for node in _mappings(entity.get("contracts")):
+        contract_id, version = _text(node.get("id")), find(node, ("version",))
+        number = version.value if isinstance(version, Scalar) else None
+        if contract_id is None or not isinstance(number, int) or isinstance(number, bool):
+            continue
+        signature = node.get("signature")
+        sides = signature if isinstance(signature, Mapping) else Mapping({}, node.path, node.span)
+        yield Promise(
+            contract_id,
+            number,
+            tuple(_parameters(sides.get("inputs"))),
+            tuple(_parameters(sides.get("outputs"))),
+            _text(node.get("owner")),
+            node.path,
+            node.span_of("id"),
+        )
+
+
+def _parameters(node: Node | None) -> Iterator[Parameter]:
+    for item in _mappings(node):
+        name = _text(item.get("name"))
+        if name is not None:
+            listed = item.get("constraints")
+            texts = listed.items if isinstance(listed, Sequence) else ()
+            constraints = tuple(text for each in texts if (text := _text(each)) is not None)
+            written = _text(item.get("type")) or ""
+            yield Parameter(name, written, constraints, item.path, item.span_of("name"))
+
+
+def _table_of(entity: Mapping) -> dict[str, tuple[str, ...]]:
+    binding = entity.get("binding")
+    if not isinstance(binding, Mapping) or _text(binding.get("kind")) not in _BOUND_TO_TABLES:
+        return {}
+    table = _text(binding.get("ref"))
+    fields = tuple(
+        name for item in _mappings(entity.get("fields")) if (name := _text(item.get("name")))
+    )
+    return {table.lower(): fields} if table and fields else {}
+
+
+def _repeated(promises: list[Promise]) -> Iterator[Diagnostic]:
+    seen = {}
+    for promise in promises:
+        key = (promise.id, promise.version)
+        if key in seen:
+            message = f"{promise.id} has version {promise.version} twice"
+            yield Diagnostic(message, promise.span, "E501", help="give each version once")
+        seen[key] = promise
+
+
+def _mappings(node: Node | None) -> Iterator[Mapping]:
+    for item in node.items if isinstance(node, Sequence) else ():
+        if isinstance(item, Mapping):
+            yield item
+
+
+def _text(node: Node | None) -> str | None:
+    return node.text if isinstance(node, Scalar) and node.value is not None else None
+
+
+def _version(text: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text or ""))
+
+
+def _as_datalex(item: Diagnostic) -> Diagnostic:
+    """What is wrong with the document is wrong with the manifest."""
+    return Diagnostic(item.message, item.span, "E501", related=item.related, help=item.help)

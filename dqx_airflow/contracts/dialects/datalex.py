@@ -1,0 +1,220 @@
+"""The dialect of DataLex: a manifest, whose contracts promise columns of queries and tables.
+
+A contract is a model of the columns that its query gives: a gate enforces it on that query. An
+entity that is bound to a table is a model of that table. That a query names its columns is checked
+without data, see `contracts.datalex`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.field_types import spark_type_of
+from dqx_airflow.contracts.model import (
+    Bound,
+    Contract,
+    Demand,
+    Dialect,
+    Field,
+    Model,
+    OfType,
+    Presence,
+    Required,
+    Rule,
+    Unique,
+)
+from dqx_airflow.contracts.naming import column_path, slug, told_apart
+from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.schemas import load_schema
+
+_TYPES = {
+    **dict.fromkeys(("integer", "int"), "whole_number"),
+    **dict.fromkeys(("number", "decimal", "numeric", "float", "double", "money"), "number"),
+    **dict.fromkeys(("string", "text", "varchar", "char", "uuid", "email", "enum"), "text"),
+    **dict.fromkeys(("json", "any", "variant"), "any"),
+    "datetime": "timestamp",
+}
+_BOUND = ("dbt_model", "dbt_source", "view", "table")
+_SENSITIVE = re.compile(r"(?i)\b(pii|phi|pci|sensitive|restricted|confidential|secret)\b")
+_NO_PROMISE = "said about the project: no data could break it"
+
+
+def _demand(constraint: str, column: str) -> Demand | None:
+    """What a constraint asks for; None where it is none that we know."""
+    match slug(constraint):
+        case "positive":
+            return Bound(">", 0)
+        case "negative":
+            return Bound("<", 0)
+        case "non_negative":
+            return Bound(">=", 0)
+        case "not_null" | "required" | "non_null":
+            return Required()
+        case "unique":
+            return Unique((column,))
+    return None
+
+
+def _recognises(root: Mapping) -> bool:
+    return "manifestSpecVersion" in root.entries and "domains" in root.entries
+
+
+def _read(reading: Reading) -> Contract:
+    project = reading.mapping(reading.root, "project")
+    for key in reading.root.entries:
+        if key != "domains":
+            reading.documented(reading.root.get(key), _NO_PROMISE)
+    domains = list(reading.mappings(reading.root, "domains"))
+    models: list[Model] = []
+    for domain in domains:
+        for key in domain.entries:
+            if key != "entities":
+                reading.documented(domain.get(key), _NO_PROMISE)
+        for entity in reading.mappings(domain, "entities"):
+            models += _models(reading, entity)
+    owners = reading.texts(project, "owners")
+    return Contract(
+        Dialect.DATALEX,
+        dialect_version=reading.text(reading.root, "manifestSpecVersion"),
+        id=reading.text(project, "name") or "",
+        version=None,
+        span=reading.root.span_of("project"),
+        name=reading.text(project, "name"),
+        description=reading.text(project, "description"),
+        owner=owners[0] if owners else None,
+        contacts=owners[1:],
+        models=tuple(_with_unique_names(models)),
+    )
+
+
+def _with_unique_names(models: Iterable[Model]) -> Iterator[Model]:
+    """A name that is there twice is followed by a number, as those of rules are."""
+    taken: set[str] = set()
+    for model in models:
+        name, number = model.name, 1
+        while name in taken:
+            number += 1
+            name = f"{model.name}_{number}"
+        taken.add(name)
+        yield replace(model, name=name)
+
+
+def _models(reading: Reading, entity: Mapping) -> Iterator[Model]:
+    binding = reading.mapping(entity, "binding")
+    is_bound = reading.text(binding, "kind") in _BOUND
+    reading.documented_keys(entity, "name", "description", "tags", "binding")
+    if is_bound:
+        fields = tuple(_field(reading, item) for item in reading.mappings(entity, "fields"))
+        yield Model(
+            reading.text(entity, "name") or "",
+            entity.span_of("name"),
+            fields,
+            description=reading.text(entity, "description"),
+            location=reading.text(binding, "ref"),
+            tags=reading.texts(entity, "tags"),
+        )
+    else:
+        reading.documented(entity.get("fields"), "of a concept that is bound to no table")
+    for contract in reading.mappings(entity, "contracts"):
+        yield _promise(reading, contract)
+
+
+def _promise(reading: Reading, contract: Mapping) -> Model:
+    reading.documented_keys(contract, "id", "name", "description", "version", "owner", "tags")
+    signature = reading.mapping(contract, "signature")
+    inputs = signature.get("inputs") if signature is not None else None
+    reading.documented(inputs, "what the query takes")
+    outputs = tuple(_output(reading, item) for item in reading.mappings(signature, "outputs"))
+    version = reading.text(contract, "version")
+    name = reading.text(contract, "name") or ""
+    return Model(
+        name if version in (None, "1") else f"{name}_v{version}",
+        contract.span_of("id"),
+        outputs,
+        title=reading.text(contract, "id"),
+        description=reading.text(contract, "description"),
+        tags=reading.texts(contract, "tags"),
+    )
+
+
+def _output(reading: Reading, node: Mapping) -> Field:
+    path = column_path(reading.text(node, "name") or "")
+    rules = [*_base_rules(reading, node)]
+    for item in reading.items(node, "constraints"):
+        text = getattr(item, "text", "")
+        demand = _demand(text, path)
+        if demand is None:
+            reading.unsupported(item, f"the constraint '{text}' is none that is known")
+        else:
+            rules.append(reading.rule(slug(text), demand, item))
+    return _as_field(reading, node, path, rules)
+
+
+def _field(reading: Reading, node: Mapping) -> Field:
+    path = column_path(reading.text(node, "name") or "")
+    rules = [*_base_rules(reading, node)]
+    is_key = reading.truth(node, "primary_key") is True
+    marks: tuple[tuple[str, str, Demand, bool], ...] = (
+        ("nullable", "required", Required(), reading.truth(node, "nullable") is False),
+        ("primary_key", "primary_key", Unique((path,)), is_key),
+        ("unique", "unique", Unique((path,)), reading.truth(node, "unique") is True),
+    )
+    for key, name, demand, is_asked in marks:
+        if is_asked:
+            rules.append(reading.rule(name, demand, node.get(key)))
+        else:
+            reading.documented_keys(node, key, reason="asks for nothing")
+    if is_key and reading.truth(node, "nullable") is not False:
+        rules.append(reading.rule("required", Required(), node.get("primary_key")))
+    reading.documented_keys(node, "tags", "classification")
+    return _as_field(reading, node, path, rules, is_key=is_key)
+
+
+def _base_rules(reading: Reading, node: Mapping) -> Iterator[Rule]:
+    reading.documented_keys(node, "description")
+    yield reading.rule("exists", Presence(), node.get("name"))
+    written = reading.text(node, "type")
+    if written is None:
+        return
+    if _type_of(written) is None:
+        reading.unsupported(node.get("type"), f"'{written}' is no type that is known")
+        return
+    yield reading.rule("type", OfType(), node.get("type"))
+
+
+def _as_field(
+    reading: Reading, node: Mapping, path: str, rules: Iterable[Rule], *, is_key: bool = False
+) -> Field:
+    written = reading.text(node, "type")
+    classification = reading.text(node, "classification")
+    tags = reading.texts(node, "tags")
+    return Field(
+        reading.text(node, "name") or "",
+        path,
+        _type_of(written) if written is not None else None,
+        node.span_of("name"),
+        written,
+        told_apart(rules),
+        semantic=reading.text(node, "description"),
+        is_key=is_key,
+        is_sensitive=any(_SENSITIVE.search(text) for text in (classification or "", *tags)),
+        classification=classification,
+        tags=tags,
+    )
+
+
+def _type_of(written: str) -> str | None:
+    return _TYPES.get(written.strip().lower()) or spark_type_of(written)
+
+
+READER = DialectReader(
+    Dialect.DATALEX,
+    recognises=_recognises,
+    schema=lambda: load_schema("datalex/datalex-manifest"),
+    read=_read,
+    sign="`manifestSpecVersion` and `domains` at the top",
+)

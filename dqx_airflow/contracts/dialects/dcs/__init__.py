@@ -1,0 +1,212 @@
+"""The dialect of the Data Contract Specification, 0.9.3 to 1.2.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import ceil
+
+from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.dialects.dcs.fields import Surroundings, read_field
+from dqx_airflow.contracts.dialects.dcs.older_quality import read_older_quality
+from dqx_airflow.contracts.dialects.dcs.quality import Placed, read_quality
+from dqx_airflow.contracts.dialects.dcs.schema import VERSIONS, load_schema
+from dqx_airflow.contracts.dialects.dcs.servers import read_servers
+from dqx_airflow.contracts.dialects.dcs.service_levels import (
+    read_service_levels,
+    text_duration_s,
+)
+from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, plain
+from dqx_airflow.contracts.durations import DAY_S
+from dqx_airflow.contracts.model import (
+    Contract,
+    Dialect,
+    Field,
+    Lifecycle,
+    Model,
+    OnlyColumns,
+    Rule,
+    Server,
+    Unique,
+)
+from dqx_airflow.contracts.naming import column_path, told_apart
+from dqx_airflow.contracts.reading import Reading
+
+_VERSION_KEY = "dataContractSpecification"
+_DESCRIBED = ("info", "terms", "links", "tags", "id", _VERSION_KEY)
+_STATUS = {
+    "proposed": "draft",
+    "in development": "draft",
+    "draft": "draft",
+    "active": "active",
+    "deprecated": "deprecated",
+    "retired": "sunset",
+}
+_MODEL_REMARKS = (
+    "type",
+    "title",
+    "description",
+    "examples",
+    "config",
+    "tags",
+    "links",
+    "namespace",
+)
+
+
+def _read(reading: Reading) -> Contract:
+    root = reading.root
+    reading.documented_keys(root, *_DESCRIBED)
+    reading.documented(root.get("definitions"), "a definition: holds where a field refers to it")
+    reading.documented(root.get("examples"), "examples of the data")
+    reading.unsupported(root.get("schema"), "deprecated, and in another language: write models")
+    info = reading.mapping(root, "info")
+    servers = tuple(read_servers(reading, reading.mapping(root, "servers")))
+    models = tuple(_models(reading, servers))
+    return Contract(
+        Dialect.DCS,
+        dialect_version=reading.text(root, _VERSION_KEY),
+        id=reading.text(root, "id") or "",
+        version=reading.text(info, "version"),
+        span=root.span_of(_VERSION_KEY),
+        name=reading.text(info, "title"),
+        description=reading.text(info, "description"),
+        owner=reading.text(info, "owner"),
+        contacts=tuple(_contacts(reading, reading.mapping(info, "contact"))),
+        models=_with_promises(reading, models),
+        servers=servers,
+        lifecycle=_lifecycle(reading, info),
+        tags=reading.texts(root, "tags"),
+    )
+
+
+def _contacts(reading: Reading, contact: Mapping | None) -> Iterator[str]:
+    found = (reading.text(contact, key) for key in ("name", "email", "url"))
+    return (text for text in found if text is not None)
+
+
+def _lifecycle(reading: Reading, info: Mapping | None) -> Lifecycle:
+    written = reading.text(info, "status")
+    terms = reading.mapping(reading.root, "terms")
+    notice = terms.get("noticePeriod") if terms is not None else None
+    seconds = text_duration_s(reading, notice)
+    return Lifecycle(
+        status=_STATUS.get(written.lower()) if written is not None else None,
+        written_status=written,
+        notice_days=ceil(seconds / DAY_S) if seconds is not None else None,
+    )
+
+
+# Models ------------------------------------------------------------------------------------------
+
+
+def _models(reading: Reading, servers: tuple[Server, ...]) -> Iterator[Model]:
+    models = reading.mapping(reading.root, "models")
+    entries = models.entries if models is not None else {}
+    kinds = {server.type for server in servers}
+    around = Surroundings(
+        reading,
+        tuple(entries),
+        servers[0].sql_dialect if servers else None,
+        is_spark=not kinds or bool(kinds & {"databricks", "dataframe", "spark"}),
+    )
+    for name, entry in entries.items():
+        if isinstance(entry.node, Mapping):
+            yield _model(around, name, entry, reading.resolved(entry.node))
+
+
+def _model(around: Surroundings, name: str, entry: Entry, node: Mapping) -> Model:
+    reading = around.reading
+    reading.documented_keys(node, *_MODEL_REMARKS)
+    keys = _key_nodes(reading, node)
+    fields = reading.mapping(node, "fields")
+    columns = tuple(
+        read_field(around, column, column_path(column), found, keys.get(column, ()))
+        for column, found in (fields.entries.items() if fields is not None else ())
+    )
+    if not columns:
+        reading.documented(node.get("fields"), "names no field")
+    paths = tuple(column.path for column in columns)
+    placed = tuple(read_quality(reading, node, None, around.sql_dialect, paths))
+    rules = (*_primary_key(reading, keys), *_closed(reading, node), *_of_the_model(placed, columns))
+    return Model(
+        name,
+        entry.span,
+        tuple(_with_rules_about(column, placed) for column in columns),
+        told_apart(rules),
+        description=reading.text(node, "description"),
+        title=reading.text(node, "title"),
+        is_closed=reading.truth(node, "additionalFields") is False,
+        tags=reading.texts(node, "tags"),
+        examples=tuple(plain(item) for item in reading.items(node, "examples")),
+    )
+
+
+def _key_nodes(reading: Reading, model: Mapping) -> dict[str, tuple[Node, ...]]:
+    """The columns of the primary key, with the leaves that say so: of the model, or of the fields.
+
+    Several fields that are said to be the key make a compound one, as in SQL.
+    """
+    found: dict[str, tuple[Node, ...]] = {}
+    for item in reading.items(model, "primaryKey"):
+        if isinstance(item, Scalar):
+            found[item.text] = (item,)
+    fields = reading.mapping(model, "fields")
+    for name, entry in fields.entries.items() if fields is not None else ():
+        node = reading.resolved(entry.node) if isinstance(entry.node, Mapping) else None
+        for key in ("primaryKey", "primary"):
+            if node is not None and reading.truth(node, key) and (said := node.get(key)):
+                found[name] = (*found.get(name, ()), said)
+    return found
+
+
+def _primary_key(reading: Reading, keys: dict[str, tuple[Node, ...]]) -> Iterator[Rule]:
+    if keys:
+        nodes = [node for said in keys.values() for node in said]
+        yield reading.rule("primary_key", Unique(tuple(map(column_path, keys))), *nodes)
+
+
+def _closed(reading: Reading, node: Mapping) -> Iterator[Rule]:
+    said = node.get("additionalFields")
+    if reading.truth(node, "additionalFields") is False:
+        yield reading.rule("only_columns", OnlyColumns(), said)
+    else:
+        reading.documented(said, "demands nothing")
+
+
+def _of_the_model(placed: tuple[Placed, ...], columns: tuple[Field, ...]) -> Iterator[Rule]:
+    """The rules about no column, and those about columns that the contract does not have."""
+    paths = {column.path for column in columns}
+    return (rule for column, rule in placed if column not in paths)
+
+
+def _with_rules_about(column: Field, placed: Iterable[Placed]) -> Field:
+    rules = (rule for path, rule in placed if path == column.path)
+    return replace(column, rules=told_apart((*column.rules, *rules)))
+
+
+def _with_promises(reading: Reading, models: tuple[Model, ...]) -> tuple[Model, ...]:
+    """The models with the rules that the contract makes of them outside of `models`."""
+    levels = reading.mapping(reading.root, "servicelevels")
+    promises = (
+        *read_older_quality(reading, models),
+        *read_service_levels(reading, levels, models),
+    )
+    kept = []
+    for model in models:
+        placed = tuple((column, rule) for name, column, rule in promises if name == model.name)
+        fields = tuple(_with_rules_about(column, placed) for column in model.fields)
+        rules = told_apart((*model.rules, *_of_the_model(placed, model.fields)))
+        kept.append(replace(model, fields=fields, rules=rules))
+    return tuple(kept)
+
+
+READER = DialectReader(
+    Dialect.DCS,
+    recognises=lambda root: _VERSION_KEY in root.entries,
+    schema=load_schema,
+    read=_read,
+    sign="`dataContractSpecification: 1.2.1`",
+    version_key=_VERSION_KEY,
+    versions=VERSIONS,
+)

@@ -1,0 +1,356 @@
+"""The fields of models and definitions, with all that is nested in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from dqx_airflow.contracts.dialects.dcs.quality import read_quality
+from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, show_path
+from dqx_airflow.contracts.field_types import spark_type_of, with_type
+from dqx_airflow.contracts.model import (
+    Bound,
+    Clause,
+    Condition,
+    Digits,
+    Field,
+    HasFormat,
+    InputField,
+    Length,
+    Literal,
+    Measured,
+    OfType,
+    OneOf,
+    Pattern,
+    Presence,
+    Refers,
+    Required,
+    Rule,
+    Unique,
+)
+from dqx_airflow.contracts.naming import column_path, told_apart
+from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.sensitivity import is_sensitive
+from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of
+
+_TYPES = {
+    **dict.fromkeys(("string", "text", "varchar"), "string"),
+    **dict.fromkeys(("number", "decimal", "numeric"), "number"),
+    **dict.fromkeys(("int", "integer"), "int"),
+    **dict.fromkeys(("long", "bigint"), "bigint"),
+    **dict.fromkeys(("timestamp", "timestamp_tz"), "timestamp"),
+    **dict.fromkeys(("object", "record", "struct"), "struct"),
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "timestamp_ntz": "timestamp_ntz",
+    "date": "date",
+    "time": "string",
+    "array": "array",
+    "map": "map",
+    "bytes": "binary",
+    "variant": "any",
+    "json": "any",
+    "null": "any",
+}
+_NESTED = {"array": ("items",), "map": ("keys", "values"), "struct": ("fields",)}
+_FORMATS = {"date-time": "timestamp", "datetime": "timestamp", "guid": "uuid"}
+_BOUNDS = {
+    "minimum": ("minimum", ">="),
+    "exclusiveMinimum": ("exclusive_minimum", ">"),
+    "maximum": ("maximum", "<="),
+    "exclusiveMaximum": ("exclusive_maximum", "<"),
+}
+_LENGTHS = {"minLength": ("min_length", ">="), "maxLength": ("max_length", "<=")}
+_REMARKS = ("title", "description", "example", "examples", "tags", "links", "lineage", "config")
+
+_READ = {
+    *("type", "required", "primaryKey", "primary", "unique", "references", "enum", "format"),
+    *("pattern", "precision", "scale", "pii", "classification", "quality", "$ref"),
+    *("items", "keys", "values", "fields", *_BOUNDS, *_LENGTHS, *_REMARKS),
+    # Of a definition in 0.9.
+    *("domain", "name"),
+}
+
+_NONE = Condition("==", 0)
+_OTHER_WORDS = {"const": "enum", "regex": "pattern", "nullable": "required"}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the reading of a field depends on beside the field.
+
+    `models` are the names of all models. `sql_dialect` is that of the server. `is_spark`: the
+    physical types for Databricks are those of the data.
+    """
+
+    reading: Reading
+    models: tuple[str, ...]
+    sql_dialect: str | None
+    is_spark: bool
+
+
+def read_field(
+    around: Surroundings, name: str, path: str, entry: Entry, key_nodes: tuple[Node, ...] = ()
+) -> Field:
+    """A field of a model or of a struct. `key_nodes` say that it belongs to the primary key."""
+    item = _read(around, Field(name, path, None, entry.span), entry.node, key_nodes)
+    exists = Rule("exists", Presence(), (_presence_clause(around.reading, entry),))
+    return replace(item, rules=told_apart((exists, *item.rules)), is_key=bool(key_nodes))
+
+
+def _presence_clause(reading: Reading, entry: Entry) -> Clause:
+    """The field itself; a leaf of the document where nothing is said about it."""
+    if isinstance(entry.node, Mapping) and entry.node.entries:
+        return Clause(show_path(entry.node.path), "", entry.span)
+    return replace(reading.clause(entry.node), span=entry.span)
+
+
+def _read(
+    around: Surroundings, item: Field, written: Node, key_nodes: tuple[Node, ...] = ()
+) -> Field:
+    """The field with all that is said about it."""
+    if not isinstance(written, Mapping):
+        return item
+    reading, node = around.reading, around.reading.resolved(written)
+    reading.documented_keys(node, *_REMARKS, "domain", "name")
+    reading.documented_keys(node, "pii", "classification", reason="decides what is masked")
+    for key, unknown in node.entries.items():
+        if key not in _READ:
+            meant = _OTHER_WORDS.get(key) or nearest(key, _READ)
+            hint = f"did you mean '{meant}'?" if meant else "no rule is made of it"
+            reading.unsupported(unknown.node, f"unknown here: {hint}")
+    item = _typed(around, node, _described(reading, node, item))
+    rules = (
+        *_type_rules(reading, node, item),
+        *_keys(around, node, item, key_nodes),
+        *_values(reading, node, item),
+        *(rule for _, rule in read_quality(reading, node, item.path, around.sql_dialect)),
+    )
+    return replace(item, rules=told_apart(rules))
+
+
+def _described(reading: Reading, node: Mapping, item: Field) -> Field:
+    classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
+    examples = [
+        found.value for found in reading.items(node, "examples") if isinstance(found, Scalar)
+    ]
+    if (example := node.get("example")) is not None and isinstance(example, Scalar):
+        examples.append(example.value)
+    return replace(
+        item,
+        semantic=reading.text(node, "description"),
+        title=reading.text(node, "title"),
+        is_sensitive=reading.truth(node, "pii") is True or is_sensitive(classification, tags),
+        classification=classification,
+        tags=tags,
+        examples=tuple(examples),
+        inputs=tuple(_inputs(reading, reading.mapping(node, "lineage"))),
+    )
+
+
+def _inputs(reading: Reading, lineage: Mapping | None) -> Iterator[InputField]:
+    """The fields that this one is made of; one each way in which it is made of them."""
+    for source in reading.mappings(lineage, "inputFields"):
+        origin = InputField(
+            reading.text(source, "namespace") or "",
+            reading.text(source, "name") or "",
+            reading.text(source, "field") or "",
+        )
+        ways = list(reading.mappings(source, "transformations"))
+        for way in ways:
+            yield replace(
+                origin,
+                type=reading.text(way, "type"),
+                subtype=reading.text(way, "subtype"),
+                description=reading.text(way, "description"),
+                masking=reading.truth(way, "masking") is True,
+            )
+        if not ways:
+            yield origin
+
+
+# Types -------------------------------------------------------------------------------------------
+
+
+def _typed(around: Surroundings, node: Mapping, item: Field) -> Field:
+    """The field with its type, and the fields that are nested in it."""
+    reading = around.reading
+    physical = _physical_type(around, node)
+    if physical is not None:
+        written = reading.text(reading.mapping(node, "config"), "databricksType")
+        return with_type(replace(item, written_type=written), physical)
+    written = reading.text(node, "type")
+    known = _TYPES.get(written.lower()) if written is not None else None
+    if known is None and "fields" in node.entries:
+        known = "struct"
+    item = replace(item, type=known, written_type=written)
+    for kind, keys in _NESTED.items():
+        for key in keys if kind != known else ():
+            reading.unsupported(node.get(key), f"belongs to a field of type {kind}")
+    match known:
+        case "struct":
+            return replace(item, fields=tuple(_nested_fields(around, node, item)))
+        case "array":
+            return replace(item, items=_part(around, node, item, "items", "[]"))
+        case "map":
+            return replace(
+                item,
+                keys=_part(around, node, item, "keys", "{key}"),
+                values=_part(around, node, item, "values", "{value}"),
+            )
+    return item
+
+
+def _physical_type(around: Surroundings, node: Mapping) -> str | None:
+    """The type of Databricks that a field names; its nested fields tell more, where it has some."""
+    config = around.reading.mapping(node, "config")
+    written = around.reading.text(config, "databricksType")
+    has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
+    if written is None or not around.is_spark or has_fields:
+        return None
+    return spark_type_of(written)
+
+
+def _nested_fields(around: Surroundings, node: Mapping, item: Field) -> Iterator[Field]:
+    fields = around.reading.mapping(node, "fields")
+    for name, entry in fields.entries.items() if fields is not None else ():
+        yield read_field(around, name, f"{item.path}.{column_path(name)}", entry)
+
+
+def _part(around: Surroundings, node: Mapping, item: Field, key: str, mark: str) -> Field | None:
+    """The items of an array, or the keys or values of a map."""
+    entry = node.entries.get(key)
+    if entry is None or not isinstance(entry.node, Mapping):
+        return None
+    return _read(around, Field(mark, item.path + mark, None, entry.span), entry.node)
+
+
+def _type_rules(reading: Reading, node: Mapping, item: Field) -> Iterator[Rule]:
+    said = node.get("type")
+    config = reading.mapping(node, "config")
+    if config is not None and item.written_type == reading.text(config, "databricksType"):
+        yield reading.rule("type", OfType(), config.get("databricksType"), said)
+        return
+    match (item.written_type or "").lower():
+        case "":
+            return
+        case "null":
+            yield reading.rule("type", Measured("count", (item.path,), _NONE), said)
+        case "variant":
+            reading.documented(said, "a column of any type holds it")
+        case "json":
+            reading.unsupported(said, "a text, a struct or a variant: no type can be checked")
+        case "time":
+            yield reading.rule("type", OfType(), said)
+            yield reading.rule("format", HasFormat("time"), said)
+        case _ if item.type is None or said is None:
+            reading.unsupported(said, "there is no such type")
+        case _:
+            yield reading.rule("type", OfType(), said)
+
+
+# Keys --------------------------------------------------------------------------------------------
+
+
+def _keys(
+    around: Surroundings, node: Mapping, item: Field, key_nodes: tuple[Node, ...]
+) -> Iterator[Rule]:
+    reading = around.reading
+    demanded = [node.get("required")] if reading.truth(node, "required") else []
+    if demanded or key_nodes:
+        yield reading.rule("required", Required(), *demanded, *key_nodes)
+    for key in ("required", "unique", "primaryKey", "primary"):
+        if reading.truth(node, key) is False:
+            reading.documented(node.get(key), "demands nothing")
+    if reading.truth(node, "unique"):
+        yield reading.rule("unique", Unique((item.path,)), node.get("unique"))
+    yield from _references(around, node, item)
+
+
+def _references(around: Surroundings, node: Mapping, item: Field) -> Iterator[Rule]:
+    written, said = around.reading.text(node, "references"), node.get("references")
+    if written is None or said is None:
+        return
+    first, _, rest = written.partition(".")
+    # A model of this contract may have nested fields; elsewhere, a name may have several parts.
+    dataset, _, other = (first, ".", rest) if first in around.models else written.rpartition(".")
+    if not dataset or not other:
+        around.reading.unsupported(said, "names no model and field: write `model.field`")
+        return
+    columns = ".".join(map(column_path, other.split(".")))
+    yield around.reading.rule("references", Refers((item.path,), dataset, (columns,)), said)
+
+
+# Values ------------------------------------------------------------------------------------------
+
+
+def _values(reading: Reading, node: Mapping, item: Field) -> Iterator[Rule]:
+    family = _family(item.type)
+    yield from _enum(reading, node)
+    yield from _text_rules(reading, node, family)
+    yield from _number_rules(reading, node, family)
+
+
+def _family(field_type: str | None) -> Family | None:
+    """The family of a type; None where any value may be in the field."""
+    if field_type in (None, "any"):
+        return None
+    return Family.NUMBER if field_type == "number" else family_of(str(field_type))
+
+
+def _enum(reading: Reading, node: Mapping) -> Iterator[Rule]:
+    said, items = node.get("enum"), reading.items(node, "enum")
+    values: Iterable[Literal] = (found.value for found in items if isinstance(found, Scalar))
+    accepted = tuple(value for value in values if value is not None)
+    if accepted:
+        yield reading.rule("enum", OneOf(accepted), said)
+    else:
+        reading.unsupported(said, "permits nothing: write the values")
+
+
+def _text_rules(reading: Reading, node: Mapping, family: Family | None) -> Iterator[Rule]:
+    said, name = node.get("format"), (reading.text(node, "format") or "").lower()
+    name = _FORMATS.get(name, name)
+    if family is Family.TIME:
+        reading.documented(said, "says the type once more")
+    elif family not in (None, Family.TEXT):
+        _refuse_keys(reading, node, ("format",), "texts")
+    elif name in TEXT_FORMATS:
+        yield reading.rule("format", HasFormat(name), said)
+    else:
+        reading.unsupported(said, f"there is no format '{name}' here: write a pattern")
+    if family not in (None, Family.TEXT):
+        _refuse_keys(reading, node, ("pattern", *_LENGTHS), "texts")
+        return
+    if (expression := reading.text(node, "pattern")) is not None:
+        yield reading.rule("pattern", Pattern(expression), node.get("pattern"))
+    for key, (rule_name, op) in _LENGTHS.items():
+        count = reading.number(node, key)
+        if count is not None and count == int(count):
+            yield reading.rule(rule_name, Length(op, int(count)), node.get(key))
+        else:
+            reading.unsupported(node.get(key), "no whole number")
+
+
+def _number_rules(reading: Reading, node: Mapping, family: Family | None) -> Iterator[Rule]:
+    if family not in (None, Family.NUMBER):
+        _refuse_keys(reading, node, (*_BOUNDS, "precision", "scale"), "numbers")
+        return
+    for key, (rule_name, op) in _BOUNDS.items():
+        bound = reading.number(node, key)
+        if bound is not None:
+            yield reading.rule(rule_name, Bound(op, bound), node.get(key))
+        else:
+            reading.unsupported(node.get(key), "no number that others compare with")
+    precision, scale = reading.number(node, "precision"), reading.number(node, "scale")
+    if precision is not None or scale is not None:
+        digits = Digits(int(precision or LONGEST_DECIMAL), int(scale or 0))
+        yield reading.rule("digits", digits, node.get("precision"), node.get("scale"))
+
+
+def _refuse_keys(reading: Reading, node: Mapping, keys: Iterable[str], of_what: str) -> None:
+    for key in keys:
+        reading.unsupported(node.get(key), f"the specification has it for {of_what} alone")

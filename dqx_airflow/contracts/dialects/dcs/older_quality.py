@@ -1,0 +1,96 @@
+"""The `quality` at the top of contracts of 0.9: SodaCL or Great Expectations about all models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from dqx_airflow.contracts import document
+from dqx_airflow.contracts.dialects.dcs.quality import has_place
+from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence, leaves
+from dqx_airflow.contracts.model import Model, Rule
+from dqx_airflow.contracts.naming import slug
+from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.rules import Translation, great_expectations, sodacl
+from dqx_airflow.values import SourceFile
+
+Promise: TypeAlias = "tuple[str, str | None, Rule]"
+"""A rule, with the model and the column that it is about; no column where it is about the model."""
+
+_ABOUT = "checks for "
+_IN_A_FILE = "checks in another file are not read: write them here"
+
+
+def read_older_quality(reading: Reading, models: tuple[Model, ...]) -> Iterator[Promise]:
+    """The rules of the checks; the rest is unsupported."""
+    quality = reading.root.get("quality")
+    if not isinstance(quality, Mapping):
+        reading.unsupported(quality, "no quality: move it to models.<model>.quality, as a list")
+        return
+    written = reading.text(quality, "type") or ""
+    kind = slug(written)
+    if kind not in _TRANSLATORS:
+        reading.unsupported(quality, f"there is no counterpart to quality of type '{written}'")
+        return
+    reading.documented_keys(quality, "type", "description", reason="how the checks are written")
+    said = quality.get("specification")
+    top = _parsed(said)
+    if said is None or not isinstance(top, Mapping) or "$ref" in top.entries:
+        reading.unsupported(said, _IN_A_FILE)
+        return
+    found = list(_translations(kind, said, top, models))
+    # A text with several checks is a single clause: it is checked if all of them are.
+    refused = {id(node): reason for _, node, reason in found if isinstance(reason, str)}
+    for model, node, translation in found:
+        if id(node) in refused or isinstance(translation, str):
+            reading.unsupported(node, refused[id(node)])
+            continue
+        name = slug(translation.name or "") or translation.kind
+        for demand in translation.demands:
+            yield model, translation.column, reading.rule(name, demand, *leaves(node))
+
+
+def _translations(
+    kind: str, said: Node, top: Mapping, models: tuple[Model, ...]
+) -> Iterator[tuple[str, Node, Translation | str]]:
+    """What each check demands of a model, with the node that carries it."""
+    for key, entry in top.entries.items():
+        name = key.removeprefix(_ABOUT)
+        model = next((item for item in models if item.name == name), None)
+        carrier = next((node for node in (said, entry.node) if isinstance(node, Scalar)), None)
+        checks = _parsed(entry.node)
+        if model is None:
+            yield name, carrier or entry.node, f"the contract has no model {name}"
+        elif not isinstance(checks, Sequence):
+            yield name, carrier or entry.node, _IN_A_FILE
+        else:
+            for check in checks.items:
+                yield name, carrier or check, _translated(kind, check, model)
+
+
+def _parsed(node: Node | None) -> Node | None:
+    """A node, or what a text of YAML or JSON holds."""
+    if isinstance(node, Scalar):
+        return document.read_document(SourceFile("", node.text)).root
+    return node
+
+
+def _translated(kind: str, check: Node, model: Model) -> Translation | str:
+    found = _TRANSLATORS[kind](document.plain(check))
+    paths = tuple(item.path for item in model.fields)
+    if isinstance(found, Translation) and not has_place(found, paths):
+        return f"the model {model.name} has no field {found.column}"
+    return found
+
+
+def _expectation(check: object) -> Translation | str:
+    if not isinstance(check, dict):
+        return "no expectation: it has to be a mapping"
+    return great_expectations.translate(check, None)
+
+
+_TRANSLATORS: dict[str, Callable[[object], Translation | str]] = {
+    "soda_cl": sodacl.translate,
+    "sodacl": sodacl.translate,
+    "great_expectations": _expectation,
+}

@@ -1,0 +1,187 @@
+"""The `quality` of models and fields: texts, SQL, metrics, and checks of other tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from dqx_airflow.contracts import document
+from dqx_airflow.contracts.dialects.dcs.servers import sql_dialect_of
+from dqx_airflow.contracts.document import Mapping, Node, Scalar, leaves
+from dqx_airflow.contracts.model import VALUE_DEMANDS, Presence, QueryGives, Required, Rule
+from dqx_airflow.contracts.naming import slug
+from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.rules import Translation, great_expectations, library, soda
+from dqx_airflow.contracts.rules.severities import severity_of
+from dqx_airflow.contracts.rules.thresholds import conditions, is_threshold
+from dqx_airflow.values import SourceFile
+
+Placed: TypeAlias = "tuple[str | None, Rule]"
+"""A rule, with the column that it is about; None where it is about the model."""
+
+_REMARKS = ("type", "engine", "name", "id", "description", "dimension", "severity", "tags")
+_ENGINES = {
+    "soda": soda.translate,
+    "great_expectations": great_expectations.translate,
+    "greatexpectations": great_expectations.translate,
+    "gx": great_expectations.translate,
+}
+_OF_A_FIELD = (Presence, Required, *VALUE_DEMANDS)
+"""Demands that do not name their column."""
+_IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
+_NO_THRESHOLD = "it has no threshold: write mustBe, mustBeLessThan or another one"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule of `quality` that is being read.
+
+    `column` is that of the field it stands at, `fields` are those that it may be moved to.
+    """
+
+    reading: Reading
+    node: Mapping
+    column: str | None
+    fields: tuple[str, ...]
+    sql_dialect: str | None
+
+    def text(self, key: str) -> str | None:
+        return self.reading.text(self.node, key)
+
+    @property
+    def kind(self) -> str:
+        """The type; where it is left out, what the other keys say."""
+        if (written := self.text("type")) is not None:
+            return written
+        signs = {"metric": "library", "query": "sql", "engine": "custom", "description": "text"}
+        return next((kind for key, kind in signs.items() if key in self.node.entries), "")
+
+
+def read_quality(
+    reading: Reading,
+    owner: Mapping,
+    column: str | None,
+    sql_dialect: str | None,
+    fields: tuple[str, ...] = (),
+) -> Iterator[Placed]:
+    """The rules in the `quality` of a model with these fields, or of the field with this column."""
+    quality = owner.get("quality")
+    if isinstance(quality, Mapping):
+        reading.unsupported(quality, "quality is a list: put a dash before each rule")
+    for node in reading.mappings(owner, "quality"):
+        rule = _Rule(reading, node, column, fields, sql_dialect)
+        for key in _REMARKS:
+            reading.documented(node.get(key), "what a rule is called and said to be")
+        if severity_of(rule.text("severity")) is None:
+            hint = "no severity that is known: write critical, error, warning or info"
+            reading.unsupported(node.get("severity"), hint)
+        readers = {"text": _text, "sql": _sql, "library": _library, "custom": _custom}
+        if rule.kind in readers:
+            yield from readers[rule.kind](rule)
+        else:
+            _refused(rule, f"there is no type '{rule.kind}' of quality")
+
+
+def _text(rule: _Rule) -> Iterable[Placed]:
+    rule.reading.documented(rule.node.get("description"), "in words alone: no rule is made of it")
+    return ()
+
+
+def _sql(rule: _Rule) -> Iterable[Placed]:
+    query, written = rule.text("query"), rule.text("dialect")
+    if query is None:
+        return _refused(rule, "it has no query")
+    try:
+        dialect = sql_dialect_of(written) if written is not None else rule.sql_dialect
+    except KeyError:
+        return _refused(rule, f"the dialect '{written}' of SQL is not known")
+    compared = conditions(document.plain(rule.node))
+    if isinstance(compared, str):
+        return _refused(rule, compared)
+    if not compared:
+        return _refused(rule, _NO_THRESHOLD)
+    demands = tuple(QueryGives(query.strip(), condition, dialect) for condition in compared)
+    return _rules(rule, Translation("sql", demands, rule.column), "query", "dialect")
+
+
+def _library(rule: _Rule) -> Iterable[Placed]:
+    found = library.translate(document.plain(rule.node), rule.column)
+    return _rules(rule, found, "metric", "rule", "arguments", "unit")
+
+
+def _custom(rule: _Rule) -> Iterable[Placed]:
+    engine = rule.text("engine") or ""
+    key = "specification" if "specification" in rule.node.entries else "implementation"
+    translate = _ENGINES.get(slug(engine))
+    if translate is None:
+        return _refused(rule, f"there is no counterpart to rules of the engine '{engine}'")
+    check = _check(rule.node.get(key))
+    if check is None:
+        return _refused(rule, f"its {key} is no mapping of {engine}")
+    return _rules(rule, translate(check, rule.column, rule.sql_dialect), key)
+
+
+def _check(node: Node | None) -> MappingType[str, Any] | None:
+    """The rule of another tool, which may be a text of YAML as well."""
+    if isinstance(node, Scalar):
+        node = document.read_document(SourceFile("", node.text)).root
+    return document.plain(node) if isinstance(node, Mapping) else None
+
+
+def _rules(rule: _Rule, found: Translation | str, *keys: str) -> Iterable[Placed]:
+    """The rules that the demands make. What is at the keys carries them, and the thresholds do."""
+    if isinstance(found, str):
+        return _refused(rule, found)
+    if not has_place(found, (*rule.fields, rule.column)):
+        return _refused(rule, f"the model has no top-level field {found.column}")
+    of_a_field = [isinstance(demand, _OF_A_FIELD) for demand in found.demands]
+    if _IN_ARRAY.search(found.column or "") and not all(of_a_field):
+        return _refused(rule, "what is in an array or a map is not counted over all rows")
+    reading, carrying = rule.reading, list[Node]()
+    for key, entry in rule.node.entries.items():
+        if key in keys or (is_threshold(key) and "engine" not in rule.node.entries):
+            carrying += _carrying(reading, entry.node, found.remarks)
+    name = slug(rule.text("name") or rule.text("id") or found.name or "") or found.kind
+    return [
+        (
+            found.column,
+            replace(
+                reading.rule(name, demand, *carrying),
+                severity=severity_of(rule.text("severity")) or found.severity,
+                dimension=rule.text("dimension"),
+                description=rule.text("description"),
+                tags=reading.texts(rule.node, "tags"),
+                share=found.share,
+            ),
+        )
+        for demand in found.demands
+    ]
+
+
+def has_place(found: Translation, columns: Collection[str | None]) -> bool:
+    """False where demands do not name their column, and none of these is it."""
+    of_a_field = any(isinstance(demand, _OF_A_FIELD) for demand in found.demands)
+    return found.column is None or found.column in columns or not of_a_field
+
+
+def _carrying(reading: Reading, node: Node, remarks: tuple[str, ...]) -> Iterator[Node]:
+    """The leaves below a node that make a rule; remarks are documented."""
+    if not isinstance(node, Mapping):
+        yield from leaves(node)
+        return
+    for key, entry in node.entries.items():
+        if key in remarks:
+            reading.documented(entry.node, "a remark")
+        else:
+            yield from leaves(entry.node)
+
+
+def _refused(rule: _Rule, reason: str) -> tuple[Placed, ...]:
+    """No rule: every leaf is unsupported, but for what the rule is called."""
+    for key, entry in rule.node.entries.items():
+        if key not in _REMARKS or key in ("type", "engine"):
+            rule.reading.unsupported(entry.node, reason)
+    return ()

@@ -1,0 +1,162 @@
+"""The service levels of a data contract, as rules of the models that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dqx_airflow.contracts.dialects.dcs.older_quality import Promise
+from dqx_airflow.contracts.document import Mapping, Node, Scalar
+from dqx_airflow.contracts.durations import duration_s
+from dqx_airflow.contracts.intervals import cron_interval_s, interval_s
+from dqx_airflow.contracts.model import Arrives, Fresh, Model, Prompt, Retained
+from dqx_airflow.contracts.reading import Reading
+
+_OF_OPERATIONS = {
+    "availability": "about the system, not about the data",
+    "support": "about people, not about the data",
+    "backup": "about copies of the data",
+}
+
+
+Place: TypeAlias = "tuple[Model, str]"
+"""A column of a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """What the reading of a service level depends on beside the level."""
+
+    reading: Reading
+    models: tuple[Model, ...]
+
+    def place(self, level: Mapping, key: str) -> Place | str:
+        """The column that `model.field` names, or why there is none."""
+        written = self.reading.text(level, key)
+        if written is None:
+            return f"needs a {key} to be checked"
+        name, _, path = written.partition(".")
+        for model in self.models:
+            if model.name == name and model.field_at(path) is not None:
+                return model, path
+        # The name of a model may be left out where one alone has such a field.
+        having = [model for model in self.models if model.field_at(written) is not None]
+        return (having[0], written) if len(having) == 1 else f"there is no field {written}"
+
+    def seconds(self, level: Mapping, key: str) -> float | str:
+        """The duration at a key, or why there is none."""
+        if level.get(key) is None:
+            return f"needs a {key} to be checked"
+        seconds = text_duration_s(self.reading, level.get(key))
+        return seconds if seconds is not None else f"the {key} is no duration"
+
+    def refuse(self, level: Mapping, keys: Iterable[str], reason: str) -> None:
+        for key in keys:
+            self.reading.unsupported(level.get(key), reason)
+
+
+def text_duration_s(reading: Reading, node: Node | None) -> float | None:
+    """The seconds of a duration. What is no text at all is what the schema reports."""
+    is_text = isinstance(node, Scalar) and isinstance(node.value, str)
+    return duration_s(node, reading.report) if node is not None and is_text else None
+
+
+def read_service_levels(
+    reading: Reading, node: Mapping | None, models: tuple[Model, ...]
+) -> Iterator[Promise]:
+    """The rules that the service levels make."""
+    levels = _Levels(reading, models)
+    for name, entry in node.entries.items() if node is not None else ():
+        level = reading.mapping(node, name)
+        if level is None:
+            reading.documented(entry.node, "in words alone")
+            continue
+        if name in _OF_OPERATIONS:
+            reading.documented(level, _OF_OPERATIONS[name])
+        reading.documented_keys(level, "description", reason="in words alone")
+        yield from _READERS.get(name, _nothing)(levels, level)
+
+
+def _nothing(_levels: _Levels, _level: Mapping) -> Iterable[Promise]:
+    return ()
+
+
+def _freshness(levels: _Levels, level: Mapping) -> Iterator[Promise]:
+    yield from _age(levels, level, ("threshold", "timestampField"), "freshness", Fresh)
+
+
+def _retention(levels: _Levels, level: Mapping) -> Iterator[Promise]:
+    keys = ("period", "timestampField")
+    if levels.reading.truth(level, "unlimited"):
+        levels.reading.documented_keys(level, "unlimited", *keys, reason="data is kept for ever")
+        return
+    levels.reading.documented_keys(level, "unlimited", reason="demands nothing")
+    yield from _age(levels, level, keys, "retention", Retained)
+
+
+def _age(
+    levels: _Levels,
+    level: Mapping,
+    keys: tuple[str, str],
+    name: str,
+    demand_of: Callable[[str, float], Fresh | Retained],
+) -> Iterator[Promise]:
+    """A bound on the age of a column: the keys of the duration and of the column."""
+    seconds, place = levels.seconds(level, keys[0]), levels.place(level, keys[1])
+    if isinstance(place, str):
+        levels.refuse(level, keys, place)
+    elif isinstance(seconds, str):
+        levels.refuse(level, keys, seconds)
+    else:
+        demand = demand_of(place[1], seconds)
+        yield place[0].name, None, levels.reading.rule(name, demand, *map(level.get, keys))
+
+
+def _latency(levels: _Levels, level: Mapping) -> Iterator[Promise]:
+    keys = ("threshold", "sourceTimestampField", "processedTimestampField")
+    seconds = levels.seconds(level, keys[0])
+    source, processed = (levels.place(level, key) for key in keys[1:])
+    if isinstance(source, str):
+        levels.refuse(level, keys, source)
+    elif isinstance(processed, str):
+        levels.refuse(level, keys, processed)
+    elif isinstance(seconds, str):
+        levels.refuse(level, keys, seconds)
+    elif source[0] is not processed[0]:
+        levels.refuse(level, keys, "the two fields belong to different models")
+    else:
+        demand = Prompt(source[1], processed[1], seconds)
+        yield source[0].name, None, levels.reading.rule("latency", demand, *map(level.get, keys))
+
+
+def _frequency(levels: _Levels, level: Mapping) -> Iterator[Promise]:
+    """New rows in every model, as often as `interval` and `cron` say, which have to agree."""
+    reading = levels.reading
+    reading.documented_keys(level, "type", reason="how the data is processed")
+    written, cron = reading.text(level, "interval"), reading.text(level, "cron")
+    seconds = interval_s(written) if written is not None else None
+    of_cron = cron_interval_s(cron) if cron is not None else None
+    if seconds is None:
+        levels.refuse(level, ["interval"], "no interval: write daily, hourly or `15 minutes`")
+    if of_cron is None:
+        levels.refuse(level, ["cron"], "no cron expression of five fields that says how often")
+    elif seconds is not None and seconds != of_cron:
+        levels.refuse(level, ["cron"], f"says another interval than {written}")
+        of_cron = None
+    nodes = (
+        level.get("interval") if seconds is not None else None,
+        level.get("cron") if of_cron is not None else None,
+    )
+    every_s = seconds if seconds is not None else of_cron
+    if every_s is not None:
+        for model in levels.models:
+            yield model.name, None, reading.rule("frequency", Arrives(None, every_s), *nodes)
+
+
+_READERS = {
+    "freshness": _freshness,
+    "retention": _retention,
+    "latency": _latency,
+    "frequency": _frequency,
+}

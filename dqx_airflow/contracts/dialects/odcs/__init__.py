@@ -1,0 +1,236 @@
+"""The dialect of the Open Data Contract Standard, 3.0 to 3.2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.dialects.odcs.context import Context
+from dqx_airflow.contracts.dialects.odcs.elements import Element, elements_of, physical_name
+from dqx_airflow.contracts.dialects.odcs.properties import (
+    is_column,
+    mark_computed,
+    read_property,
+)
+from dqx_airflow.contracts.dialects.odcs.quality import read_rules
+from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, load_schema
+from dqx_airflow.contracts.dialects.odcs.servers import FILES, SPARK, read_servers
+from dqx_airflow.contracts.dialects.odcs.service import kind_of, read_service
+from dqx_airflow.contracts.document import Mapping, Scalar
+from dqx_airflow.contracts.model import (
+    Contract,
+    Dialect,
+    Field,
+    Lifecycle,
+    Model,
+    Refers,
+    Rule,
+    Server,
+    Unique,
+)
+from dqx_airflow.contracts.naming import column_path, told_apart
+from dqx_airflow.contracts.reading import Reading
+
+_STATUS = {
+    "proposed": "draft",
+    "draft": "draft",
+    "active": "active",
+    "deprecated": "deprecated",
+    "retired": "sunset",
+}
+_FUNDAMENTALS = (
+    *("apiVersion", "kind", "id", "name", "version", "status", "description", "domain", "tenant"),
+    *("dataProduct", "tags", "context", "support", "price", "team", "roles"),
+    *("customProperties", "authoritativeDefinitions", "contractCreatedTs"),
+)
+_DATES = {"generalavailability": "effective_date", "endoflife": "sunset_date"}
+
+
+def _recognises(root: Mapping) -> bool:
+    kind = root.get("kind")
+    is_named = isinstance(kind, Scalar) and kind.value == "DataContract"
+    return is_named or {"apiVersion", "schema"} <= set(root.entries)
+
+
+def _read(reading: Reading) -> Contract:
+    root = reading.root
+    reading.documented_keys(root, *_FUNDAMENTALS)
+    if not reading.items(root, "schema"):
+        reading.documented_keys(root, "schema", reason="names no object")
+    servers = tuple(read_servers(reading))
+    context = _context(reading, servers)
+    service = tuple(read_service(context))
+    description = reading.mapping(root, "description")
+    purpose = (reading.text(description, key) for key in ("purpose", "usage", "limitations"))
+    owner, contacts = _team(reading)
+    return Contract(
+        Dialect.ODCS,
+        dialect_version=(reading.text(root, "apiVersion") or "").removeprefix("v") or None,
+        id=reading.text(root, "id") or "",
+        version=reading.text(root, "version"),
+        span=root.span_of("id"),
+        name=reading.text(root, "name"),
+        description="\n".join(filter(None, purpose)) or reading.text(root, "description"),
+        owner=owner,
+        contacts=contacts,
+        domain=reading.text(root, "domain"),
+        models=tuple(_model(context, node, service) for node in reading.mappings(root, "schema")),
+        servers=servers,
+        lifecycle=_lifecycle(context),
+        tags=reading.texts(root, "tags"),
+    )
+
+
+def _context(reading: Reading, servers: tuple[Server, ...]) -> Context:
+    """What the document is read with. Of several servers, the first one is spoken of."""
+    kind = servers[0].type if servers else None
+    version = (reading.text(reading.root, "apiVersion") or "").removeprefix("v")
+    return Context(
+        reading,
+        elements_of(reading),
+        servers[0].sql_dialect if servers else None,
+        is_spark=kind is None or kind in (*FILES, *SPARK),
+        is_3_0=version.startswith("3.0"),
+    )
+
+
+def _team(reading: Reading) -> tuple[str | None, tuple[str, ...]]:
+    """The owner and the names of the members: of the list of 3.0, or of the mapping of 3.1."""
+    team = reading.mapping(reading.root, "team")
+    holder, key = (team, "members") if team is not None else (reading.root, "team")
+    names = {}
+    for member in reading.mappings(holder, key):
+        username = reading.text(member, "username")
+        if username is not None and reading.text(member, "dateOut") is None:
+            names[username] = (reading.text(member, "role") or "").lower()
+    owners = (name for name, role in names.items() if "owner" in role)
+    return reading.text(team, "name") or next(owners, None), tuple(names)
+
+
+def _lifecycle(context: Context) -> Lifecycle:
+    reading = context.reading
+    written = reading.text(reading.root, "status")
+    lifecycle = Lifecycle(
+        status=_STATUS.get(written.lower()) if written is not None else None,
+        written_status=written,
+    )
+    dates = {}
+    for level in reading.mappings(reading.root, "slaProperties"):
+        name = _DATES.get(kind_of(context, level))
+        if name is not None:
+            dates[name] = reading.text(level, "value")
+    return replace(
+        lifecycle,
+        effective_date=dates.get("effective_date"),
+        sunset_date=dates.get("sunset_date"),
+    )
+
+
+# Objects -----------------------------------------------------------------------------------------
+
+
+def _model(context: Context, node: Mapping, service: tuple[tuple[Element, Rule], ...]) -> Model:
+    reading = context.reading
+    name = reading.text(node, "name") or ""
+    context = replace(context, model=name)
+    kind = "what kind of object it is"
+    reading.documented_keys(node, "physicalType", "logicalType", reason=kind)
+    context.document_element(node, "dataGranularityDescription")
+    properties = tuple(reading.mappings(node, "properties"))
+    columns = [column for column in properties if is_column(context, column)]
+    for other in properties:
+        if other not in columns:
+            mark_computed(context, other)
+    fields = tuple(read_property(context, column) for column in columns)
+    paths = tuple(item.path for item in fields)
+    placed: list[tuple[str | None, Rule]] = [
+        (element.path, rule) for element, rule in service if element.model == name
+    ]
+    placed += read_rules(context, node, columns=paths)
+    own = (rule for path, rule in placed if path is None)
+    return Model(
+        name,
+        node.span_of("name"),
+        tuple(_with_rules(item, placed) for item in fields),
+        told_apart((*_primary_key(context, columns), *_relationships(context, node), *own)),
+        description=reading.text(node, "description"),
+        title=reading.text(node, "businessName"),
+        location=reading.text(node, "physicalName"),
+        partition_by=_partitions(context, columns),
+        tags=reading.texts(node, "tags"),
+    )
+
+
+def _with_rules(item: Field, placed: Iterable[tuple[str | None, Rule]]) -> Field:
+    """The field, and those nested in it, with the rules that are about them."""
+    rules = told_apart((*item.rules, *(rule for path, rule in placed if path == item.path)))
+    fields = tuple(_with_rules(inner, placed) for inner in item.fields)
+    return replace(item, rules=rules, fields=fields)
+
+
+def _position(context: Context, column: Mapping, key: str) -> float:
+    """The place of a column in a key; those without one come last, as they are written."""
+    position = context.reading.number(column, key)
+    return float("inf") if position is None or position < 0 else position
+
+
+def _primary_key(context: Context, columns: list[Mapping]) -> Iterator[Rule]:
+    reading = context.reading
+    keys = [column for column in columns if reading.truth(column, "primaryKey")]
+    keys.sort(key=lambda column: _position(context, column, "primaryKeyPosition"))
+    if keys:
+        marks = [column.get(key) for column in keys for key in ("primaryKey", "primaryKeyPosition")]
+        paths = (column_path(physical_name(reading, column)) for column in keys)
+        yield reading.rule("primary_key", Unique(tuple(paths)), *marks)
+
+
+def _partitions(context: Context, columns: list[Mapping]) -> tuple[str, ...]:
+    reading = context.reading
+    found = [column for column in columns if reading.truth(column, "partitioned")]
+    found.sort(key=lambda column: _position(context, column, "partitionKeyPosition"))
+    return tuple(physical_name(reading, column) for column in found)
+
+
+def _relationships(context: Context, node: Mapping) -> Iterator[Rule]:
+    """The references that an object names with both of their ends, which may be several columns."""
+    reading = context.reading
+    for relation in reading.mappings(node, "relationships"):
+        context.document_remarks(relation, "type", "description")
+        ends = [
+            [context.elements.referred(name) for name in reading.texts(relation, key)]
+            for key in ("from", "to")
+        ]
+        wrong = [end for found in ends for end in found if isinstance(end, str)]
+        here, there = ([end for end in found if isinstance(end, Element)] for found in ends)
+        reason = wrong[0] if wrong else _odd_ends(reading.text(node, "name") or "", here, there)
+        if reason is not None:
+            for key in ("from", "to"):
+                reading.unsupported(relation.get(key), reason)
+            continue
+        demand = Refers(
+            tuple(end.path for end in here), there[0].model, tuple(end.path for end in there)
+        )
+        yield reading.rule("references", demand, relation.get("to"), relation.get("from"))
+
+
+def _odd_ends(model: str, here: list[Element], there: list[Element]) -> str | None:
+    """Why two ends are none of a reference of the model."""
+    if len(here) != len(there) or not here:
+        return f"it has {len(here)} in `from` and {len(there)} in `to`: write as many in both"
+    if {end.model for end in here} != {model}:
+        return f"its `from` is not in {model}: write it where it is"
+    if len({end.model for end in there}) > 1:
+        return "its `to` is in several objects: write one relationship for each"
+    return None
+
+
+READER = DialectReader(
+    Dialect.ODCS,
+    _recognises,
+    load_schema,
+    _read,
+    sign="`apiVersion: v3.2.0` and `kind: DataContract`",
+    version_key="apiVersion",
+    versions=VERSIONS,
+)

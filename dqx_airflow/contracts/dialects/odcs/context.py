@@ -1,0 +1,36 @@
+"""What all parts of a contract of the standard are read with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.dialects.odcs.elements import Elements
+from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.reading import Reading
+
+_ABOUT = ("id", "tags", "customProperties", "authoritativeDefinitions")
+_ABOUT_ELEMENTS = ("name", "physicalName", "businessName", "description", "synonyms", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A reading, the elements of the document, and the server that it speaks of.
+
+    `is_spark`: the physical types are those of Spark. `is_3_0`: there is one logical type for
+    dates and times. `model` is the object that is being read.
+    """
+
+    reading: Reading
+    elements: Elements
+    sql_dialect: str | None
+    is_spark: bool
+    is_3_0: bool
+    model: str = ""
+
+    def document_remarks(self, node: Mapping, *keys: str) -> None:
+        """Marks what people read and no data can break."""
+        self.reading.documented_keys(node, *_ABOUT, *keys)
+
+    def document_element(self, node: Mapping, *keys: str) -> None:
+        """Marks what describes an object or a property."""
+        self.document_remarks(node, *_ABOUT_ELEMENTS, "deprecated", *keys)

@@ -1,0 +1,116 @@
+"""The elements of a contract by the names and ids that its references use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.naming import column_path
+from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.diagnostics.nearest import nearest
+
+_OUTSIDE = re.compile(r"(?P<file>[^#]+\.ya?ml)#(?P<inside>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A property of an object: the model that it is in, and its column as DQL writes it.
+
+    `name` is what the data calls it, `path` leads to it through the structs around it.
+    """
+
+    model: str
+    path: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """All properties of a contract. Names are `object.property`, ids `schema/id/properties/id`."""
+
+    by_name: dict[str, Element]
+    by_id: dict[str, Element]
+    objects: tuple[str, ...]
+
+    def named(self, name: str) -> Element | str:
+        """The element that `object.property` means, or why it means none.
+
+        With a single object its name may be left out.
+        """
+        found = self.by_name.get(name)
+        if found is None and len(self.objects) == 1:
+            found = self.by_name.get(f"{self.objects[0]}.{name}")
+        if found is not None:
+            return found
+        near = nearest(name, self.by_name)
+        return f"there is no property '{name}'" + (f": did you mean '{near}'?" if near else "")
+
+    def referred(self, reference: str) -> Element | str:
+        """The element that the `to` of a relationship means, here or in another contract."""
+        outside = _OUTSIDE.fullmatch(reference.strip())
+        inside = (outside["inside"] if outside else reference).strip().removeprefix("/")
+        if "/" in inside:
+            if outside:
+                return "ids of another contract are not known: write `file.yaml#object.property`"
+            found = self.by_id.get(inside)
+            return found or f"there is no element with the ids '{inside}'"
+        if outside is None and inside in self.by_name:
+            return self.by_name[inside]
+        model, _, path = inside.partition(".")
+        if not model or not path:
+            return "it names no object and property: write `object.property`"
+        if outside is None and model in self.objects:
+            return self.named(inside)
+        return Element(model, ".".join(map(column_path, path.split("."))), path)
+
+    def name_in_data(self, model: str, name: str) -> str:
+        """The name that the column of a property of a model has in the data."""
+        found = self.by_name.get(f"{model}.{name}")
+        return found.name if found is not None else name
+
+
+def elements_of(reading: Reading) -> Elements:
+    by_name: dict[str, Element] = {}
+    by_id: dict[str, Element] = {}
+    objects = []
+    for item in reading.mappings(reading.root, "schema"):
+        model, table = reading.text(item, "name") or "", reading.text(item, "physicalName")
+        objects.append(model)
+        for found in _below(reading, item, _Way()):
+            element = Element(model, ".".join(map(column_path, found.columns)), found.columns[-1])
+            by_name[".".join((model, *found.names))] = element
+            for owner, names in product((model, table), (found.names, found.columns)):
+                if owner is not None:
+                    by_name.setdefault(".".join((owner, *names)), element)
+            ids = (reading.text(item, "id"), *found.ids)
+            if None not in ids:
+                by_id["schema/" + "/properties/".join(map(str, ids))] = element
+    return Elements(by_name, by_id, tuple(objects))
+
+
+def physical_name(reading: Reading, item: Mapping) -> str:
+    """The name that a column has in the data."""
+    return reading.text(item, "physicalName") or reading.text(item, "name") or ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The names, the ids and the columns on the way to a property."""
+
+    names: tuple[str, ...] = ()
+    ids: tuple[str | None, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def _below(reading: Reading, owner: Mapping, way: _Way) -> Iterator[_Way]:
+    for item in reading.mappings(owner, "properties"):
+        found = _Way(
+            (*way.names, reading.text(item, "name") or ""),
+            (*way.ids, reading.text(item, "id")),
+            (*way.columns, physical_name(reading, item)),
+        )
+        yield found
+        yield from _below(reading, item, found)

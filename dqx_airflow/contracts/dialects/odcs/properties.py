@@ -1,0 +1,290 @@
+"""The properties of an object: columns, and what is nested in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from dqx_airflow.contracts.dialects.odcs import spark_types
+from dqx_airflow.contracts.dialects.odcs.context import Context
+from dqx_airflow.contracts.dialects.odcs.elements import Element, physical_name
+from dqx_airflow.contracts.dialects.odcs.options import option_rules
+from dqx_airflow.contracts.dialects.odcs.quality import read_rules
+from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence, plain
+from dqx_airflow.contracts.field_types import with_type
+from dqx_airflow.contracts.model import (
+    Field,
+    HasFormat,
+    Length,
+    OfType,
+    Presence,
+    Refers,
+    Required,
+    Rule,
+    Unique,
+)
+from dqx_airflow.contracts.naming import column_path, told_apart
+from dqx_airflow.contracts.sensitivity import is_sensitive
+
+_STORED = "how the table is stored: no value depends on it"
+_IN_TEXT = {
+    "date": "date",
+    "timestamp": "timestamp",
+    "time": "time",
+    "integer": "integer",
+    "number": "number",
+}
+"""The formats that texts have which stand for values of a logical type."""
+
+_IMPLIED = {"properties": "object", "items": "array", "map": "map"}
+"""What a property is that says what is in it, and no more."""
+
+_TIMES = ("date", "timestamp", "time")
+
+_VECTOR_ITEMS = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "tinyint",
+    "uint8": "smallint",
+}
+
+
+def read_property(context: Context, node: Mapping, path: str | None = None) -> Field:
+    """A property with all that is nested in it. `path` is that of what it is nested in."""
+    name = physical_name(context.reading, node)
+    own = column_path(name)
+    return _read(context, node, name, own if path is None else f"{path}.{own}")
+
+
+def is_column(context: Context, node: Mapping) -> bool:
+    """False for a measure, and for a dimension that is computed: no data has such a column."""
+    semantic = context.reading.text(node, "semanticType")
+    return semantic != "measure" and not (
+        semantic == "dimension" and "transformLogic" in node.entries
+    )
+
+
+def mark_computed(context: Context, node: Mapping) -> None:
+    """Marks a property that is no column of the data."""
+    reading = context.reading
+    for key, entry in node.entries.items():
+        if key in ("quality", "relationships", "required", "unique", "enum", "logicalTypeOptions"):
+            reading.unsupported(entry.node, "computed when it is asked for: no column to check")
+        else:
+            reading.documented(entry.node, "computed when it is asked for: no column of the data")
+
+
+def _read(context: Context, node: Mapping, name: str, path: str) -> Field:
+    reading = context.reading
+    classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
+    examples = reading.items(node, "examples")
+    item = Field(
+        name,
+        path,
+        None,
+        node.span,
+        written_type=reading.text(node, "physicalType") or reading.text(node, "logicalType"),
+        semantic=reading.text(node, "description"),
+        title=reading.text(node, "businessName"),
+        is_key=reading.truth(node, "primaryKey") is True,
+        is_sensitive=is_sensitive(classification, tags),
+        classification=classification,
+        tags=tags,
+        examples=tuple(value.value for value in examples if isinstance(value, Scalar)),
+    )
+    context.document_element(
+        node, "semanticType", "examples", "transformDescription", "transformLogic"
+    )
+    reading.documented_keys(node, "transformSourceObjects", "criticalDataElement")
+    reading.documented_keys(node, "classification", reason="decides which values are masked")
+    reading.documented_keys(node, "partitioned", "partitionKeyPosition", reason=_STORED)
+    item, rules = _typed(context, node, item)
+    logical = reading.text(node, "logicalType")
+    rules += _key_rules(context, node, item)
+    rules += option_rules(reading, node, item, logical)
+    rules += _relationships(context, node, item)
+    rules += (rule for _, rule in read_rules(context, node, path))
+    if "name" in node.entries and not path.endswith(("]", "}")):
+        mark = node.get("physicalName") or node.get("name")
+        rules.insert(0, reading.rule("exists", Presence(), mark))
+    return replace(item, rules=told_apart(rules))
+
+
+# Types -------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Declared:
+    """The type that a property declares, where it does so, and what else follows from that."""
+
+    spark_type: str | None
+    marks: list[Node | None]
+    rules: list[Rule] = field(default_factory=list)
+
+
+def _typed(context: Context, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
+    """The field with its type, and the rules that its logical and physical type make."""
+    reading = context.reading
+    logical, written = (reading.text(node, key) for key in ("logicalType", "physicalType"))
+    physical = None
+    if written is not None:
+        physical = spark_types.physical_type(
+            written, context.sql_dialect, is_spark=context.is_spark
+        )
+    if physical is None:
+        declared = _by_logical(context, node, logical)
+    else:
+        declared = _by_physical(context, node, logical, physical.spark_type)
+    if declared.spark_type is None:
+        return item, declared.rules
+    item = _with_parts(context, node, item, declared.spark_type)
+    if any(mark is not None for mark in declared.marks):
+        declared.rules.insert(0, reading.rule("type", OfType(), *declared.marks))
+    if physical is not None and physical.most_characters is not None:
+        has_length = "maxLength" in (reading.mapping(node, "logicalTypeOptions") or node).entries
+        name = "physical_length" if has_length else "max_length"
+        length = Length("<=", physical.most_characters)
+        declared.rules.append(reading.rule(name, length, node.get("physicalType")))
+    return item, declared.rules
+
+
+def _by_logical(context: Context, node: Mapping, logical: str | None) -> _Declared:
+    """What the logical type says, where there is no physical one that Spark has."""
+    reading = context.reading
+    written, physical_node = reading.text(node, "physicalType"), node.get("physicalType")
+    marks = [node.get("logicalType")]
+    if logical is None:
+        logical = next((_IMPLIED[key] for key in _IMPLIED if key in node.entries), None)
+    if logical is not None and written and spark_types.names_nested(logical, written):
+        marks.append(physical_node)
+    else:
+        reading.unsupported(physical_node, "Spark has no type of this name")
+    options = reading.mapping(node, "logicalTypeOptions")
+    if logical == "date" and context.is_3_0 and "H" in (reading.text(options, "format") or ""):
+        return _Declared("timestamp", marks)  # 3.0 has one type for dates with and without a time
+    found = spark_types.logical_type(logical)
+    if found is None:
+        reading.unsupported(marks[0], "Spark has no type for it that all versions read")
+    return _Declared(found, marks)
+
+
+def _by_physical(context: Context, node: Mapping, logical: str | None, found: str) -> _Declared:
+    """What the physical type says, being the nearer one to the data.
+
+    What it holds as a text is asked for the format of its logical type.
+    """
+    reading = context.reading
+    logical_node, marks = node.get("logicalType"), [node.get("physicalType")]
+    if logical is None:
+        return _Declared(found, marks)
+    if spark_types.agrees(logical, found):
+        return _Declared(spark_types.narrower(logical, found), [*marks, logical_node])
+    options = reading.mapping(node, "logicalTypeOptions")
+    if found == "string" and logical in _TIMES and reading.text(options, "format"):
+        reading.documented(logical_node, "its format is checked")
+    elif found == "string" and logical in _IN_TEXT:
+        rule = reading.rule("format", HasFormat(_IN_TEXT[logical]), logical_node)
+        return _Declared(found, marks, [rule])
+    else:
+        reading.unsupported(logical_node, f"the physical type says otherwise: {found}")
+    return _Declared(found, marks)
+
+
+def _with_parts(context: Context, node: Mapping, item: Field, found: str) -> Field:
+    """The field with a type, and with what the document says is nested in it."""
+    reading = context.reading
+    item = with_type(item, found) if "<" in found else replace(item, type=found)
+    for key in ("properties", "items"):
+        match node.get(key):
+            case Sequence(items=()) | Mapping(entries={}) as empty if not plain(empty):
+                reading.documented(empty, "what is in it is not described")
+    if properties := tuple(reading.mappings(node, "properties")):
+        if item.type == "struct":
+            fields = (read_property(context, inner, item.path) for inner in properties)
+            return replace(item, fields=tuple(_demanded(context, node, fields)))
+        for inner in properties:
+            reading.unsupported(inner, f"a value of type {found} has no properties")
+    if (items := reading.mapping(node, "items")) is not None:
+        if item.type == "array":
+            return replace(item, items=_read(context, items, "[]", f"{item.path}[]"))
+        reading.unsupported(items, f"a value of type {found} has no items")
+    if (entries := reading.mapping(node, "map")) is not None and item.type == "map":
+        keys, values = (reading.mapping(entries, key) for key in ("key", "value"))
+        return replace(
+            item,
+            keys=_read(context, keys, "{key}", item.path + "{key}") if keys else None,
+            values=_read(context, values, "{value}", item.path + "{value}") if values else None,
+        )
+    if reading.text(node, "logicalType") == "vector":
+        return _vector(context, node, item)
+    return item
+
+
+def _demanded(context: Context, node: Mapping, fields: Iterable[Field]) -> Iterator[Field]:
+    """The fields of an object; those that its options call required are never NULL."""
+    reading = context.reading
+    options = reading.mapping(node, "logicalTypeOptions")
+    marks = {
+        item.text: item for item in reading.items(options, "required") if isinstance(item, Scalar)
+    }
+    for item in fields:
+        mark = marks.pop(item.name, None)
+        demanded = () if mark is None else (reading.rule("required", Required(), mark),)
+        yield replace(item, rules=told_apart((*item.rules, *demanded)))
+    for mark in marks.values():
+        reading.unsupported(mark, f"the object has no property '{mark.text}'")
+
+
+def _vector(context: Context, node: Mapping, item: Field) -> Field:
+    options = context.reading.mapping(node, "logicalTypeOptions")
+    written = context.reading.text(options, "elementType") or "float32"
+    element = options.get("elementType") if options is not None else None
+    part = Field("[]", f"{item.path}[]", _VECTOR_ITEMS.get(written), node.span, written)
+    if part.type is None:
+        context.reading.unsupported(element, "Spark has no type for it")
+    elif element is not None:
+        part = replace(part, rules=(context.reading.rule("type", OfType(), element),))
+    return replace(item, items=part)
+
+
+# Keys and references -----------------------------------------------------------------------------
+
+
+def _key_rules(context: Context, node: Mapping, item: Field) -> Iterator[Rule]:
+    reading = context.reading
+    if reading.truth(node, "required"):
+        yield reading.rule("required", Required(), node.get("required"))
+    elif item.is_key:
+        yield reading.rule("required", Required(), node.get("primaryKey"))
+    reading.documented_keys(node, "required", reason="NULL is permitted")
+    if reading.truth(node, "unique"):
+        yield reading.rule("unique", Unique((item.path,)), node.get("unique"))
+    reading.documented_keys(node, "unique", reason="values may be there twice")
+    reading.documented_keys(node, "primaryKey", "primaryKeyPosition", reason="of the key of a row")
+    if (encrypted := reading.text(node, "encryptedName")) is not None:
+        mark = node.get("encryptedName")
+        if any(other.path == column_path(encrypted) for other in context.elements.by_name.values()):
+            reading.documented(mark, "this column is a property of its own")
+        else:
+            reading.unsupported(mark, "no rule looks for it: list it as a property of its own")
+
+
+def _relationships(context: Context, node: Mapping, item: Field) -> Iterator[Rule]:
+    for relation in context.reading.mappings(node, "relationships"):
+        context.document_remarks(relation, "type", "description")
+        if (found := _target(context, relation)) is not None:
+            demand = Refers((item.path,), found.model, (found.path,))
+            yield context.reading.rule("references", demand, relation.get("to"))
+
+
+def _target(context: Context, relation: Mapping) -> Element | None:
+    reading = context.reading
+    written = reading.texts(relation, "to")
+    if len(written) != 1:
+        reading.unsupported(relation.get("to"), "one property refers to one")
+        return None
+    found = context.elements.referred(written[0])
+    if isinstance(found, str):
+        reading.unsupported(relation.get("to"), found)
+        return None
+    return found

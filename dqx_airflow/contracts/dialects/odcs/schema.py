@@ -1,0 +1,139 @@
+"""The JSON Schema of the Open Data Contract Standard, for the versions that are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any
+
+VERSIONS = ("3.0.0", "3.0.1", "3.0.2", "3.1.0", "3.2.0")
+
+_SEVERAL = ("allOf", "anyOf", "oneOf")
+
+
+@cache
+def load_schema() -> dict[str, Any]:
+    """One schema for all versions: since 3.1 no key is permitted that the standard does not name.
+
+    A version that is not known is told apart from what does not fit, so its list is not in it.
+    """
+    text = files("open_data_contract_standard").joinpath("schema.json").read_text(encoding="utf-8")
+    strict: dict[str, Any] = json.loads(text)
+    strict["properties"]["apiVersion"] = {"type": "string"}
+    definitions = strict["$defs"]
+    _permit_several_operators(definitions["DataQualityOperators"])
+    # They may lead into other contracts in both ways: what leads nowhere is told by the reader.
+    for name in ("ShorthandReference", "FullyQualifiedReference"):
+        definitions[name].pop("pattern")
+    # An item is a property without a name, which says all about the properties below it.
+    definitions["SchemaItemProperty"]["properties"] = {"properties": {}}
+    definitions["SchemaBaseProperty"].pop("unevaluatedProperties")
+    _each_mapping(strict, _demand_what_is_asked)
+    _each_mapping(strict, _permit_several_that_fit)
+    _each_mapping(strict, partial(_list_keys, strict))
+    loose = deepcopy(strict)
+    _loosen(loose)
+    return {
+        "$schema": strict["$schema"],
+        "if": {"properties": {"apiVersion": {"type": "string", "pattern": "^v?3\\.0"}}},
+        "then": {"$ref": "#/$defs/loose"},
+        "else": {"$ref": "#/$defs/strict"},
+        "$defs": {"loose": _moved(loose, "loose"), "strict": _moved(strict, "strict")},
+    }
+
+
+def _moved(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """The schema with references that hold where it becomes a definition of another one."""
+
+    def move(part: dict[str, Any]) -> None:
+        if "$ref" in part:
+            part["$ref"] = part["$ref"].replace("#/", f"#/$defs/{name}/", 1)
+
+    _each_mapping(schema, move)
+    schema.pop("$schema")
+    return schema
+
+
+def _permit_several_operators(operators: dict[str, Any]) -> None:
+    """The text of the standard permits a rule to have several, its schema does not."""
+    alternatives = operators.pop("oneOf")
+    operators["properties"] = {
+        key: value for one in alternatives for key, value in one["properties"].items()
+    }
+    operators["anyOf"] = [{"required": one["required"]} for one in alternatives]
+
+
+def _demand_what_is_asked(part: dict[str, Any]) -> None:
+    """`if` holds of a mapping without the key that it asks for, too: that was not meant."""
+    condition = part.get("if", {})
+    for alternative in condition.get("anyOf", [condition]):
+        if "properties" in alternative:
+            alternative["required"] = list(alternative["properties"])
+
+
+def _permit_several_that_fit(part: dict[str, Any]) -> None:
+    """What fits two alternatives breaks something else, which has an error of its own."""
+    if "oneOf" in part:
+        part["anyOf"] = part.pop("oneOf")
+
+
+def _list_keys(schema: dict[str, Any], part: dict[str, Any]) -> None:
+    """`unevaluatedProperties` with the keys written out: to work them out takes a time that grows
+    with every level of nesting, and one wrong value would make its neighbours unknown.
+    """
+    if part.get("unevaluatedProperties") is False:
+        part.pop("unevaluatedProperties")
+        part["additionalProperties"] = False
+        part["properties"] = {key: {} for key in _keys(schema, part)} | part.get("properties", {})
+
+
+def _keys(schema: dict[str, Any], part: dict[str, Any]) -> Iterator[str]:
+    """All keys that a part of the schema knows, in whatever case."""
+    yield from part.get("properties", {})
+    for inner in (part.get("then"), *(one for key in _SEVERAL for one in part.get(key, ()))):
+        if inner is not None:
+            yield from _keys(schema, inner)
+    if "$ref" in part:
+        target = schema
+        for step in part["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        yield from _keys(schema, target)
+
+
+def _loosen(schema: dict[str, Any]) -> None:
+    """The schema as 3.0 has it: other keys may stand anywhere but among the options of a type."""
+    definitions = schema["$defs"]
+    # `rule` is what became `metric`, and valid values stood without an operator.
+    definitions["DataQualityLibrary"].pop("required")
+    definitions["DataQualityOperators"].pop("anyOf")
+    _each_mapping(schema, _permit_other_keys)
+    _each_mapping(definitions["SchemaBaseProperty"], _permit_true_for_exclusive)
+
+
+def _permit_other_keys(part: dict[str, Any]) -> None:
+    options = ("exclusiveMaximum", "minLength", "maxItems", "maxProperties")
+    if any(name in part.get("properties", {}) for name in options):
+        return
+    if part.get("additionalProperties") is False:
+        part.pop("additionalProperties")
+
+
+def _permit_true_for_exclusive(part: dict[str, Any]) -> None:
+    """`exclusiveMaximum: true` made `maximum` one that is not reached itself."""
+    for key in ("exclusiveMaximum", "exclusiveMinimum"):
+        option = part.get("properties", {}).get(key)
+        if option is not None:
+            option["type"] = ["boolean", option["type"]]
+
+
+def _each_mapping(part: object, change: Callable[[dict[str, Any]], None]) -> None:
+    if isinstance(part, dict):
+        change(part)
+        for inner in part.values():
+            _each_mapping(inner, change)
+    elif isinstance(part, list):
+        for inner in part:
+            _each_mapping(inner, change)

@@ -1,0 +1,82 @@
+"""The servers of a contract of the standard: where the data is, and which SQL is spoken there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.model import Server
+from dqx_airflow.contracts.reading import Reading
+
+FILES = ("local", "s3", "azure", "sftp", "custom")
+"""Servers whose data Spark reads itself, so that its types are those of Spark."""
+
+SPARK = ("databricks", "hive", "iceberg", "glue")
+
+_SQL = {
+    "athena": "athena",
+    "bigquery": "bigquery",
+    "clickhouse": "clickhouse",
+    "cloudsql": "postgres",
+    "databricks": "databricks",
+    "dremio": "dremio",
+    "duckdb": "duckdb",
+    "exasol": "exasol",
+    "glue": "athena",
+    "hive": "hive",
+    "impala": "hive",
+    "mysql": "mysql",
+    "oracle": "oracle",
+    "postgres": "postgres",
+    "postgresql": "postgres",
+    "presto": "presto",
+    "redshift": "redshift",
+    "snowflake": "snowflake",
+    "sqlserver": "tsql",
+    "synapse": "tsql",
+    "teradata": "teradata",
+    "trino": "trino",
+    "vertica": "postgres",
+    # Files are asked with DuckDB by the Data Contract CLI, and rules about them are written so.
+    **dict.fromkeys(("azure", "local", "s3", "sftp"), "duckdb"),
+}
+_PLACES = ("location", "path")
+_TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schema")
+
+
+def read_servers(reading: Reading) -> Iterator[Server]:
+    """The servers; nothing that is said about them can be broken by data."""
+    reading.documented_keys(reading.root, "servers", reason="where the data is found")
+    for server in reading.mappings(reading.root, "servers"):
+        kind = (reading.text(server, "type") or "").lower()
+        yield Server(
+            reading.text(server, "server") or kind,
+            kind,
+            server.span,
+            location=_location(reading, server, kind),
+            format="iceberg" if kind == "iceberg" else reading.text(server, "format"),
+            environment=reading.text(server, "environment"),
+            options=tuple(_options(reading, server)),
+            sql_dialect=_SQL.get(kind),
+        )
+
+
+def _location(reading: Reading, server: Mapping, kind: str) -> str | None:
+    for key in _PLACES:
+        if (place := reading.text(server, key)) is not None:
+            return place
+    if kind not in _SQL and kind != "iceberg":
+        return None
+    parts = [reading.text(server, key) for key in _TABLE_PARTS]
+    return ".".join([*filter(None, parts), "{model}"])
+
+
+def _options(reading: Reading, server: Mapping) -> Iterator[tuple[str, str]]:
+    """What Spark has to know to read the files: JSON in one array takes several lines."""
+    delimiter, file_format = (reading.text(server, key) for key in ("delimiter", "format"))
+    if file_format == "json" and delimiter == "array":
+        yield "multiLine", "true"
+    elif file_format == "csv" and delimiter is not None:
+        yield "sep", delimiter
+    if file_format in ("csv", "json") and (encoding := reading.text(server, "encoding")):
+        yield "encoding", encoding

@@ -1,0 +1,150 @@
+"""Logical and physical types of the standard, as types of Spark."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.field_types import spark_type_of
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_of
+
+_LOGICAL = {
+    "string": "string",
+    "date": "date",
+    "timestamp": "timestamp",
+    "number": "number",
+    "integer": "whole_number",
+    "boolean": "boolean",
+    "object": "struct",
+    "array": "array",
+    "map": "map",
+    "vector": "array",
+}
+_SPOKEN = (None, "postgres", "bigquery", "snowflake")
+"""Whose types are understood where Spark has no such name, in this order."""
+
+_NESTED = {"array", "map", "struct"}
+_NESTED_WORDS = {
+    "array": {"array", "list", "repeated"},
+    "map": {"map", "object", "variant"},
+    "object": {"struct", "object", "record", "row", "map", "json", "jsonb", "variant"},
+    "vector": {"vector", "array"},
+}
+_FAMILY = {
+    "string": Family.TEXT,
+    "date": Family.TIME,
+    "timestamp": Family.TIME,
+    "number": Family.NUMBER,
+    "integer": Family.NUMBER,
+    "boolean": Family.BOOLEAN,
+}
+_UNLIMITED = 2**31 - 1
+_BARE_NUMBER = re.compile(r"(?:decimal|dec|numeric|number|bignumeric|bigdecimal)", re.IGNORECASE)
+_LENGTH_IN_BRACKETS = re.compile(r"(\w*char\w*)\s*\[(\d+)\]", re.IGNORECASE)
+
+# By the names that sqlglot has for the types of all databases.
+_SPARK = {
+    **dict.fromkeys(("TEXT", "MEDIUMTEXT", "LONGTEXT", "TINYTEXT", "UUID", "NAME"), "string"),
+    **dict.fromkeys(("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "BPCHAR", "ENUM"), "string"),
+    **dict.fromkeys(("INT", "MEDIUMINT", "SERIAL", "USMALLINT"), "int"),
+    **dict.fromkeys(("BIGINT", "BIGSERIAL", "UINT"), "bigint"),
+    **dict.fromkeys(("SMALLINT", "SMALLSERIAL", "UTINYINT"), "smallint"),
+    "TINYINT": "tinyint",
+    "UBIGINT": "decimal(20,0)",
+    **dict.fromkeys(("DOUBLE", "FLOAT"), "double"),
+    "DATE": "date",
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATETIME"), "timestamp"),
+    **dict.fromkeys(("DATETIME2", "SMALLDATETIME", "DATETIME64"), "timestamp"),
+    "TIMESTAMPNTZ": "timestamp",
+    **dict.fromkeys(("BOOLEAN", "BIT"), "boolean"),
+    **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "LONGBLOB", "IMAGE"), "binary"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalType:
+    """A type of a database in Spark: its type there, and the most characters of a text."""
+
+    spark_type: str
+    most_characters: int | None = None
+
+
+def logical_type(word: str | None) -> str | None:
+    """The type of Spark for a logical type, or a word for several; None where Spark has none."""
+    return _LOGICAL.get(word) if word is not None else None
+
+
+def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> PhysicalType | None:
+    """What a physical type is in Spark; None where it has nothing like it."""
+    text = written.strip()
+    if found := _LENGTH_IN_BRACKETS.fullmatch(text):
+        text = f"{found[1]}({found[2]})"
+    if _BARE_NUMBER.fullmatch(text):
+        return PhysicalType("number")
+    spark_type = spark_type_of(text)
+    if is_spark and spark_type is not None:
+        return _without_length(spark_type)
+    dialects = _SPOKEN if is_spark else (sql_dialect,)
+    understood = (_transpiled(text, dialect) for dialect in dialects)
+    return next((one for one in understood if one is not None), None)
+
+
+def agrees(logical: str, spark_type: str) -> bool:
+    """Whether values of a type of Spark are values of a logical type."""
+    name = re.split(r"[<(]", spark_type, maxsplit=1)[0]
+    if name == "binary":  # for which there is no logical type
+        return logical == "string"
+    if logical in _FAMILY:
+        family = Family.NUMBER if name == "number" else family_of(spark_type)
+        return family is _FAMILY[logical]
+    return name == _LOGICAL.get(logical) or (logical == "object" and name == "map")
+
+
+def names_nested(logical: str, written: str) -> bool:
+    """True for a physical type that says no more than that the values are nested: `RECORD`."""
+    word = re.split(r"[\s<(\[]", written.strip().lower(), maxsplit=1)[0]
+    return word in _NESTED_WORDS.get(logical, ())
+
+
+def narrower(logical: str, spark_type: str) -> str:
+    """The type where both are known: a `NUMBER` that is an integer is a whole number."""
+    return "whole_number" if (logical, spark_type) == ("integer", "number") else spark_type
+
+
+def is_nested(spark_type: str | None) -> bool:
+    return spark_type is not None and spark_type.partition("<")[0] in _NESTED
+
+
+def _without_length(spark_type: str) -> PhysicalType:
+    if family_of(spark_type) is not Family.TEXT:
+        return PhysicalType(spark_type)
+    parts = parts_of(spark_type)
+    return PhysicalType("string", int(parts[0]) if parts else None)
+
+
+def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+    try:
+        found = exp.DataType.build(text, dialect=sql_dialect)
+    except (SqlglotError, ValueError, RecursionError):
+        return None
+    kind = found.this.name if isinstance(found.this, exp.DataType.Type) else ""
+    sizes = [part.name for part in found.expressions]
+    numbers = [int(size) for size in sizes if size.isdigit()]
+    if kind in ("DECIMAL", "BIGDECIMAL"):
+        if not numbers or numbers[0] > LONGEST_DECIMAL:
+            return PhysicalType("number")
+        return PhysicalType(f"decimal({numbers[0]},{numbers[1] if len(numbers) > 1 else 0})")
+    if kind == "DATE" and sql_dialect == "oracle":
+        return PhysicalType("timestamp")  # with a time of the day
+    if kind in _SPARK:
+        is_text = _SPARK[kind] == "string" and bool(numbers) and numbers[0] < _UNLIMITED
+        return PhysicalType(_SPARK[kind], numbers[0] if is_text else None)
+    if found.args.get("nested") and found.expressions:
+        nested = spark_type_of(found.sql(dialect="spark"))
+        return PhysicalType(nested) if nested is not None else None
+    return None

@@ -1,0 +1,337 @@
+"""The dialect of data products: `contract`, `schema.fields`, `quality`, `sla` and `usage`.
+
+As its validator has it, a column that is not in the contract is a violation, and a pattern matches
+from the first character on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.document import Mapping, Node, Scalar
+from dqx_airflow.contracts.durations import DAY_S, HOUR_S
+from dqx_airflow.contracts.field_types import (
+    bound_rule,
+    report_unknown_type,
+    spark_type_of,
+    with_type,
+)
+from dqx_airflow.contracts.intervals import interval_s
+from dqx_airflow.contracts.model import (
+    VALUE_DEMANDS,
+    Arrives,
+    Complete,
+    Contract,
+    Dialect,
+    Digits,
+    Distinct,
+    Field,
+    Fresh,
+    Length,
+    Lifecycle,
+    Model,
+    OfType,
+    OneOf,
+    OnlyColumns,
+    Pattern,
+    Presence,
+    Refers,
+    Required,
+    Retained,
+    Rule,
+    Unique,
+)
+from dqx_airflow.contracts.naming import column_path, told_apart
+from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.schemas import load_schema
+from dqx_airflow.metrics.types import LONGEST_DECIMAL
+
+_TYPES = {
+    "string": "string",
+    "integer": "whole_number",
+    "decimal": "number",
+    "date": "date",
+    "timestamp": "timestamp",
+    "boolean": "boolean",
+    "array": "array",
+    "struct": "struct",
+}
+_SAY_COLUMN = "the contract names none: add `column:` to `freshness`"
+
+
+def _recognises(root: Mapping) -> bool:
+    return isinstance(root.get("contract"), Mapping) and "schema" in root.entries
+
+
+def _read(reading: Reading) -> Contract:
+    top = reading.mapping(reading.root, "contract")
+    reading.documented_keys(top, "name", "version", "description", "owner", "domain")
+    reading.documented_keys(top, "created_at", "effective_date", "deprecation_date")
+    name = reading.text(top, "name") or ""
+    lifecycle = _lifecycle(reading, top)
+    return Contract(
+        Dialect.PRODUCT,
+        dialect_version=None,
+        id=name,
+        version=reading.text(top, "version"),
+        span=reading.root.span_of("contract"),
+        name=name,
+        description=reading.text(top, "description"),
+        owner=reading.text(top, "owner"),
+        domain=reading.text(top, "domain"),
+        models=(_model(reading, name),),
+        lifecycle=lifecycle,
+    )
+
+
+def _lifecycle(reading: Reading, top: Mapping | None) -> Lifecycle:
+    sla = reading.mapping(reading.root, "sla")
+    reading.documented(sla, "of the service: no value of the data shows it")
+    usage = reading.mapping(reading.root, "usage")
+    reading.documented(usage, "what the data may be used for")
+    reading.documented_keys(usage, "retention", reason="of rows that no column tells apart")
+    changes = reading.mapping(sla, "changes")
+    notice = reading.number(changes, "notification_days")
+    breaking = reading.number(changes, "breaking_change_notice")
+    return Lifecycle(
+        effective_date=reading.text(top, "effective_date"),
+        deprecation_date=reading.text(top, "deprecation_date"),
+        notice_days=int(notice) if notice is not None else None,
+        breaking_notice_days=int(breaking) if breaking is not None else None,
+    )
+
+
+# The fields --------------------------------------------------------------------------------------
+
+
+def _model(reading: Reading, name: str) -> Model:
+    schema = reading.mapping(reading.root, "schema")
+    quality = reading.mapping(reading.root, "quality")
+    freshness = reading.mapping(quality, "freshness")
+    columns = tuple(reading.mappings(schema, "fields"))
+    keys = [column for column in columns if reading.truth(column, "business_key")]
+    key_paths = tuple(column_path(reading.text(key, "name") or "") for key in keys)
+    fields = [_field(reading, column) for column in columns]
+    promises = (*_completeness(reading, quality), *_uniqueness(reading, quality, key_paths))
+    fields = [_valid(reading, quality, item) for item in fields]
+    rules = [rule for path, rule in promises if all(item.path != path for item in fields)]
+    if keys:
+        marks = (key.get("business_key") for key in keys)
+        rules.insert(0, reading.rule("business_key", Unique(key_paths), *marks))
+    if columns:
+        names = (column.get("name") for column in columns)
+        rules.append(reading.rule("only_columns", OnlyColumns(), *names))
+    _unmeasured(reading, quality)
+    return Model(
+        name,
+        reading.root.span_of("schema"),
+        tuple(
+            replace(item, rules=told_apart((*item.rules, *_about(item.path, promises))))
+            for item in fields
+        ),
+        told_apart((*rules, *_freshness(reading, freshness), *_retention(reading, freshness))),
+        description=reading.text(reading.mapping(reading.root, "contract"), "description"),
+        is_closed=True,
+    )
+
+
+def _about(path: str, promises: Iterable[tuple[str | None, Rule]]) -> Iterator[Rule]:
+    return (rule for column, rule in promises if column == path)
+
+
+def _field(reading: Reading, column: Mapping) -> Field:
+    name = reading.text(column, "name") or ""
+    examples = reading.items(column, "examples")
+    item = Field(
+        name,
+        column_path(name),
+        None,
+        column.span,
+        written_type=reading.text(column, "type"),
+        semantic=reading.text(column, "description"),
+        default=reading.literal(column, "default"),
+        has_default="default" in column.entries,
+        is_key=reading.truth(column, "business_key") is True,
+        is_sensitive=reading.truth(column, "pii") is True,
+        classification="pii" if reading.truth(column, "pii") else None,
+        examples=tuple(value.value for value in examples if isinstance(value, Scalar)),
+    )
+    reading.documented_keys(column, "description", "examples")
+    reading.documented_keys(column, "default", reason="the producer fills it in")
+    reading.documented_keys(column, "pii", reason="decides which values are masked")
+    item, type_rules = _typed(reading, column, item)
+    rules = [
+        reading.rule("exists", Presence(), column.get("name")),
+        *type_rules,
+        *_key_rules(reading, column, item),
+        *_value_rules(reading, column, item),
+    ]
+    return replace(item, rules=tuple(rules))
+
+
+def _typed(reading: Reading, column: Mapping, item: Field) -> tuple[Field, tuple[Rule, ...]]:
+    """The field with its type, and what that demands; the digits of a number are part of it."""
+    written = item.written_type or ""
+    precision, scale = (reading.number(column, key) for key in ("precision", "scale"))
+    sizes = tuple(column.get(key) for key in ("precision", "scale"))
+    if written == "decimal" and precision is not None and scale is not None and scale <= precision:
+        item = replace(item, type=f"decimal({int(precision)},{int(scale)})")
+        return item, (reading.rule("type", OfType(), column.get("type"), *sizes),)
+    spark_type = spark_type_of(written)
+    if written in _TYPES:
+        item = replace(item, type=_TYPES[written])
+    elif spark_type is not None:
+        item = with_type(item, spark_type)
+    else:
+        report_unknown_type(reading, column, "type")
+        return item, ()
+    rules = [reading.rule("type", OfType(), column.get("type"))]
+    if precision is not None or scale is not None:
+        most = int(precision) if precision is not None else LONGEST_DECIMAL
+        demand = Digits(most, int(scale) if scale is not None else most)
+        rules.append(reading.rule("digits", demand, *sizes))
+    return item, tuple(rules)
+
+
+def _key_rules(reading: Reading, column: Mapping, item: Field) -> Iterator[Rule]:
+    if reading.truth(column, "nullable") is False:
+        yield reading.rule("required", Required(), column.get("nullable"))
+    elif item.is_key:
+        yield reading.rule("required", Required(), column.get("business_key"))
+    reading.documented_keys(column, "nullable", reason="NULL is permitted")
+    reading.documented_keys(column, "business_key", reason="the field is no key")
+    if (written := reading.text(column, "foreign_key")) is not None:
+        node = column.get("foreign_key")
+        table, _, other = written.strip().rpartition(".")
+        if table and other:
+            demand = Refers((item.path,), table, (column_path(other),))
+            yield reading.rule("references", demand, node)
+        else:
+            reading.unsupported(node, "names no dataset and field: write `dataset.field`")
+
+
+def _value_rules(reading: Reading, column: Mapping, item: Field) -> Iterator[Rule]:
+    get = column.get
+    if (pattern := reading.text(column, "pattern")) is not None:
+        is_anchored = pattern.startswith("^") and "|" not in pattern
+        expression = pattern if is_anchored else f"^(?:{pattern})"
+        yield reading.rule("pattern", Pattern(expression), get("pattern"))
+    values = reading.items(column, "valid_values")
+    if accepted := tuple(value.value for value in values if isinstance(value, Scalar)):
+        yield reading.rule("enum", OneOf(accepted), get("valid_values"))
+    for key, name, op in (("min_length", "min_length", ">="), ("max_length", "max_length", "<=")):
+        if (count := reading.number(column, key)) is not None:
+            yield reading.rule(name, Length(op, int(count)), get(key))
+    for key, name, op in (("min_value", "minimum", ">="), ("max_value", "maximum", "<=")):
+        if (rule := bound_rule(reading, column, key, name, op, item.type)) is not None:
+            yield rule
+    for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
+        if isinstance(node := get(key), Scalar) and node.value is None:
+            reading.documented(node)
+
+
+# The qualities -----------------------------------------------------------------------------------
+
+
+def _valid(reading: Reading, quality: Mapping | None, item: Field) -> Field:
+    """The field with the share of `validity` in the rules about its single values."""
+    share = reading.number(quality, "validity")
+    node = quality.get("validity") if quality is not None else None
+    if share is None or node is None:
+        return item
+    rules = tuple(
+        replace(rule, share=float(share), clauses=(*rule.clauses, reading.clause(node)))
+        if isinstance(rule.demand, VALUE_DEMANDS)
+        else rule
+        for rule in item.rules
+    )
+    return replace(item, rules=rules)
+
+
+def _completeness(reading: Reading, quality: Mapping | None) -> Iterator[tuple[str, Rule]]:
+    for column, share, node in _shares(reading, quality, "completeness"):
+        yield column, reading.rule("completeness", Complete(column, share), node)
+    if isinstance(whole := _at(quality, "completeness"), Scalar):
+        reading.unsupported(whole, "a share of all values of all fields: write one for each field")
+
+
+def _uniqueness(
+    reading: Reading, quality: Mapping | None, keys: tuple[str, ...]
+) -> Iterator[tuple[str | None, Rule]]:
+    """Uniqueness for the fields that are named; a single share is that of the business key."""
+    for column, share, node in _shares(reading, quality, "uniqueness"):
+        demand = Distinct((column,), round(1 - share, 12))
+        yield column, reading.rule("uniqueness", demand, node)
+    of_keys = reading.number(quality, "uniqueness")
+    if of_keys is not None and keys:
+        demand = Distinct(keys, round(1 - of_keys, 12))
+        rule = reading.rule("uniqueness", demand, _at(quality, "uniqueness"))
+        yield (keys[0] if len(keys) == 1 else None), rule
+    elif of_keys is not None:
+        reading.unsupported(_at(quality, "uniqueness"), "of which fields? none is a business key")
+
+
+def _shares(
+    reading: Reading, quality: Mapping | None, key: str
+) -> Iterator[tuple[str, float, Node]]:
+    """The fields that a mapping of `completeness` or `uniqueness` names, with their shares."""
+    shares = reading.mapping(quality, key)
+    for name, entry in shares.entries.items() if shares is not None else ():
+        share = reading.number(shares, name)
+        if share is not None:
+            yield column_path(name), float(share), entry.node
+
+
+def _freshness(reading: Reading, freshness: Mapping | None) -> Iterator[Rule]:
+    hours = reading.number(freshness, "max_hours")
+    named = reading.text(freshness, "column")
+    column = column_path(named) if named is not None else None
+    at, column_node = _at(freshness, "max_hours"), _at(freshness, "column")
+    if hours is not None and column is not None:
+        yield reading.rule("freshness", Fresh(column, hours * HOUR_S), at, column_node)
+    else:
+        reading.unsupported(at, f"the age of which column? {_SAY_COLUMN}")
+    frequency = _at(freshness, "update_frequency")
+    interval = interval_s(reading.text(freshness, "update_frequency") or "")
+    if interval is None:
+        reading.unsupported(frequency, "no interval: write hourly, daily, or `6 hours`")
+    elif column is None and interval < DAY_S:
+        reading.unsupported(frequency, f"the hours of which column? {_SAY_COLUMN}")
+    else:
+        yield reading.rule("frequency", Arrives(column, interval), frequency, column_node)
+
+
+def _retention(reading: Reading, freshness: Mapping | None) -> Iterator[Rule]:
+    """The days of `usage`; the column is the one by which freshness is told."""
+    usage = reading.mapping(reading.root, "usage")
+    days, named = reading.number(usage, "retention_days"), reading.text(freshness, "column")
+    node = _at(usage, "retention_days")
+    if days is None or named is None:
+        reading.unsupported(node, f"the age of which column? {_SAY_COLUMN}")
+    else:
+        demand = Retained(column_path(named), days * DAY_S)
+        yield reading.rule("retention", demand, node, _at(freshness, "column"))
+
+
+def _unmeasured(reading: Reading, quality: Mapping | None) -> None:
+    reading.documented(_at(quality, "validity"), "no field has a rule about single values")
+    for key in ("accuracy", "accuracy_target"):
+        reading.unsupported(
+            _at(quality, key), "the truth that the values are compared with is not named"
+        )
+
+
+def _at(node: Mapping | None, key: str) -> Node | None:
+    return node.get(key) if node is not None else None
+
+
+READER = DialectReader(
+    Dialect.PRODUCT,
+    _recognises,
+    partial(load_schema, "product"),
+    _read,
+    sign="`contract:` and `schema:` with `fields` side by side at the top",
+)

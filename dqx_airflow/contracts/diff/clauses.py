@@ -1,0 +1,236 @@
+"""The clauses that no rule carries in two versions: terms, links, and what is not checked here.
+
+They are known by their paths, in which the items of lists stand by name rather than by number: a
+column that is put in between moves no other one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dqx_airflow.contracts.diff.change import Change
+from dqx_airflow.contracts.diff.demands import columns_of
+from dqx_airflow.contracts.diff.place import Place
+from dqx_airflow.contracts.model import Contract, Dialect, Note, Treatment
+from dqx_airflow.values import Span
+
+_PART = re.compile(r"\[(\d+)\]|`([^`]*)`|([^.\[`]+)")
+_NAME = re.compile(r"[^.`\[\]{}]+")
+_NAMING_KEYS = ("name", "id", "column", "field", "property", "team", "server", "key", "url", "rule")
+_NOTHING = ("", "null", "~")
+_COMPARED = 150
+
+
+def compare_clauses(
+    old: Contract, new: Contract, told: Collection[Change], come_and_gone: frozenset[str]
+) -> Iterator[Change]:
+    """The changes of clauses that the comparison of all the rest has not told.
+
+    :param come_and_gone: names of columns, models, servers and consumers that are in one of the
+        versions alone: what is said of them is no change of its own.
+    """
+    before, after = _named_leaves(_leaves(old), _leaves(new))
+    known = _Told.of(told, old, new)
+    parts_of_rules = _parts_of_rules(before, after) | _parts_of_rules(after, before)
+    for path in dict.fromkeys((*before, *after)):
+        one, other = before.get(path), after.get(path)
+        texts = _said(one), _said(other)
+        if texts[0] == texts[1]:
+            continue
+        names = frozenset(part.strip("[]") for part in path[:-1])
+        names = names.union(*(leaf.columns for leaf in (one, other) if leaf))
+        if come_and_gone & names or known.has(names, *texts) or known.has_rule(one, other):
+            continue
+        if parts_of_rules.isdisjoint(path[:end] for end in range(1, len(path))):
+            yield _change(path, one, other, special=_special_kind(new.dialect, path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A clause. `note` is None where a rule carries it; then `rule` is the path of that rule and of
+    its column, `columns` are the names of the columns that it is about.
+    """
+
+    text: str
+    span: Span
+    note: Note | None
+    rule: frozenset[str] = frozenset()
+    columns: frozenset[str] = frozenset()
+
+
+def _parts_of_rules(
+    here: dict[tuple[str, ...], _Leaf], there: dict[tuple[str, ...], _Leaf]
+) -> set[tuple[str, ...]]:
+    """The mappings and items of lists that are in one version alone, and have a rule in them: they
+    come and go as one change, that of the rule.
+    """
+    known = {path[:end] for path in there for end in range(len(path))}
+    with_rules = (path for path, leaf in here.items() if leaf.note is None)
+    return {
+        path[:end]
+        for path in with_rules
+        for end in range(1, len(path))
+        if end == len(path) - 1 or path[end - 1].startswith("[")
+    } - known
+
+
+def _leaves(contract: Contract) -> dict[tuple[str, ...], _Leaf]:
+    """All clauses by their paths."""
+    found: dict[tuple[str, ...], _Leaf] = {}
+    for note in contract.notes:
+        clause = note.clause
+        found[_parts(clause.path)] = _Leaf(clause.text, clause.span, note)
+    for model, item, rule in contract.rules():
+        paths = {contract.assertion_name(model, item, rule)}
+        paths |= {f"{model.name}.{item.path}"} if item is not None else set()
+        columns = frozenset(columns_of(rule.demand))
+        for clause in rule.clauses:
+            leaf = _Leaf(clause.text, clause.span, None, frozenset(paths), columns)
+            found[_parts(clause.path)] = leaf
+    return found
+
+
+def _named_leaves(
+    old: dict[tuple[str, ...], _Leaf], new: dict[tuple[str, ...], _Leaf]
+) -> tuple[dict[tuple[str, ...], _Leaf], dict[tuple[str, ...], _Leaf]]:
+    """The clauses of both versions by their paths with names in them.
+
+    An item that has another name in the place of one that is gone keeps the name of that one.
+    """
+    names, others = _item_names(old), _item_names(new)
+    known = {(item[:-1], name) for item, name in others.items()}
+    known_before = {(item[:-1], name) for item, name in names.items()}
+    for item, name in names.items():
+        other = others.get(item)
+        if other is None or (item[:-1], name) in known or (item[:-1], other) in known_before:
+            continue
+        others[item] = name
+    return (
+        {_named(path, names): leaf for path, leaf in old.items()},
+        {_named(path, others): leaf for path, leaf in new.items()},
+    )
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """`columns`, `[0]`, `name` for `columns[0].name`."""
+    return tuple(
+        f"[{found[1]}]" if found[1] is not None else found[2] if found[2] is not None else found[3]
+        for found in _PART.finditer(path)
+    )
+
+
+def _item_names(leaves: dict[tuple[str, ...], _Leaf]) -> dict[tuple[str, ...], str]:
+    """The names of the items of lists: what they say of themselves, or their own text."""
+    texts = {path: leaf.text for path, leaf in leaves.items()}
+    names: dict[tuple[str, ...], str] = {}
+    taken: dict[tuple[tuple[str, ...], str], int] = {}
+    items = dict.fromkeys(
+        path[: place + 1]
+        for path in texts
+        for place, part in enumerate(path)
+        if part.startswith("[")
+    )
+    for item in items:
+        keys = (texts.get((*item, key)) for key in _NAMING_KEYS)
+        name = next((text for text in keys if text), None) or texts.get(item)
+        if name is None:
+            continue
+        count = taken[item[:-1], name] = taken.get((item[:-1], name), 0) + 1
+        names[item] = f"[{name}]" if count == 1 else f"[{name} ({count})]"
+    return names
+
+
+def _named(path: tuple[str, ...], names: dict[tuple[str, ...], str]) -> tuple[str, ...]:
+    return tuple(names.get(path[: place + 1], part) for place, part in enumerate(path))
+
+
+def _said(leaf: _Leaf | None) -> str | None:
+    """What a clause says; `null` says as little as no clause at all."""
+    return leaf.text if leaf is not None and leaf.text not in _NOTHING else None
+
+
+def _special_kind(dialect: Dialect, path: tuple[str, ...]) -> str | None:
+    """The kind of a change of a clause that only one dialect has, and somebody relies on."""
+    if dialect is Dialect.DATALEX and ("signature", "inputs") in pairwise(path):
+        return None if path[-1] == "description" else "input_changed"
+    if dialect is Dialect.FABRIC and path[-2:] == ("format", "storage"):
+        return "format_changed"
+    return None
+
+
+def _change(
+    path: tuple[str, ...], old: _Leaf | None, new: _Leaf | None, *, special: str | None
+) -> Change:
+    leaf = new or old
+    assert leaf is not None
+    shown = ".".join(path).replace(".[", "[")
+    is_checked_nowhere = any(
+        item is not None and item.note is not None and item.note.treatment is Treatment.UNSUPPORTED
+        for item in (old, new)
+    )
+    kind = "unsupported_clause_changed" if is_checked_nowhere else "documented_clause_changed"
+    verb = "is added" if old is None else "is removed" if new is None else "changes"
+    place = Place(shown, old.span if old else None, new.span if new else None)
+    return place.change(
+        special or kind, f"{shown} {verb}", old.text if old else None, new.text if new else None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What other changes have told: where, and the texts, whole and as the items of their lists.
+
+    Each text with the names of the column that it is about; with none where it is about no column.
+    """
+
+    texts: frozenset[tuple[frozenset[str], str | None, str | None]]
+    paths: frozenset[str]
+    spans: frozenset[Span | None]
+
+    @classmethod
+    def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Told:
+        nowhere: frozenset[str] = frozenset()
+        found = {(nowhere, _short(old.version), _short(new.version))}
+        for change in changes:
+            names = frozenset(_NAME.findall(change.column or ""))
+            before, after = _listed(change.old), _listed(change.new)
+            pairs = {(_short(change.old), _short(change.new))}
+            pairs |= {(item, None) for item in before - after}
+            pairs |= {(None, item) for item in after - before}
+            pairs |= {(one, other) for one in before for other in after}
+            found |= {(names, *pair) for pair in pairs}
+        return cls(
+            frozenset(found),
+            frozenset(change.path for change in changes),
+            frozenset(span for change in changes for span in (change.old_span, change.new_span)),
+        )
+
+    def has_rule(self, *leaves: _Leaf | None) -> bool:
+        """True where a change of a rule or its column tells of a clause that the rule carries."""
+        return any(
+            leaf is not None
+            and leaf.note is None
+            and (leaf.rule & self.paths or leaf.span in self.spans)
+            for leaf in leaves
+        )
+
+    def has(self, names: frozenset[str], old: str | None, new: str | None) -> bool:
+        wanted = _short(old), _short(new)
+        return any(
+            (one, other) == wanted and (not about or about & names)
+            for about, one, other in self.texts
+        )
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else " ".join(text.split())[:_COMPARED]
+
+
+def _listed(text: str | None) -> set[str | None]:
+    """The items of a list that a change shows on one line; of long texts none."""
+    if text is None or len(text) > _COMPARED or "\n" in text:
+        return set()
+    return {item.strip() for item in text.split(",")}

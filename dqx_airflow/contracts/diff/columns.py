@@ -1,0 +1,238 @@
+"""The columns of a model in two versions, those nested in others included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.diff.change import Change
+from dqx_airflow.contracts.diff.demand_text import literal_text
+from dqx_airflow.contracts.diff.order import Order
+from dqx_airflow.contracts.diff.place import Place
+from dqx_airflow.contracts.diff.renames import renamed_fields
+from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
+from dqx_airflow.contracts.diff.types import compare_types
+from dqx_airflow.contracts.diff.wording import Wording, compare_wording
+from dqx_airflow.contracts.model import Complete, Field, Required
+
+_WHOLE_TYPES = {"tinyint", "smallint", "int", "bigint", "whole_number"}
+_NO_COLUMN_CHANGES = ColumnChanges()
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What is understood in a dialect.
+
+    `has_semantics`: it has a key for the meaning of a column, so that its words are a promise; else
+    they are a description. `needs_every_column`: a query has to give each column that is promised.
+    """
+
+    has_semantics: bool
+    needs_every_column: bool
+
+
+def column_changes(old: Sequence[Field], new: Sequence[Field]) -> ColumnChanges:
+    """Which columns of a level have other names, are gone, or are new; by their paths."""
+    names = renamed_fields(old, new)
+    before, after = ({item.name: item.path for item in items} for items in (old, new))
+    pairs = {name: names.get(name, name) for name in before if names.get(name, name) in after}
+    return ColumnChanges(
+        {
+            before[name]: after[other]
+            for name, other in pairs.items()
+            if before[name] != after[other]
+        },
+        names,
+        frozenset(path for name, path in before.items() if name not in pairs),
+        frozenset(path for name, path in after.items() if name not in pairs.values()),
+    )
+
+
+def compare_columns(
+    old: Sequence[Field],
+    new: Sequence[Field],
+    columns: ColumnChanges,
+    place: Place,
+    habits: Habits,
+) -> Iterator[Change]:
+    """The changes of the columns of a model, or of a struct.
+
+    :param columns: what `column_changes` tells of them.
+    """
+    after = {item.name: item for item in new}
+    for item in old:
+        if item.path in columns.dropped:
+            here = _place(place, item.path, item, None)
+            yield here.change("column_removed", f"column {item.path} is dropped", old=item.name)
+            continue
+        other = after[columns.names.get(item.name, item.name)]
+        here = _place(place, other.path, item, other)
+        if item.name in columns.names:
+            message = f"column {item.path} is renamed {other.path}"
+            yield here.change("column_renamed", message, item.name, other.name)
+        yield from _compared(item, other, here, habits)
+    for item in new:
+        if item.path in columns.added:
+            here = _place(place, item.path, None, item)
+            needed = not item.has_default and _must_be_there(item)
+            kind = "column_added"
+            message = f"column {item.path} is added"
+            if needed or habits.needs_every_column:
+                kind = "required_column_added"
+                message += ", must not be NULL, and has no default" if needed else ""
+            yield here.change(kind, message, new=item.name)
+    yield from _order(old, new, columns, place)
+
+
+def _place(place: Place, path: str, old: Field | None, new: Field | None) -> Place:
+    return Place(
+        f"{place.model}.{path}",
+        old.span if old else place.old_span,
+        new.span if new else place.new_span,
+        place.model,
+        path,
+    )
+
+
+def _must_be_there(item: Field) -> bool:
+    """True where rows without the column are not valid."""
+    demands = (rule.demand for rule in item.rules)
+    return any(
+        isinstance(demand, Required) or (isinstance(demand, Complete) and demand.share > 0)
+        for demand in demands
+    )
+
+
+def _order(
+    old: Sequence[Field], new: Sequence[Field], columns: ColumnChanges, place: Place
+) -> Iterator[Change]:
+    before = [
+        columns.names.get(item.name, item.name) for item in old if item.path not in columns.dropped
+    ]
+    after = [item.name for item in new if item.path not in columns.added]
+    if before != after and sorted(before) == sorted(after):
+        yield place.change(
+            "columns_reordered",
+            "columns change places",
+            ", ".join(item.name for item in old),
+            ", ".join(item.name for item in new),
+        )
+
+
+def _compared(old: Field, new: Field, place: Place, habits: Habits) -> Iterator[Change]:
+    yield from _types(old, new, place)
+    is_whole = {old.type, new.type} <= _WHOLE_TYPES
+    renamed = {old.path: new.path} if old.path != new.path else {}
+    columns = ColumnChanges(renamed) if renamed else _NO_COLUMN_CHANGES
+    yield from compare_rules(old.rules, new.rules, place, columns, is_whole=is_whole)
+    yield from _meaning(old, new, place, habits)
+    yield from _defaults(old, new, place)
+    yield from _treatment(old, new, place)
+    yield from _remarks(old, new, place)
+    inner = column_changes(old.fields, new.fields)
+    yield from compare_columns(old.fields, new.fields, inner, place, habits)
+    for one, other in ((old.items, new.items), (old.keys, new.keys), (old.values, new.values)):
+        if one is not None and other is not None:
+            here = _place(place, other.path, one, other)
+            yield from _compared(one, other, here, habits)
+
+
+def _types(old: Field, new: Field, place: Place) -> Iterator[Change]:
+    order = compare_types(old.type, new.type)
+    before, after = old.written_type or old.type or "any", new.written_type or new.type or "any"
+    match order:
+        case Order.SAME if before != after and _is_leaf(old) and _is_leaf(new):
+            message = f"the type of {new.path} is written {after}"
+            yield place.change("type_respelled", message, before, after)
+        case Order.LOOSER:
+            message = f"the type of {new.path} is widened: {before} → {after}"
+            yield place.change("type_widened", message, before, after)
+        case Order.TIGHTER:
+            message = f"the type of {new.path} is narrowed: {before} → {after}"
+            yield place.change("type_changed", message, before, after)
+        case Order.OTHER:
+            message = f"the type of {new.path} changes: {before} → {after}"
+            yield place.change("type_changed", message, before, after)
+
+
+def _is_leaf(item: Field) -> bool:
+    """False for nested types, of which each part is compared."""
+    return item.type not in ("array", "map", "struct")
+
+
+def _meaning(old: Field, new: Field, place: Place, habits: Habits) -> Iterator[Change]:
+    what = (
+        f"the meaning of {new.path}" if habits.has_semantics else f"the description of {new.path}"
+    )
+    if old.semantic is not None and new.semantic is not None:
+        wording = compare_wording(old.semantic, new.semantic)
+        kind = {
+            Wording.CORRECTED: "wording_corrected",
+            Wording.REWORDED: "semantic_changed" if habits.has_semantics else "description_changed",
+            Wording.OTHER_MEANING: "semantic_changed",
+        }.get(wording)
+        if kind is not None:
+            verb = "is corrected" if kind == "wording_corrected" else "is another one"
+            yield place.change(kind, f"{what} {verb}", old.semantic, new.semantic)
+    elif old.semantic is not None:
+        kind = "semantic_removed" if habits.has_semantics else "description_changed"
+        yield place.change(kind, f"{what} is removed", old=old.semantic)
+    elif new.semantic is not None:
+        yield place.change("description_changed", f"{what} is told", new=new.semantic)
+    if old.unit != new.unit:
+        if old.unit is None:
+            message = f"the unit of {new.path} is told: {new.unit}"
+            yield place.change("unit_added", message, new=new.unit)
+        else:
+            message = f"the unit of {new.path} changes: {old.unit} → {new.unit or 'none'}"
+            yield place.change("unit_changed", message, old.unit, new.unit)
+
+
+def _defaults(old: Field, new: Field, place: Place) -> Iterator[Change]:
+    before, after = literal_text(old.default), literal_text(new.default)
+    if old.has_default and not new.has_default:
+        kind = "default_removed" if new.is_nullable else "needed_default_removed"
+        yield place.change(kind, f"the default of {new.path} is removed", old=before)
+    elif new.has_default and not old.has_default:
+        message = f"{new.path} gets the default {after}"
+        yield place.change("default_added", message, new=after)
+    elif before != after:
+        message = f"the default of {new.path} changes: {before} → {after}"
+        yield place.change("default_changed", message, before, after)
+
+
+def _treatment(old: Field, new: Field, place: Place) -> Iterator[Change]:
+    """Who may see the values."""
+    if new.is_sensitive and not old.is_sensitive:
+        message = f"{new.path} becomes sensitive"
+        yield place.change("sensitivity_raised", message, "false", "true")
+    if old.is_sensitive and not new.is_sensitive:
+        message = f"{new.path} is no longer sensitive"
+        yield place.change("sensitivity_lowered", message, "true", "false")
+    if old.classification != new.classification:
+        before, after = old.classification or "none", new.classification or "none"
+        message = f"the classification of {new.path} changes: {before} → {after}"
+        yield place.change(
+            "classification_changed", message, old.classification, new.classification
+        )
+
+
+def _remarks(old: Field, new: Field, place: Place) -> Iterator[Change]:
+    if old.title != new.title:
+        message = f"the title of {new.path} changes"
+        yield place.change("description_changed", message, old.title, new.title)
+    for kind, before, after in (
+        ("example_changed", old.examples, new.examples),
+        ("tags_changed", old.tags, new.tags),
+    ):
+        if before != after:
+            texts = tuple(", ".join(map(literal_text, values)) for values in (before, after))
+            what = "examples" if kind == "example_changed" else "tags"
+            yield place.change(kind, f"the {what} of {new.path} change", *texts)
+    if old.inputs != new.inputs:
+        message = f"what {new.path} is made of changes"
+        texts = tuple(
+            ", ".join(f"{item.name}.{item.field}" for item in inputs)
+            for inputs in (old.inputs, new.inputs)
+        )
+        yield place.change("lineage_changed", message, *texts)

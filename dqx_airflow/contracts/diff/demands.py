@@ -1,0 +1,284 @@
+"""Two demands of the same kind: does the new one admit more data, or less?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from math import floor, inf, isfinite
+from typing import Any, TypeAlias
+
+from dqx_airflow.contracts.diff.order import Order, admitting, all_of, falling, rising
+from dqx_airflow.contracts.model import (
+    Arrives,
+    Bound,
+    Complete,
+    Condition,
+    Demand,
+    Digits,
+    Distinct,
+    Fresh,
+    HourlyVolume,
+    Length,
+    Literal,
+    Measured,
+    MultipleOf,
+    OneOf,
+    Pattern,
+    Prompt,
+    QueryGives,
+    Refers,
+    Retained,
+    RowsSatisfy,
+    Unique,
+    Volume,
+)
+
+
+def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Order:
+    """The order of two demands of one kind, about the same column.
+
+    :param is_whole: the values are whole numbers, so that `> 0` demands what `>= 1` does.
+    """
+    # Python takes `1` and `true` for the same value, data does not.
+    if old == new and not isinstance(old, OneOf):
+        return Order.SAME
+    match old, new:
+        case Bound(), Bound():
+            return _bounds(old, new, is_whole)
+        case Length(), Length():
+            return _sided(old.op, old.count, new.count) if old.op == new.op else Order.OTHER
+        case OneOf(), OneOf():
+            return admitting(frozenset(map(_typed, old.values)), frozenset(map(_typed, new.values)))
+        case Pattern(), Pattern():
+            from dqx_airflow.contracts.diff.patterns import compare_patterns
+
+            return compare_patterns(old.expression, new.expression)
+        case MultipleOf(), MultipleOf():
+            return _multiples(old, new)
+        case Digits(), Digits():
+            whole = falling(old.precision - old.scale, new.precision - new.scale)
+            return all_of(whole, falling(old.scale, new.scale))
+        case Unique(), Unique():
+            # Two rows that differ in one of these columns differ in all of more columns too.
+            return admitting(frozenset(old.columns), frozenset(new.columns))
+        case Measured(), Measured():
+            if replace(old, condition=new.condition) != new:
+                return Order.OTHER
+            return _conditions(old.condition, new.condition)
+        case Complete(), Complete() if old.column == new.column:
+            return rising(old.share, new.share)
+        case Distinct(), Distinct():
+            columns = admitting(frozenset(old.columns), frozenset(new.columns))
+            return all_of(columns, falling(old.duplicates, new.duplicates))
+        case RowsSatisfy(), RowsSatisfy():
+            return all_of(_predicates(old, new), rising(old.share, new.share))
+        case QueryGives(), QueryGives():
+            from dqx_airflow.contracts.diff.sql import is_same_sql
+
+            if not is_same_sql(old.query, old.sql_dialect, new.query, new.sql_dialect):
+                return Order.OTHER
+            return _conditions(old.condition, new.condition)
+        case Fresh(), Fresh() if old.column == new.column:
+            return falling(old.age_s, new.age_s)
+        case Prompt(), Prompt() if (old.source, old.processed) == (new.source, new.processed):
+            return all_of(falling(old.delay_s, new.delay_s), rising(old.share, new.share))
+        case Retained(), Retained() if old.column == new.column:
+            return falling(old.period_s, new.period_s)
+        case Volume(), Volume():
+            return _volumes(old, new)
+        case HourlyVolume(), HourlyVolume() if old.column == new.column:
+            return _bands((old.low, old.high), (new.low, new.high))
+        case Arrives(), Arrives() if old.column == new.column:
+            return falling(old.interval_s, new.interval_s)
+    return Order.OTHER
+
+
+def subject_of(demand: Demand) -> tuple[Any, ...]:
+    """What a demand is about; two of them with the same subject are versions of one."""
+    kind = type(demand)
+    match demand:
+        case Bound(op=op) | Length(op=op):
+            return (kind, op[0])
+        case Measured():
+            return (kind, demand.metric, demand.arguments, demand.is_percent)
+        case Complete(column=column) | HourlyVolume(column=column):
+            return (kind, column)
+        case Unique(columns=columns) | Distinct(columns=columns):
+            return (kind, columns)
+        case RowsSatisfy() | QueryGives():
+            return (kind, demand)
+        case Refers():
+            return (kind, demand.columns)
+    return (kind,)
+
+
+def columns_of(demand: Demand) -> tuple[str, ...]:
+    """The columns that a demand names; none for SQL, whose columns nobody has asked for."""
+    named: list[str] = []
+    for item in fields(demand):
+        value = getattr(demand, item.name)
+        if item.name in _ONE_COLUMN and value is not None:
+            named.append(value)
+        elif item.name in _MORE_COLUMNS:
+            named += value
+    return tuple(named)
+
+
+def with_columns_renamed(demand: Demand, names: dict[str, str]) -> Demand:
+    """The demand as it is after columns have got other names, those in its SQL included."""
+    if not names:
+        return demand
+    renamed: dict[str, Any] = {}
+    for item in fields(demand):
+        value = getattr(demand, item.name)
+        if item.name in _ONE_COLUMN and value in names:
+            renamed[item.name] = names[value]
+        elif item.name in _MORE_COLUMNS:
+            renamed[item.name] = tuple(names.get(name, name) for name in value)
+        elif item.name in _SQL:
+            renamed[item.name] = _in_sql(value, names)
+    return replace(demand, **renamed) if renamed else demand
+
+
+_ONE_COLUMN = {"column", "source", "processed"}
+_MORE_COLUMNS = {"columns", "arguments"}
+_SQL = {"predicate", "query"}
+
+
+def _in_sql(text: str, names: dict[str, str]) -> str:
+    words = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    return re.sub(rf"(?<!\w)({words})(?!\w)", lambda found: names[found[1]], text)
+
+
+# Bounds --------------------------------------------------------------------------------------
+
+
+def _sided(op: str, old: Any, new: Any) -> Order:
+    return rising(old, new) if op.startswith(">") else falling(old, new)
+
+
+def _bounds(old: Bound, new: Bound, is_whole: bool) -> Order:
+    if old.op[0] != new.op[0]:
+        return Order.OTHER
+    before, after = _comparable(old.value), _comparable(new.value)
+    if before is None or after is None or type(before) is not type(after):
+        return Order.OTHER
+    return _sided(
+        old.op, _bound_rank(old.op, before, is_whole), _bound_rank(new.op, after, is_whole)
+    )
+
+
+def _bound_rank(op: str, value: Any, is_whole: bool) -> tuple[Any, int]:
+    """A bound on a line: beside its value the side of it, for those that are exclusive."""
+    is_exclusive = not op.endswith("=")
+    side = 1 if op[0] == ">" else -1
+    if is_whole and isinstance(value, Decimal):
+        if value != floor(value):
+            return (Decimal(floor(value) + (side > 0)), 0)
+        return (value + side if is_exclusive else value, 0)
+    return (value, side if is_exclusive else 0)
+
+
+def _comparable(value: Literal) -> Decimal | datetime | None:
+    """A number or a moment; None for what has no order that everybody agrees on."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = Decimal(str(value))
+        return number if number.is_finite() else None
+    except InvalidOperation:
+        pass
+    try:
+        moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=None) - (moment.utcoffset() or moment - moment)
+
+
+def _typed(value: Literal) -> tuple[str, Literal]:
+    """A value that is no other one: `1` is not `true`, and `1.0` is `1`."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, int | float):
+        return ("number", float(value) if isfinite(value) else str(value))
+    return ("text", value)
+
+
+def _multiples(old: MultipleOf, new: MultipleOf) -> Order:
+    before, after = Fraction(str(old.divisor)), Fraction(str(new.divisor))
+    if before == after:
+        return Order.SAME
+    if after and (before / after).denominator == 1:
+        return Order.LOOSER
+    return Order.TIGHTER if before and (after / before).denominator == 1 else Order.OTHER
+
+
+def _bands(old: tuple[float | None, float | None], new: tuple[float | None, float | None]) -> Order:
+    low = rising(*(-inf if value is None else value for value in (old[0], new[0])))
+    high = falling(*(inf if value is None else value for value in (old[1], new[1])))
+    return all_of(low, high)
+
+
+def _volumes(old: Volume, new: Volume) -> Order:
+    if old.days != new.days or (old.baseline is None) != (new.baseline is None):
+        return Order.OTHER
+    return _bands(_band(old), _band(new))
+
+
+def _band(volume: Volume) -> tuple[float | None, float | None]:
+    """The bounds in rows where there is a baseline, else as multiples."""
+    factor = 1.0 if volume.baseline is None else volume.baseline
+    low, high = volume.low, volume.high
+    return (None if low is None else low * factor, None if high is None else high * factor)
+
+
+# Conditions ----------------------------------------------------------------------------------
+
+_Interval: TypeAlias = tuple[tuple[float, int], tuple[float, int]]
+"""Two ends, each with the side of its value where it stands: -1 before it, 1 behind it."""
+
+
+def _conditions(old: Condition, new: Condition) -> Order:
+    before, after = _accepted(old), _accepted(new)
+    gains, loses = _covers(after, before), _covers(before, after)
+    if gains and loses:
+        return Order.SAME
+    return Order.LOOSER if gains else Order.TIGHTER if loses else Order.OTHER
+
+
+def _accepted(condition: Condition) -> tuple[_Interval, ...]:
+    """The intervals of the numbers that a condition accepts, from low to high."""
+    bound, high = condition.bound, condition.high if condition.high is not None else condition.bound
+    bottom, top = (-inf, -1), (inf, 1)
+    match condition.op:
+        case "==":
+            return (((bound, -1), (bound, 1)),)
+        case "!=":
+            return ((bottom, (bound, -1)), ((bound, 1), top))
+        case ">":
+            return (((bound, 1), top),)
+        case ">=":
+            return (((bound, -1), top),)
+        case "<":
+            return ((bottom, (bound, -1)),)
+        case "<=":
+            return ((bottom, (bound, 1)),)
+        case "between":
+            return (((bound, -1), (high, 1)),)
+    return ((bottom, (bound, -1)), ((high, 1), top))
+
+
+def _covers(wide: tuple[_Interval, ...], narrow: tuple[_Interval, ...]) -> bool:
+    return all(any(low <= start and end <= high for low, high in wide) for start, end in narrow)
+
+
+def _predicates(old: RowsSatisfy, new: RowsSatisfy) -> Order:
+    from dqx_airflow.contracts.diff.sql import compare_predicates, is_same_sql
+
+    if is_same_sql(old.predicate, old.sql_dialect, new.predicate, new.sql_dialect):
+        return Order.SAME
+    pair = compare_predicates(old.predicate, old.sql_dialect, new.predicate, new.sql_dialect)
+    return _conditions(*pair) if pair is not None else Order.OTHER

@@ -1,0 +1,413 @@
+"""The kinds of changes between two versions of a contract: ONE row each, which decides what it is.
+
+The rows follow seed 003's table where that has one. The page `docs/contracts/changes.md` is
+written from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dqx_airflow.contracts.versions import Bump
+
+
+class View(str, Enum):
+    """Whom a change breaks: those who read the data, or those who write it."""
+
+    CONSUMER = "consumer"
+    PRODUCER = "producer"
+
+    __str__ = str.__str__  # prints as its value, on every Python
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of change: the bump that it needs, whom it can break, and why."""
+
+    name: str
+    what: str
+    bump: Bump
+    reason: str
+    breaks: tuple[View, ...] = ()
+
+
+_READERS = (View.CONSUMER,)
+_WRITERS = (View.PRODUCER,)
+_BOTH = (View.CONSUMER, View.PRODUCER)
+
+_ROWS: dict[str, tuple[Kind, ...]] = {
+    "Columns": (
+        Kind(
+            "column_added",
+            "a column is added that may be NULL, or that has a default",
+            Bump.MINOR,
+            "readers ignore a column that they do not know, and NULL or the default fills it",
+        ),
+        Kind(
+            "required_column_added",
+            "a column is added that must not be NULL and has no default; with `datalex` each one",
+            Bump.MAJOR,
+            "what producers give that do not know the column is no longer valid",
+            _WRITERS,
+        ),
+        Kind(
+            "column_removed",
+            "a column is dropped",
+            Bump.MAJOR,
+            "readers may depend on it",
+            _READERS,
+        ),
+        Kind(
+            "column_renamed",
+            "a column is renamed: one is dropped, another one like it is added",
+            Bump.MAJOR,
+            "readers and writers use the old name",
+            _BOTH,
+        ),
+        Kind(
+            "columns_reordered",
+            "columns change places",
+            Bump.PATCH,
+            "columns are known by their names",
+        ),
+        Kind(
+            "type_widened",
+            "a type is widened: `int` becomes `bigint`",
+            Bump.MINOR,
+            "all values of the old type fit into the new one",
+        ),
+        Kind(
+            "type_changed",
+            "a type is narrowed, or becomes another one",
+            Bump.MAJOR,
+            "values that were valid no longer fit, or readers can no longer take what comes",
+            _BOTH,
+        ),
+        Kind(
+            "type_respelled",
+            "a type is written in another way",
+            Bump.PATCH,
+            "it is the same type",
+        ),
+        Kind(
+            "default_added",
+            "a default is added",
+            Bump.MINOR,
+            "rows without the column get a value instead of NULL",
+        ),
+        Kind(
+            "default_changed",
+            "a default becomes another one",
+            Bump.MINOR,
+            "new rows without the column get another value",
+        ),
+        Kind(
+            "default_removed",
+            "the default of a column that may be NULL is removed",
+            Bump.MINOR,
+            "rows without the column get NULL",
+        ),
+        Kind(
+            "needed_default_removed",
+            "the default of a column that must not be NULL is removed",
+            Bump.MAJOR,
+            "rows that rely on the default are no longer valid",
+            _WRITERS,
+        ),
+        Kind(
+            "key_changed",
+            "the key becomes another one, or is given up",
+            Bump.MAJOR,
+            "joins on the old key lose or multiply rows",
+            _BOTH,
+        ),
+        Kind(
+            "key_added",
+            "a key is named where there was none",
+            Bump.MINOR,
+            "readers may join on it; what it demands of the data is told apart",
+        ),
+        Kind(
+            "sensitivity_raised",
+            "a column becomes sensitive",
+            Bump.MINOR,
+            "its values are masked from now on; readers may need another permission",
+        ),
+        Kind(
+            "sensitivity_lowered",
+            "a column is no longer sensitive",
+            Bump.MINOR,
+            "its values are no longer masked",
+        ),
+        Kind(
+            "classification_changed",
+            "the classification of a column changes",
+            Bump.MINOR,
+            "readers may need another permission",
+        ),
+    ),
+    "Meaning": (
+        Kind(
+            "semantic_changed",
+            "the meaning of a column in words: for `fabric` every other wording, for other "
+            "dialects numbers, units, negations and the like",
+            Bump.MAJOR,
+            "readers compute something else, and nothing fails: the most dangerous change",
+            _READERS,
+        ),
+        Kind(
+            "semantic_removed",
+            "the `semantic` of a column is removed",
+            Bump.MAJOR,
+            "nothing tells readers any longer what they compute",
+            _READERS,
+        ),
+        Kind(
+            "wording_corrected",
+            "typing errors, punctuation, capitals and blanks in a text",
+            Bump.PATCH,
+            "it says the same",
+        ),
+        Kind(
+            "description_changed",
+            "a description in other words, a title, or a text where there was none",
+            Bump.PATCH,
+            "documentation alone",
+        ),
+        Kind(
+            "unit_changed",
+            "a unit becomes another one, or is removed",
+            Bump.MAJOR,
+            "calculations are wrong by the factor between the units",
+            _READERS,
+        ),
+        Kind(
+            "unit_added",
+            "a unit is named where there was none",
+            Bump.MINOR,
+            "readers learn what they had to guess",
+        ),
+        Kind(
+            "example_changed",
+            "examples",
+            Bump.PATCH,
+            "documentation alone",
+        ),
+        Kind(
+            "tags_changed",
+            "tags",
+            Bump.PATCH,
+            "documentation alone",
+        ),
+        Kind(
+            "lineage_changed",
+            "the fields that a column is made of",
+            Bump.PATCH,
+            "documentation alone; what the values mean is told by the words",
+        ),
+    ),
+    "Rules, quality and service levels": (
+        Kind(
+            "rule_added",
+            "a demand is added",
+            Bump.MAJOR,
+            "data that was valid may violate it",
+            _WRITERS,
+        ),
+        Kind(
+            "rule_tightened",
+            "a demand is tightened: a higher minimum, a smaller enum, a shorter delay, NOT NULL",
+            Bump.MAJOR,
+            "data that was valid may violate it",
+            _WRITERS,
+        ),
+        Kind(
+            "rule_changed",
+            "a demand changes, and neither version admits all that the other one does: a pattern, "
+            "SQL, the dataset that is referred to",
+            Bump.MAJOR,
+            "data that was valid may violate it, and readers may meet what they did not expect",
+            _BOTH,
+        ),
+        Kind(
+            "rule_loosened",
+            "a demand is loosened: a lower minimum, a larger enum, a longer delay",
+            Bump.MINOR,
+            "data that was valid remains valid; readers may meet values that are new to them",
+        ),
+        Kind(
+            "rule_removed",
+            "a demand is removed: NULL is allowed, a bound or a quality rule goes",
+            Bump.MINOR,
+            "data that was valid remains valid; readers may meet values that are new to them",
+        ),
+        Kind(
+            "severity_changed",
+            "the severity of a rule",
+            Bump.MINOR,
+            "the same data is valid, but a gate may treat its violation otherwise",
+        ),
+        Kind(
+            "rule_described",
+            "the description, the dimension or the tags of a rule",
+            Bump.PATCH,
+            "documentation alone",
+        ),
+    ),
+    "Models": (
+        Kind(
+            "model_added",
+            "a model is added",
+            Bump.MINOR,
+            "readers ignore a table that they do not know",
+        ),
+        Kind(
+            "model_removed",
+            "a model is dropped",
+            Bump.MAJOR,
+            "readers may depend on it",
+            _READERS,
+        ),
+        Kind(
+            "model_renamed",
+            "a model is renamed: one is dropped, another one with its columns is added",
+            Bump.MAJOR,
+            "readers and writers use the old name",
+            _BOTH,
+        ),
+        Kind(
+            "location_changed",
+            "the table or file of a model",
+            Bump.MAJOR,
+            "readers go to the old place",
+            _BOTH,
+        ),
+        Kind(
+            "partition_changed",
+            "the columns by which a table is partitioned",
+            Bump.MAJOR,
+            "predicates no longer prune, and the table has to be written anew",
+            _BOTH,
+        ),
+    ),
+    "The contract": (
+        Kind(
+            "id_changed",
+            "the id",
+            Bump.MAJOR,
+            "it is another contract for all who pin it or refer to it",
+            _BOTH,
+        ),
+        Kind(
+            "dialect_changed",
+            "the dialect, or its version",
+            Bump.PATCH,
+            "the same promises in another format",
+        ),
+        Kind(
+            "about_changed",
+            "name, description, owner, contacts, domain, tags",
+            Bump.PATCH,
+            "documentation alone",
+        ),
+        Kind(
+            "consumers_changed",
+            "the consumers that are listed",
+            Bump.PATCH,
+            "documentation alone",
+        ),
+        Kind(
+            "server_added",
+            "a server is added",
+            Bump.MINOR,
+            "one more place to read from",
+        ),
+        Kind(
+            "server_changed",
+            "a server moves, or is removed",
+            Bump.MINOR,
+            "who reads by its address has to follow; the data is the same",
+        ),
+        Kind(
+            "format_changed",
+            "the format of the files of a table, or at a server",
+            Bump.MAJOR,
+            "readers of one format cannot read another",
+            _BOTH,
+        ),
+    ),
+    "Lifecycle": (
+        Kind(
+            "status_advanced",
+            "the status: a draft comes into force, a contract is deprecated, or no longer so",
+            Bump.MINOR,
+            "readers may have to plan, nothing changes today",
+        ),
+        Kind(
+            "status_withdrawn",
+            "the status: sunset, or back to a draft",
+            Bump.MAJOR,
+            "nobody may rely on it any longer",
+            _READERS,
+        ),
+        Kind(
+            "sunset_advanced",
+            "the sunset comes earlier than was announced",
+            Bump.MAJOR,
+            "readers have less time than they were promised",
+            _READERS,
+        ),
+        Kind(
+            "dates_changed",
+            "other dates: a sunset is announced or put off, deprecation, the begin",
+            Bump.MINOR,
+            "readers may have to plan, nothing changes today",
+        ),
+        Kind(
+            "policy_changed",
+            "periods of notice and of dual writes, the cadence of breaking changes, the successor",
+            Bump.MINOR,
+            "readers may have to plan, nothing changes today",
+        ),
+    ),
+    "Other clauses": (
+        Kind(
+            "input_changed",
+            "what a query of `datalex` takes: an input comes, goes, or is another one",
+            Bump.MAJOR,
+            "who calls the query gives it what it took before",
+            _READERS,
+        ),
+        Kind(
+            "documented_clause_changed",
+            "a clause that no data can break: terms, links, contacts",
+            Bump.PATCH,
+            "documentation alone",
+        ),
+        Kind(
+            "unsupported_clause_changed",
+            "a clause that is not checked here",
+            Bump.MINOR,
+            "nothing here can tell whom it breaks: read it",
+        ),
+    ),
+}
+
+KINDS = {kind.name: kind for kinds in _ROWS.values() for kind in kinds}
+
+
+def kinds_table() -> str:
+    """All kinds as Markdown: a heading and a table for each group."""
+    return "\n\n".join(
+        f"## {group}\n\n"
+        "| kind | change | bump | breaks | why |\n|---|---|---|---|---|\n"
+        + "\n".join(_row(kind) for kind in kinds)
+        for group, kinds in _ROWS.items()
+    )
+
+
+def _row(kind: Kind) -> str:
+    breaks = ", ".join(f"{view}s" for view in kind.breaks) or "nobody"
+    cells = (f"`{kind.name}`", kind.what, kind.bump.word, breaks, kind.reason)
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,110 @@
+"""The models of a contract in two versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dqx_airflow.contracts.diff.change import Change
+from dqx_airflow.contracts.diff.columns import Habits, column_changes, compare_columns
+from dqx_airflow.contracts.diff.place import Place
+from dqx_airflow.contracts.diff.renames import renamed_models
+from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
+from dqx_airflow.contracts.diff.wording import Wording, compare_wording
+from dqx_airflow.contracts.model import Model, Rule, Unique
+
+_KEY = "primary_key"
+
+
+def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -> Iterator[Change]:
+    """The changes of the models and of all that is in them."""
+    names = renamed_models(old, new)
+    after = {model.name: model for model in new}
+    for model in old:
+        other = after.get(names.get(model.name, model.name))
+        if other is None:
+            here = Place(model.name, model.span, None, model.name)
+            yield here.change("model_removed", f"model {model.name} is dropped", old=model.name)
+            continue
+        here = Place(other.name, model.span, other.span, other.name)
+        if model.name in names:
+            message = f"model {model.name} is renamed {other.name}"
+            yield here.change("model_renamed", message, model.name, other.name)
+        yield from _compared(model, other, here, habits)
+    known = {model.name for model in old} | set(names.values())
+    for model in new:
+        if model.name not in known:
+            here = Place(model.name, None, model.span, model.name)
+            yield here.change("model_added", f"model {model.name} is added", new=model.name)
+
+
+def _compared(old: Model, new: Model, place: Place, habits: Habits) -> Iterator[Change]:
+    columns = column_changes(old.fields, new.fields)
+    yield from compare_columns(old.fields, new.fields, columns, place, habits)
+    keys = tuple(_keys(old, columns)), tuple(_keys(new, ColumnChanges()))
+    yield from _key(*keys, place)
+    rules = old.rules, new.rules
+    if keys[0] and keys[0] != keys[1]:
+        # What becomes of the key is told by its own change.
+        rules = _but_the_key(old.rules), _but_the_key(new.rules)
+    yield from compare_rules(*rules, place, columns)
+    yield from _storage(old, new, place, columns)
+    yield from _remarks(old, new, place)
+
+
+def _keys(model: Model, columns: ColumnChanges) -> Iterator[str]:
+    """The columns of the key by their new names."""
+    found = next((rule.demand for rule in model.rules if rule.name == _KEY), None)
+    if isinstance(found, Unique):
+        named = found.columns
+    else:
+        named = tuple(item.path for item in model.walk() if item.is_key)
+    return (columns.renamed.get(path, path) for path in named)
+
+
+def _but_the_key(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if rule.name != _KEY)
+
+
+def _key(old: tuple[str, ...], new: tuple[str, ...], place: Place) -> Iterator[Change]:
+    if set(old) == set(new):
+        return
+    before, after = ", ".join(old), ", ".join(new)
+    here = place.below(_KEY, place.old_span, place.new_span)
+    if not old:
+        yield here.change("key_added", f"{after} becomes the key of {place.path}", new=after)
+    else:
+        message = f"the key of {place.path} changes: {before} → {after or 'none'}"
+        yield here.change("key_changed", message, before, after or None)
+
+
+def _storage(old: Model, new: Model, place: Place, columns: ColumnChanges) -> Iterator[Change]:
+    before = tuple(columns.renamed.get(path, path) for path in old.partition_by)
+    if before != new.partition_by:
+        texts = ", ".join(old.partition_by) or "none", ", ".join(new.partition_by) or "none"
+        message = f"the partitions of {place.path} change: {texts[0]} → {texts[1]}"
+        yield place.change("partition_changed", message, *texts)
+    if old.location != new.location and old.location is not None:
+        message = f"{place.path} moves: {old.location} → {new.location or 'nowhere'}"
+        if old.name == new.name or not _is_named_by_its_place(new):
+            yield place.change("location_changed", message, old.location, new.location)
+
+
+def _is_named_by_its_place(model: Model) -> bool:
+    """True where another name of the model is another place: that is told by the name."""
+    return (model.location or "").rpartition(".")[2] == model.name
+
+
+def _remarks(old: Model, new: Model, place: Place) -> Iterator[Change]:
+    for what, before, after in (
+        ("description", old.description, new.description),
+        ("title", old.title, new.title),
+    ):
+        if before != after:
+            same = before and after and compare_wording(before, after) is Wording.CORRECTED
+            kind = "wording_corrected" if same else "description_changed"
+            yield place.change(kind, f"the {what} of {place.path} changes", before, after)
+    if old.tags != new.tags:
+        texts = ", ".join(old.tags), ", ".join(new.tags)
+        yield place.change("tags_changed", f"the tags of {place.path} change", *texts)
+    if old.examples != new.examples:
+        yield place.change("example_changed", f"the examples of {place.path} change")

@@ -1,0 +1,98 @@
+"""Columns and models that were renamed: what is gone and what is new, paired where alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
+from typing import TypeVar
+
+from dqx_airflow.contracts.diff.order import Order
+from dqx_airflow.contracts.diff.types import compare_types
+from dqx_airflow.contracts.model import Demand, Field, Model, OfType, Presence, Required
+
+T = TypeVar("T", Field, Model)
+
+_ALIKE = 0.4
+_SAME_PLACE = 0.2
+_SHARED_COLUMNS = 0.6
+_MOST_PAIRS = 4000
+_LONGEST_TEXT = 400
+_NO_SIGN = (Presence, OfType, Required)
+
+
+def renamed_fields(old: Sequence[Field], new: Sequence[Field]) -> dict[str, str]:
+    """The new name by the old one, for fields that seem to be the same under another name."""
+    places = {id(item): place for items in (old, new) for place, item in enumerate(items)}
+
+    def likeness(one: Field, other: Field) -> float:
+        if compare_types(one.type, other.type) not in (Order.SAME, Order.LOOSER):
+            return 0.0
+        is_in_place = places[id(one)] == places[id(other)]
+        return _likeness_of_fields(one, other) + _SAME_PLACE * is_in_place
+
+    return _pairs(old, new, likeness)
+
+
+def renamed_models(old: Sequence[Model], new: Sequence[Model]) -> dict[str, str]:
+    """The new name by the old one, for models that have most of their columns in common."""
+
+    def likeness(one: Model, other: Model) -> float:
+        before = {(item.name, item.type) for item in one.fields}
+        after = {(item.name, item.type) for item in other.fields}
+        shared = len(before & after) / max(len(before | after), 1)
+        return shared if shared >= _SHARED_COLUMNS else 0.0
+
+    return _pairs(old, new, likeness)
+
+
+def _pairs(old: Sequence[T], new: Sequence[T], likeness: Callable[[T, T], float]) -> dict[str, str]:
+    """The pairs that are alike, the best first, each side in one of them."""
+    before, after = {item.name for item in old}, {item.name for item in new}
+    gone = [item for item in old if item.name not in after]
+    come = [item for item in new if item.name not in before]
+    if len(gone) * len(come) > _MOST_PAIRS:
+        return {}
+    ranked = sorted(
+        (
+            (-score, first, second)
+            for first, one in enumerate(gone)
+            for second, other in enumerate(come)
+            if (score := likeness(one, other)) >= _ALIKE
+        ),
+    )
+    found: dict[str, str] = {}
+    for _, first, second in ranked:
+        name, new_name = gone[first].name, come[second].name
+        if name not in found and new_name not in found.values():
+            found[name] = new_name
+    return found
+
+
+def _likeness_of_fields(one: Field, other: Field) -> float:
+    score = 0.4 * _likeness_of_names(one.name, other.name)
+    if one.semantic and other.semantic:
+        texts = _likeness_of_texts(one.semantic, other.semantic)
+        score += 0.6 * texts if texts >= 0.6 else -0.3 if texts < 0.3 else 0.0
+    signs = _signs(one)
+    if signs and signs == _signs(other):
+        score += 0.3
+    return score
+
+
+def _likeness_of_names(one: str, other: str) -> float:
+    first, second = one.lower(), other.lower()
+    words, other_words = set(first.split("_")), set(second.split("_"))
+    if words <= other_words or other_words <= words or first.replace("_", "") in second:
+        return 0.9
+    return SequenceMatcher(None, first, second, autojunk=False).ratio()
+
+
+def _likeness_of_texts(one: str, other: str) -> float:
+    words, other_words = one.lower().split(), other.lower().split()
+    first, second = words[:_LONGEST_TEXT], other_words[:_LONGEST_TEXT]
+    return SequenceMatcher(None, first, second, autojunk=False).ratio()
+
+
+def _signs(item: Field) -> tuple[Demand, ...]:
+    """The demands by which a column is known again."""
+    return tuple(rule.demand for rule in item.rules if not isinstance(rule.demand, _NO_SIGN))

@@ -1,0 +1,187 @@
+"""The rules of a column or a model in two versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from dqx_airflow.contracts.diff.change import Change
+from dqx_airflow.contracts.diff.demand_text import demand_text, literal_text
+from dqx_airflow.contracts.diff.demands import (
+    columns_of,
+    compare_demands,
+    subject_of,
+    with_columns_renamed,
+)
+from dqx_airflow.contracts.diff.order import Order, all_of, rising
+from dqx_airflow.contracts.diff.place import Place
+from dqx_airflow.contracts.model import (
+    Demand,
+    Distinct,
+    Measured,
+    OfType,
+    OneOf,
+    QueryGives,
+    Refers,
+    Required,
+    RowsSatisfy,
+    Rule,
+    Unique,
+)
+from dqx_airflow.values import Span
+
+_KINDS = {
+    Order.LOOSER: ("rule_loosened", "is loosened"),
+    Order.TIGHTER: ("rule_tightened", "is tightened"),
+    Order.OTHER: ("rule_changed", "changes"),
+}
+_NAMED_BY_PEOPLE = (Measured, QueryGives, RowsSatisfy)
+_NUMBER = re.compile(r"_\d+$")
+_HARMLESS_FOR_NEW_COLUMNS = (Unique, Refers, Distinct)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChanges:
+    """What has become of the columns of a level, by their paths: the new paths by the old ones if
+    they differ, those that are gone, and those that are new. `names` are the names that changed.
+    """
+
+    renamed: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    dropped: frozenset[str] = frozenset()
+    added: frozenset[str] = frozenset()
+
+
+def compare_rules(
+    old: Sequence[Rule],
+    new: Sequence[Rule],
+    place: Place,
+    columns: ColumnChanges,
+    *,
+    is_whole: bool = False,
+) -> Iterator[Change]:
+    """The changes of the rules of one column or model.
+
+    A rule that goes or comes with its columns is no change of its own.
+
+    :param is_whole: the column holds whole numbers.
+    """
+    before = [_renamed(rule, columns) for rule in old if not isinstance(rule.demand, OfType)]
+    after = [rule for rule in new if not isinstance(rule.demand, OfType)]
+    for one, other in _pairs(before, after):
+        if one is not None and other is not None:
+            yield from _compared(one, other, place, is_whole=is_whole)
+        elif one is not None and not set(columns_of(one.demand)) & columns.dropped:
+            yield _removed(one, place)
+        elif other is not None and not _comes_with_its_columns(other.demand, columns):
+            yield _added(other, place)
+
+
+def _renamed(rule: Rule, columns: ColumnChanges) -> Rule:
+    demand = with_columns_renamed(rule.demand, columns.renamed)
+    return rule if demand is rule.demand else replace(rule, demand=demand)
+
+
+def _comes_with_its_columns(demand: Demand, columns: ColumnChanges) -> bool:
+    named = set(columns_of(demand))
+    is_harmless = isinstance(demand, _HARMLESS_FOR_NEW_COLUMNS)
+    return is_harmless and bool(named) and named <= columns.added
+
+
+def _compared(old: Rule, new: Rule, place: Place, *, is_whole: bool) -> Iterator[Change]:
+    here = place.below(new.name, _span(old, place.old_span), _span(new, place.new_span))
+    demands = compare_demands(old.demand, new.demand, is_whole=is_whole)
+    order = all_of(demands, rising(old.share, new.share))
+    if order is not Order.SAME:
+        kind, verb = _KINDS[order]
+        before, after = _rule_text(old), _rule_text(new)
+        told = _of_enums(old.demand, new.demand) or f"{before} → {after}"
+        yield here.change(kind, f"`{new.name}` {verb}: {told}", before, after)
+    if _given_name(old) != _given_name(new):
+        message = f"`{old.name}` is called `{new.name}`"
+        yield here.change("rule_described", message, old.name, new.name)
+    if old.severity is not new.severity:
+        severities = tuple(str(rule.severity or "none") for rule in (old, new))
+        message = f"the severity of `{new.name}` changes: {severities[0]} → {severities[1]}"
+        yield here.change("severity_changed", message, *severities)
+    if (old.description, old.dimension, old.tags) != (new.description, new.dimension, new.tags):
+        message = f"`{new.name}` is described in another way"
+        yield here.change("rule_described", message, old.description, new.description)
+
+
+def _rule_text(rule: Rule) -> str:
+    share = "" if rule.share >= 1 else f", for {round(rule.share * 100, 6):g}% of the values"
+    return f"{demand_text(rule.demand)}{share}"
+
+
+def _given_name(rule: Rule) -> str | None:
+    """The name that people gave a rule; of the names that its kind gives it, none."""
+    return _NUMBER.sub("", rule.name) if isinstance(rule.demand, _NAMED_BY_PEOPLE) else None
+
+
+def _of_enums(old: Demand, new: Demand) -> str | None:
+    """The values that come and go, where both demands are lists of values."""
+    if not (isinstance(old, OneOf) and isinstance(new, OneOf)):
+        return None
+    come = [literal_text(value) for value in new.values if value not in old.values]
+    gone = [literal_text(value) for value in old.values if value not in new.values]
+    parts = [f"{', '.join(come)} added"] if come else []
+    parts += [f"{', '.join(gone)} removed"] if gone else []
+    return "; ".join(parts) or None
+
+
+def _removed(rule: Rule, place: Place) -> Change:
+    here = place.below(rule.name, _span(rule, place.old_span), place.new_span)
+    text = _rule_text(rule)
+    message = f"`{rule.name}` is removed: {text}"
+    if isinstance(rule.demand, Required):
+        message = "NULL is allowed"
+    return here.change("rule_removed", message, old=text)
+
+
+def _added(rule: Rule, place: Place) -> Change:
+    here = place.below(rule.name, place.old_span, _span(rule, place.new_span))
+    text = _rule_text(rule)
+    if isinstance(rule.demand, Required):
+        return here.change("rule_tightened", "NULL is no longer allowed", new=text)
+    return here.change("rule_added", f"`{rule.name}` is added: {text}", new=text)
+
+
+def _span(rule: Rule, otherwise: Span | None) -> Span | None:
+    return rule.clauses[0].span if rule.clauses else otherwise
+
+
+# Which rule of before is which of after ----------------------------------------------------------
+
+
+def _is_about_the_same(one: Rule, other: Rule) -> bool:
+    return subject_of(one.demand) == subject_of(other.demand)
+
+
+_Likeness: TypeAlias = Callable[[Rule, Rule], bool]
+
+_LIKENESSES: tuple[_Likeness, ...] = (
+    lambda one, other: one.name == other.name and one.demand == other.demand,
+    lambda one, other: one.demand == other.demand,
+    lambda one, other: one.name == other.name and _is_about_the_same(one, other),
+    _is_about_the_same,
+    lambda one, other: one.name == other.name and type(one.demand) is type(other.demand),
+)
+
+
+def _pairs(old: Sequence[Rule], new: Sequence[Rule]) -> Iterator[tuple[Rule | None, Rule | None]]:
+    """Each rule with its other version, the surest pairs first taken; None where it has none."""
+    left, right = list(old), list(new)
+    pairs: list[tuple[Rule | None, Rule | None]] = []
+    for is_alike in _LIKENESSES:
+        for one in tuple(left):
+            other = next((rule for rule in right if is_alike(one, rule)), None)
+            if other is not None:
+                left.remove(one)
+                right.remove(other)
+                pairs.append((one, other))
+    yield from pairs
+    yield from ((one, None) for one in left)
+    yield from ((None, other) for other in right)

@@ -1,0 +1,144 @@
+"""Two texts about the same thing: do they say the same, and is one a corrected other?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from difflib import SequenceMatcher
+from enum import Enum
+
+
+class Wording(Enum):
+    """How a text differs from the one before, the least first."""
+
+    SAME = "same"
+    CORRECTED = "corrected"
+    REWORDED = "reworded"
+    OTHER_MEANING = "other meaning"
+
+
+def compare_wording(old: str, new: str) -> Wording:
+    """How far two texts are apart.
+
+    `CORRECTED`: punctuation, capitals and typing errors alone. `OTHER_MEANING`: numbers, signs, and
+    words that turn a meaning around, such as `not` or `excludes`, are not those of before.
+    """
+    if " ".join(old.split()) == " ".join(new.split()):
+        return Wording.SAME
+    before, after = _words(old), _words(new)
+    if _is_corrected(before, after):
+        return Wording.CORRECTED
+    if Counter(map(_stem, filter(_weighs, before))) != Counter(map(_stem, filter(_weighs, after))):
+        return Wording.OTHER_MEANING
+    return Wording.REWORDED
+
+
+_WORD = re.compile(r"(?:(?<![\w.])[-+])?\d+(?:[.,:]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[%$€£¥<>=≤≥≠]")
+_ARTICLES = {"a", "an", "the"}
+_MOST_WORDS = 3000
+_SHORTEST_TYPO = 4
+_TWO_SLIPS = 8
+
+_WEIGHTY = {
+    *("no", "not", "never", "none", "nothing", "neither", "nor", "cannot", "without", "except"),
+    *("exclude", "include", "only", "all", "any", "each", "every", "some", "and", "or", "both"),
+    *("before", "after", "since", "until", "gross", "net", "minimum", "maximum", "min", "max"),
+    *("least", "most", "more", "less", "over", "under", "above", "below", "plus", "minus"),
+    *("first", "last", "latest", "earliest", "sum", "total", "average", "mean", "median", "count"),
+    *("usd", "eur", "gbp", "chf", "jpy", "dollar", "euro", "pound", "cent", "percent", "fraction"),
+    *("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "ms"),
+    *("hourly", "daily", "weekly", "monthly", "quarterly", "yearly", "annual", "utc", "local"),
+    *("byte", "kb", "mb", "gb", "gram", "kg", "lb", "meter", "metre", "km", "mile", "liter"),
+    *("celsius", "fahrenheit", "hundred", "thousand", "million", "billion", "basis"),
+    *("hashed", "encrypted", "masked", "plaintext", "unique", "required", "optional"),
+}
+
+
+def _words(text: str) -> list[str]:
+    """Words, numbers and signs; a hyphen parts words as a blank does."""
+    return [
+        _plain(word)
+        for word in _WORD.findall(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    ]
+
+
+def _plain(word: str) -> str:
+    """Contracted negations as they are counted: `doesn't` is a `not`."""
+    return "not" if word.endswith("n't") else word
+
+
+def _stem(word: str) -> str:
+    """A word without the ending that grammar gives it: `includes` and `including` are one."""
+    for ending in ("ing", "ed", "es", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word.removesuffix(ending)
+    return word
+
+
+_WEIGHTY_STEMS = frozenset(map(_stem, _WEIGHTY))
+
+
+def _weighs(word: str) -> bool:
+    """True for what changes a meaning alone: numbers, signs, negations, bounds, units."""
+    return not word.isalpha() or _stem(word) in _WEIGHTY_STEMS
+
+
+def _is_corrected(before: list[str], after: list[str]) -> bool:
+    if len(before) + len(after) > _MOST_WORDS:
+        return before == after
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    return all(
+        step == "equal" or _is_slip(before, start, end, after[other_start:other_end], other_start)
+        for step, start, end, other_start, other_end in matcher.get_opcodes()
+    )
+
+
+def _is_slip(before: list[str], start: int, end: int, words: list[str], other_start: int) -> bool:
+    """True where the words of before were slips of these, or are not needed."""
+    slips = before[start:end]
+    if len(slips) == len(words):
+        return all(map(_is_typo, slips, words))
+    if "".join(slips) == "".join(words) and "".join(slips).isalpha():
+        return True
+    if slips and words:
+        return False
+    around = before[start - 1 : start] + before[end : end + 1]
+    return all(word in _ARTICLES or (slips and word in around) for word in slips or words)
+
+
+def _is_typo(old: str, new: str) -> bool:
+    """True where one word is the other with a letter or two wrong, and it is no other word."""
+    if not (old.isalpha() and new.isalpha()):
+        return old == new
+    if old == new or {old, new} <= _ARTICLES:
+        return True
+    if _weighs(old) and _weighs(new):
+        return _stem(old) == _stem(new)
+    distance, shortest = _distance(old, new), min(len(old), len(new))
+    if shortest < _SHORTEST_TYPO:
+        return distance == 1 and (sorted(old) == sorted(new) or _stem(old) == _stem(new))
+    if old[0] != new[0] and sorted(old) != sorted(new):
+        return False
+    return distance <= (2 if shortest >= _TWO_SLIPS else 1)
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters are wrong, missing, too many, or swapped with their neighbour."""
+    if abs(len(one) - len(other)) > 2:
+        return 3
+    before: list[int] = []
+    above = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        here = [row]
+        for column, wanted in enumerate(other, 1):
+            cost = min(
+                above[column] + 1,
+                here[column - 1] + 1,
+                above[column - 1] + (letter != wanted),
+            )
+            swapped = row > 1 and column > 1 and letter == other[column - 2]
+            if swapped and one[row - 2] == wanted:
+                cost = min(cost, before[column - 2] + 1)
+            here.append(cost)
+        before, above = above, here
+    return above[-1]

@@ -1,0 +1,361 @@
+"""What is done about each kind of change, as statements of Spark SQL for a Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from dqx_airflow.contracts.description import column_comment
+from dqx_airflow.contracts.diff import Change
+from dqx_airflow.contracts.diff.types import is_delta_widening
+from dqx_airflow.contracts.evolve.plan import Phase, Step, one_line
+from dqx_airflow.contracts.model import Digits, Field, Model, Required
+from dqx_airflow.contracts.places import spark_type
+from dqx_airflow.contracts.versions import Bump
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import Family, family_of
+
+SIGNS_OF_NO_FILE = frozenset(" ,;{}()\n\t=")
+"""Signs that the name of a column in a file may not have."""
+
+
+def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[Step]:
+    """The steps for the changes of one model; a column gets one successor, whatever changes."""
+    succeeded: set[str | None] = set()
+    done: set[tuple[Phase, str]] = set()
+    # A column is dropped after the partitions: those of the table before may need it.
+    for change in sorted(changes, key=lambda item: item.kind.name != "partition_changed"):
+        make = _STEPS.get(change.kind.name, _nothing_to_alter)
+        if make in (_renamed, _replaced):
+            if change.column in succeeded:
+                continue
+            succeeded.add(change.column)
+        for step in make(change, scene):
+            # A property that is set stays so.
+            statements = tuple(one for one in step.statements if (step.phase, one) not in done)
+            done.update((step.phase, one) for one in statements if "SET TBLPROPERTIES" in one)
+            yield replace(step, statements=statements)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the steps of one table have in common.
+
+    `old` and `new` are the columns by their paths, the parts are their names as Delta has them.
+    `major` is the number of the version that breaks.
+    """
+
+    table: str
+    name: str
+    old: Mapping[str, Field]
+    new: Mapping[str, Field]
+    old_parts: Mapping[str, tuple[str, ...]]
+    new_parts: Mapping[str, tuple[str, ...]]
+    major: str
+
+    @classmethod
+    def of(cls, old: Model, new: Model, table: str, major: str) -> Scene:
+        return cls(
+            quoted_table(table),
+            table,
+            {item.path: item for item in old.walk()},
+            {item.path: item for item in new.walk()},
+            dict(_parts_of(old.fields, ())),
+            dict(_parts_of(new.fields, ())),
+            major,
+        )
+
+    def alter(self, what: str) -> str:
+        return f"ALTER TABLE {self.table} {what}"
+
+    def set_property(self, key: str, value: str) -> str:
+        return self.alter(f"SET TBLPROPERTIES ({quote_literal(key)} = {quote_literal(value)})")
+
+    def comment(self, parts: tuple[str, ...], text: str) -> str:
+        return self.alter(f"ALTER COLUMN {quote_name(*parts)} COMMENT {quote_literal(text)}")
+
+    def add(self, parts: tuple[str, ...], spark: str, text: str | None) -> tuple[str, ...]:
+        comment = f" COMMENT {quote_literal(text)}" if text else ""
+        statement = self.alter(f"ADD COLUMNS ({quote_name(*parts)} {spark}{comment})")
+        return (*self.mapping(), statement) if SIGNS_OF_NO_FILE & set(parts[-1]) else (statement,)
+
+    def mapping(self) -> tuple[str, ...]:
+        """Names of columns apart from those in the files: to drop, to rename, to have any name."""
+        return (self.set_property("delta.columnMapping.mode", "name"),)
+
+    def not_null(self, parts: tuple[str, ...]) -> str:
+        # Delta lets nobody set a column that may be NULL to NOT NULL.
+        constraint = quote_name(f"{'_'.join(parts)}_not_null")
+        return self.alter(f"ADD CONSTRAINT {constraint} CHECK ({quote_name(*parts)} IS NOT NULL)")
+
+    def drop(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        return (*self.mapping(), self.alter(f"DROP COLUMN {quote_name(*parts)}"))
+
+
+def _added(change: Change, scene: Scene) -> Iterator[Step]:
+    item, parts = _new(change, scene)
+    yield Step(Phase.ADD, change.message, tuple(_additions(item, parts, scene)))
+
+
+def _additions(item: Field, parts: tuple[str, ...], scene: Scene) -> Iterator[str]:
+    yield from scene.add(parts, table_type(item), column_comment(item))
+    if item.has_default and item.default is not None:
+        yield scene.set_property("delta.feature.allowColumnDefaults", "supported")
+        yield scene.alter(f"ALTER COLUMN {quote_name(*parts)} SET DEFAULT {_default_value(item)}")
+
+
+def _added_required(change: Change, scene: Scene) -> Iterator[Step]:
+    item, parts = _new(change, scene)
+    yield Step(
+        Phase.ADD,
+        f"{item.path} is added, and may be NULL for now",
+        scene.add(parts, table_type(item), column_comment(item)),
+    )
+    yield Step(Phase.FILL, f"all producers fill {item.path}; give the rows before it a value")
+    if any(isinstance(rule.demand, Required) for rule in item.rules):
+        yield Step(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
+
+
+def _removed(change: Change, scene: Scene) -> Iterator[Step]:
+    item, parts = _old(change, scene)
+    yield _deprecation(item, parts, "it will be dropped", scene)
+    yield Step(Phase.DROP, change.message, scene.drop(parts))
+
+
+def _renamed(change: Change, scene: Scene) -> Iterator[Step]:
+    item, parts = _new(change, scene)
+    before = next(
+        old
+        for path, old in scene.old.items()
+        if old.name == change.old and scene.old_parts[path][:-1] == parts[:-1]
+    )
+    old_parts = scene.old_parts[before.path]
+    yield Step(
+        Phase.ADD,
+        f"{item.path} is added, to take the place of {before.path}",
+        scene.add(parts, table_type(item), column_comment(item)),
+    )
+    yield _filling(parts, quote_name(*old_parts), f"{item.path} is filled from the old one", scene)
+    yield _deprecation(before, old_parts, f"use {item.path}", scene)
+    yield Step(Phase.DROP, f"{before.path} is dropped", scene.drop(old_parts))
+
+
+def _widened(change: Change, scene: Scene) -> Iterator[Step]:
+    item, parts = _new(change, scene)
+    before, after = table_type(_before(change, scene)), table_type(item)
+    if before == after:
+        yield Step(Phase.ADD, f"{change.message}: the table has this type already")
+    elif is_delta_widening(before, after):
+        yield Step(
+            Phase.ADD,
+            change.message,
+            (
+                scene.set_property("delta.enableTypeWidening", "true"),
+                scene.alter(f"ALTER COLUMN {quote_name(*parts)} TYPE {after}"),
+            ),
+        )
+    elif after.startswith(("varchar", "string")):
+        statement = scene.alter(f"ALTER COLUMN {quote_name(*parts)} TYPE {after}")
+        yield Step(Phase.ADD, change.message, (statement,))
+    else:
+        yield from _replaced(change, scene)
+
+
+def _replaced(change: Change, scene: Scene) -> Iterator[Step]:
+    """A column that means something else, or has another type: a successor takes its place."""
+    item, parts = _new(change, scene)
+    before = _before(change, scene)
+    successor = (*parts[:-1], f"{parts[-1]}_v{scene.major}")
+    shown, spark = ".".join(successor), table_type(item)
+    yield Step(
+        Phase.ADD,
+        f"{change.message}: {shown} takes its place",
+        scene.add(successor, spark, column_comment(item)),
+    )
+    if change.kind.name not in _OTHER_MEANING and _can_be_cast(table_type(before), spark):
+        source = f"try_cast({quote_name(*parts)} AS {spark})"
+        said = f"{shown} is filled; what does not fit becomes NULL: count it before"
+        yield _filling(successor, source, said, scene)
+    else:
+        yield Step(Phase.FILL, f"the producer fills {shown} with what it means now")
+    yield _deprecation(before, parts, f"use {shown}", scene)
+    rename = scene.alter(f"RENAME COLUMN {quote_name(*successor)} TO {quote_name(parts[-1])}")
+    yield Step(Phase.DROP, f"{shown} gets the name", (*scene.drop(parts), rename))
+
+
+_OTHER_MEANING = ("semantic_changed", "unit_changed")
+
+
+def _can_be_cast(old: str, new: str) -> bool:
+    """True where Spark turns values of one type into another, if it is only by way of text."""
+    families = {family_of(old), family_of(new)}
+    return Family.OTHER not in families and (len(families) == 1 or Family.TEXT in families)
+
+
+def _filling(parts: tuple[str, ...], source: str, what: str, scene: Scene) -> Step:
+    if {"element", "key", "value"} & set(parts[:-1]):
+        return Step(Phase.FILL, f"{what}: the producer writes the rows anew")
+    name = quote_name(*parts)
+    statement = f"UPDATE {scene.table} SET {name} = {source} WHERE {name} IS NULL"  # noqa: S608
+    return Step(Phase.FILL, f"{what}, also by the producer in all writes", (statement,))
+
+
+def _deprecation(item: Field, parts: tuple[str, ...], advice: str, scene: Scene) -> Step:
+    said = f"DEPRECATED until version {scene.major}: {advice}."
+    comment = " ".join(filter(None, (said, column_comment(item))))
+    what = f"{item.path} is deprecated; see who still reads it"
+    return Step(Phase.FILL, what, (scene.comment(parts, comment),))
+
+
+def _rule(change: Change, scene: Scene) -> Iterator[Step]:
+    """The rules that a table holds itself: NOT NULL, and the digits of its type."""
+    match change.path.rpartition(".")[2], change.kind.name:
+        case "required", _:
+            yield from _required(change, scene)
+        case "digits", "rule_loosened":
+            yield from _widened(change, scene)
+        case "digits", "rule_tightened" | "rule_changed":
+            yield from _replaced(change, scene)
+        case _:
+            yield from _nothing_to_alter(change, scene)
+
+
+def _required(change: Change, scene: Scene) -> Iterator[Step]:
+    item, parts = _new(change, scene)
+    name = quote_name(*parts)
+    if change.bump is Bump.MAJOR:
+        yield Step(Phase.FILL, f"all rows get a value in {item.path}: NULL is counted before")
+        yield Step(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
+    else:
+        statement = scene.alter(f"ALTER COLUMN {name} DROP NOT NULL")
+        yield Step(Phase.ADD, f"{item.path} may be NULL", (statement,))
+
+
+def _described(change: Change, scene: Scene) -> Iterator[Step]:
+    if change.column is None:
+        if change.new is not None:
+            statement = f"COMMENT ON TABLE {scene.table} IS {quote_literal(one_line(change.new))}"
+            yield Step(Phase.ADD, change.message, (statement,))
+        return
+    item, parts = _new(change, scene)
+    statement = scene.comment(parts, column_comment(item) or "")
+    yield Step(Phase.ADD, change.message, (statement,))
+
+
+def _default(change: Change, scene: Scene) -> Iterator[Step]:
+    item, parts = _new(change, scene)
+    name = quote_name(*parts)
+    if not item.has_default or item.default is None:
+        statement = scene.alter(f"ALTER COLUMN {name} DROP DEFAULT")
+        yield Step(Phase.ADD, change.message, (statement,))
+        return
+    statement = scene.alter(f"ALTER COLUMN {name} SET DEFAULT {_default_value(item)}")
+    allowed = scene.set_property("delta.feature.allowColumnDefaults", "supported")
+    yield Step(Phase.ADD, change.message, (allowed, statement))
+
+
+def _repartitioned(change: Change, scene: Scene) -> Iterator[Step]:
+    columns = [part.strip() for part in (change.new or "").split(",") if part.strip() != "none"]
+    by = f" PARTITIONED BY ({', '.join(map(quoted_column, columns))})" if columns else ""
+    staged, old = (quoted_table(f"{scene.name}_{word}") for word in ("repartitioned", "before"))
+    # The properties of the table before are not taken over, and its columns may have any name.
+    kept = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    create = f"CREATE TABLE {staged} USING DELTA{by} {kept} AS SELECT * FROM {scene.table}"  # noqa: S608
+    yield Step(
+        Phase.DROP,
+        f"{change.message}: the table is written anew, in a maintenance window",
+        (
+            create,
+            f"ALTER TABLE {scene.table} RENAME TO {old}",
+            f"ALTER TABLE {staged} RENAME TO {scene.table}",
+        ),
+    )
+
+
+def _default_value(item: Field) -> str:
+    """The default as an expression of the type of the column."""
+    value = item.default
+    if isinstance(value, bool) or (isinstance(value, str) and item.type == "string"):
+        return quote_literal(value)
+    text = value if isinstance(value, str) else format(Decimal(str(value)), "f")
+    return f"CAST({quote_literal(text)} AS {table_type(item)})"
+
+
+def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[Step]:
+    if change.bump is Bump.MAJOR:
+        said = f"{change.path}: {change.message}; no statement, the data has to follow first"
+        yield Step(Phase.DROP, said)
+
+
+_STEPS: dict[str, Callable[[Change, Scene], Iterator[Step]]] = {
+    "column_added": _added,
+    "required_column_added": _added_required,
+    "column_removed": _removed,
+    "column_renamed": _renamed,
+    "type_widened": _widened,
+    "type_changed": _replaced,
+    "semantic_changed": _replaced,
+    "unit_changed": _replaced,
+    "rule_tightened": _rule,
+    "rule_changed": _rule,
+    "rule_loosened": _rule,
+    "rule_removed": _rule,
+    "wording_corrected": _described,
+    "description_changed": _described,
+    "default_added": _default,
+    "default_changed": _default,
+    "default_removed": _default,
+    "needed_default_removed": _default,
+    "partition_changed": _repartitioned,
+}
+
+
+def _new(change: Change, scene: Scene) -> tuple[Field, tuple[str, ...]]:
+    assert change.column is not None
+    return scene.new[change.column], scene.new_parts[change.column]
+
+
+def _old(change: Change, scene: Scene) -> tuple[Field, tuple[str, ...]]:
+    assert change.column is not None
+    return scene.old[change.column], scene.old_parts[change.column]
+
+
+def _before(change: Change, scene: Scene) -> Field:
+    """The column as it was; a column that is renamed too is found below its new name alone."""
+    assert change.column is not None
+    return scene.old.get(change.column, scene.new[change.column])
+
+
+def _parts_of(
+    fields: tuple[Field, ...], above: tuple[str, ...]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The names that lead to each field, as Delta has them, by its path."""
+    for item in fields:
+        yield from _parts_below(item, (*above, item.name))
+
+
+def _parts_below(item: Field, parts: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield item.path, parts
+    yield from _parts_of(item.fields, parts)
+    for inner, name in ((item.items, "element"), (item.keys, "key"), (item.values, "value")):
+        if inner is not None:
+            yield from _parts_below(inner, (*parts, name))
+
+
+def table_type(item: Field) -> str:
+    """The type of a column in its table: a decimal where the contract says how many digits."""
+    digits = next((rule.demand for rule in item.rules if isinstance(rule.demand, Digits)), None)
+    if item.type == "number" and digits is not None:
+        return f"decimal({digits.precision},{digits.scale})"
+    return spark_type(item)
+
+
+def quoted_table(name: str) -> str:
+    """A table as SQL writes it: each part of its name in backticks."""
+    return quote_name(*name.split("."))
+
+
+def quoted_column(path: str) -> str:
+    """A column of a table by its path."""
+    return quote_name(path.strip("`"))

@@ -1,0 +1,42 @@
+"""A contract in the formats of other tools: ONE module a format, each a plain function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from dqx_airflow.contracts.export.exported import Exported, Loss
+from dqx_airflow.contracts.model import Contract
+
+__all__ = ["FORMATS", "Exported", "Format", "Loss"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: its name, and the function that writes it, as `module:function`.
+
+    `is_of_one_model`: it describes one table; the contract it is given has a single model.
+    """
+
+    name: str
+    place: str
+    is_of_one_model: bool = False
+
+    def write(self, contract: Contract) -> Exported:
+        module, _, function = self.place.partition(":")
+        found: Callable[[Contract], Exported]
+        found = getattr(import_module(f"{__name__}.{module}"), function)
+        return found(contract)
+
+
+_ENTRIES = (
+    Format("great-expectations", "great_expectations:suite", is_of_one_model=True),
+    Format("great-expectations-0", "great_expectations:older_suite", is_of_one_model=True),
+    Format("odcs", "odcs:document"),
+    Format("json-schema", "json_schema:schema", is_of_one_model=True),
+    Format("spark", "spark:columns", is_of_one_model=True),
+    Format("html", "html:page"),
+)
+
+FORMATS: dict[str, Format] = {entry.name: entry for entry in _ENTRIES}

@@ -1,0 +1,346 @@
+"""The expectations of Great Expectations that say what a demand says, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil, floor
+from typing import Any, TypeAlias
+
+from dqx_airflow.contracts.export.exported import plain_name
+from dqx_airflow.contracts.model import (
+    Bound,
+    Complete,
+    Condition,
+    Demand,
+    Digits,
+    Distinct,
+    Field,
+    Fresh,
+    HasFormat,
+    Length,
+    Measured,
+    Model,
+    MultipleOf,
+    OfType,
+    OneOf,
+    Pattern,
+    Prompt,
+    Refers,
+    Required,
+    Retained,
+    RowsSatisfy,
+    Rule,
+    Unique,
+)
+from dqx_airflow.contracts.rules.values import sql_name
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.values import Severity
+
+NO_COUNTERPART = "Great Expectations has no counterpart"
+
+_TYPES = {
+    "string": "StringType",
+    "bigint": "LongType",
+    "int": "IntegerType",
+    "smallint": "ShortType",
+    "tinyint": "ByteType",
+    "timestamp": "TimestampType",
+    "timestamp_ntz": "TimestampNTZType",
+    "date": "DateType",
+    "decimal": "DecimalType",
+    "double": "DoubleType",
+    "float": "FloatType",
+    "boolean": "BooleanType",
+    "binary": "BinaryType",
+    "array": "ArrayType",
+    "map": "MapType",
+    "struct": "StructType",
+    "text": "StringType",
+}
+_WHOLE = ("ByteType", "ShortType", "IntegerType", "LongType")
+_SEVERAL = {
+    "whole_number": [*_WHOLE],
+    "number": [*_WHOLE, "FloatType", "DoubleType", "DecimalType"],
+}
+_AGGREGATES = {
+    "minimum": "expect_column_min_to_be_between",
+    "maximum": "expect_column_max_to_be_between",
+    "average": "expect_column_mean_to_be_between",
+    "sum": "expect_column_sum_to_be_between",
+    "unique_count": "expect_column_unique_value_count_to_be_between",
+}
+_COUNTS = ("num_rows", "unique_count")
+_SEVERITIES = {
+    Severity.P0: "critical",
+    Severity.P1: "critical",
+    Severity.P2: "warning",
+    Severity.P3: "info",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """An expectation: its name, and its arguments in their order."""
+
+    type: str
+    kwargs: dict[str, Any]
+    severity: str | None = field(default=None)
+
+    def as_plain(self) -> dict[str, Any]:
+        severity = {} if self.severity is None else {"severity": self.severity}
+        return {"type": self.type, "kwargs": self.kwargs, **severity}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The rule that is told as an expectation, and where it belongs. `item` is None for a model."""
+
+    model: Model
+    item: Field | None
+    rule: Rule
+
+    @property
+    def column(self) -> str:
+        return plain_name(self.item.path) if self.item is not None else ""
+
+    @property
+    def mostly(self) -> dict[str, float]:
+        return {"mostly": self.rule.share} if self.rule.share < 1 else {}
+
+
+Told: TypeAlias = "Expectation | str"
+
+
+def expectation_of(place: Place) -> Told:
+    """The expectation that says what a rule says, or why there is none."""
+    if place.item is not None and place.item not in place.model.fields:
+        return "Great Expectations names no columns within others"
+    tell = _TELLERS.get(type(place.rule.demand))
+    told = tell(place, place.rule.demand) if tell is not None else NO_COUNTERPART
+    if isinstance(told, Expectation) and place.rule.severity is not None:
+        return Expectation(told.type, told.kwargs, _SEVERITIES[place.rule.severity])
+    return told
+
+
+def type_name(spark_type: str | None) -> str | None:
+    """The class of a type in PySpark; None where several of them hold the values."""
+    return _TYPES.get(spark_type.partition("(")[0]) if spark_type else None
+
+
+def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expectation:
+    """Both ends of a range are one expectation."""
+    kwargs: dict[str, Any] = {
+        "column": column,
+        "min_value": lowest.value if lowest else None,
+        "max_value": highest.value if highest else None,
+    }
+    if lowest is not None and lowest.op == ">":
+        kwargs["strict_min"] = True
+    if highest is not None and highest.op == "<":
+        kwargs["strict_max"] = True
+    return Expectation("expect_column_values_to_be_between", kwargs)
+
+
+def _required(place: Place, _: Required) -> Told:
+    return Expectation("expect_column_values_to_not_be_null", {"column": place.column})
+
+
+def _type(place: Place, _: OfType) -> Told:
+    kind = place.item.type if place.item is not None else None
+    if (name := type_name(kind)) is not None:
+        kwargs: dict[str, Any] = {"column": place.column, "type_": name}
+        return Expectation("expect_column_values_to_be_of_type", kwargs)
+    if kind in _SEVERAL:
+        kwargs = {"column": place.column, "type_list": _SEVERAL[kind]}
+        return Expectation("expect_column_values_to_be_in_type_list", kwargs)
+    return NO_COUNTERPART
+
+
+def _bound(place: Place, demand: Bound) -> Told:
+    is_lowest = demand.op.startswith(">")
+    told = bounds_of(place.column, demand if is_lowest else None, None if is_lowest else demand)
+    return Expectation(told.type, told.kwargs | place.mostly)
+
+
+def _pattern(place: Place, demand: Pattern) -> Told:
+    return _matching(place, demand.expression)
+
+
+def _format(place: Place, demand: HasFormat) -> Told:
+    return _matching(place, whole(TEXT_FORMATS[demand.name].pattern))
+
+
+def _matching(place: Place, regex: str) -> Told:
+    kwargs = {"column": place.column, "regex": regex, **place.mostly}
+    return Expectation("expect_column_values_to_match_regex", kwargs)
+
+
+def _one_of(place: Place, demand: OneOf) -> Told:
+    kwargs = {"column": place.column, "value_set": list(demand.values), **place.mostly}
+    return Expectation("expect_column_values_to_be_in_set", kwargs)
+
+
+def _length(place: Place, demand: Length) -> Told:
+    if place.item is None or place.item.type == "array":
+        return NO_COUNTERPART
+    ends = (demand.count, None) if demand.op == ">=" else (None, demand.count)
+    kwargs = {"column": place.column, "min_value": ends[0], "max_value": ends[1], **place.mostly}
+    return Expectation("expect_column_value_lengths_to_be_between", kwargs)
+
+
+def _complete(_: Place, demand: Complete) -> Told:
+    # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbour.
+    kwargs = {"column": plain_name(demand.column), "mostly": round(demand.share * 100, 10) / 100}
+    return Expectation("expect_column_values_to_not_be_null", kwargs)
+
+
+def _unique(_: Place, demand: Unique) -> Told:
+    columns = [plain_name(column) for column in demand.columns]
+    if len(columns) == 1:
+        return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
+    kwargs = {"column_list": columns, "ignore_row_if": "any_value_is_missing"}
+    return Expectation("expect_compound_columns_to_be_unique", kwargs)
+
+
+def _distinct(_: Place, demand: Distinct) -> Told:
+    if demand.duplicates > 0:
+        return "Great Expectations permits no share of duplicates"
+    columns = [plain_name(column) for column in demand.columns]
+    if len(columns) == 1:
+        return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
+    return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
+
+
+def _measured(_: Place, demand: Measured) -> Told:
+    if demand.metric == "null_count" and demand.is_percent:
+        if demand.condition.op != "<=":
+            return NO_COUNTERPART
+        share = round(1 - demand.condition.bound / 100, 12)
+        kwargs: dict[str, Any] = {"column": plain_name(demand.arguments[0]), "mostly": share}
+        return Expectation("expect_column_values_to_not_be_null", kwargs)
+    ends = _ends(demand.condition, is_count=demand.metric in _COUNTS)
+    if ends is None or demand.is_percent or demand.values or demand.pattern is not None:
+        return NO_COUNTERPART
+    if demand.metric == "num_rows":
+        return Expectation("expect_table_row_count_to_be_between", ends)
+    if demand.metric not in _AGGREGATES or len(demand.arguments) != 1:
+        return NO_COUNTERPART
+    kwargs = {"column": plain_name(demand.arguments[0]), **ends}
+    return Expectation(_AGGREGATES[demand.metric], kwargs)
+
+
+def _ends(condition: Condition, *, is_count: bool) -> dict[str, Any] | None:
+    """A comparison as a range; None where it is none. Ranges of counts include their ends."""
+    op, bound = condition.op, condition.bound
+    match op:
+        case "==":
+            low, high = bound, bound
+        case "between" if condition.high is not None:
+            low, high = bound, condition.high
+        case ">" | ">=":
+            if is_count:
+                bound = floor(bound) + 1 if op == ">" else ceil(bound)
+            return {"min_value": bound, "max_value": None} | (
+                {"strict_min": True} if op == ">" and not is_count else {}
+            )
+        case "<" | "<=":
+            if is_count:
+                bound = ceil(bound) - 1 if op == "<" else floor(bound)
+            return {"min_value": None, "max_value": bound} | (
+                {"strict_max": True} if op == "<" and not is_count else {}
+            )
+        case _:
+            return None
+    return {"min_value": low, "max_value": high}
+
+
+# What only SQL can say: the rows that must not be there ------------------------------------------
+
+
+def _rows(query: str) -> Expectation:
+    return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})
+
+
+def _satisfying(_: Place, demand: RowsSatisfy) -> Told:
+    if demand.share < 1:
+        return "Great Expectations permits no share of rows that a query finds"
+    return _rows(f"SELECT * FROM {{batch}} WHERE NOT ({demand.predicate})")  # noqa: S608
+
+
+def _multiple_of(place: Place, demand: MultipleOf) -> Told:
+    if place.rule.share < 1:
+        return NO_COUNTERPART
+    column = sql_name(place.item.path if place.item else "")
+    return _rows(f"SELECT * FROM {{batch}} WHERE {column} % {demand.divisor} <> 0")  # noqa: S608
+
+
+def _digits(place: Place, demand: Digits) -> Told:
+    if place.rule.share < 1:
+        return NO_COUNTERPART
+    column = sql_name(place.item.path if place.item else "")
+    most = 10 ** (demand.precision - demand.scale)
+    too_long = f"{column} <> round({column}, {demand.scale}) OR abs({column}) >= {most}"
+    return _rows(f"SELECT * FROM {{batch}} WHERE {too_long}")  # noqa: S608
+
+
+def _refers(place: Place, demand: Refers) -> Told:
+    if "." not in demand.dataset:
+        return "Great Expectations reads one table: it is not known where the other one is"
+    return _rows(missing_rows("{batch}", demand))
+
+
+def missing_rows(table: str, demand: Refers) -> str:
+    """A query for the rows of a table whose values are not found in the other one."""
+    here, there = (tuple(map(sql_name, names)) for names in (demand.columns, demand.other_columns))
+    known = " AND ".join(f"here.{name} IS NOT NULL" for name in here)
+    pairs = zip(here, there, strict=True)
+    same = " AND ".join(f"there.{other} = here.{name}" for name, other in pairs)
+    other = sql_name(demand.dataset)
+    found = f"SELECT 1 FROM {other} AS there WHERE {same}"  # noqa: S608
+    return f"SELECT * FROM {table} AS here WHERE {known} AND NOT EXISTS ({found})"  # noqa: S608
+
+
+def _fresh(_: Place, demand: Fresh) -> Told:
+    return _aged(f"max({sql_name(demand.column)})", demand.age_s)
+
+
+def _retained(_: Place, demand: Retained) -> Told:
+    return _aged(f"min({sql_name(demand.column)})", demand.period_s)
+
+
+def _aged(moment: str, age_s: float) -> Told:
+    oldest = f"current_timestamp() - INTERVAL {age_s:.10g} SECONDS"
+    return _rows(
+        f"SELECT {moment} AS moment FROM {{batch}} HAVING {moment} < {oldest}"  # noqa: S608
+    )
+
+
+def _prompt(_: Place, demand: Prompt) -> Told:
+    if demand.share < 1:
+        return "Great Expectations permits no share of rows that a query finds"
+    due = f"{sql_name(demand.source)} + INTERVAL {demand.delay_s:.10g} SECONDS"
+    late = f"{sql_name(demand.processed)} > {due}"
+    return _rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
+
+
+_TELLERS: dict[type[Demand], Callable[[Place, Any], Told]] = {
+    Required: _required,
+    OfType: _type,
+    Bound: _bound,
+    Pattern: _pattern,
+    HasFormat: _format,
+    OneOf: _one_of,
+    Length: _length,
+    Complete: _complete,
+    Unique: _unique,
+    Distinct: _distinct,
+    Measured: _measured,
+    RowsSatisfy: _satisfying,
+    MultipleOf: _multiple_of,
+    Digits: _digits,
+    Refers: _refers,
+    Fresh: _fresh,
+    Retained: _retained,
+    Prompt: _prompt,
+}

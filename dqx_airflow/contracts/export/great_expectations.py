@@ -1,0 +1,215 @@
+"""A suite of Great Expectations: as the generator of seed 003 makes it, then what else can be told.
+
+First come the columns that exist, then for each of them its type, NULL, range, pattern and values,
+then completeness and unique keys. Whatever a contract demands besides follows behind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dqx_airflow.contracts.export.expectations import (
+    Expectation,
+    Place,
+    bounds_of,
+    expectation_of,
+    type_name,
+)
+from dqx_airflow.contracts.export.exported import (
+    Exported,
+    Loss,
+    loss_of,
+    plain_name,
+    unsupported_clauses,
+)
+from dqx_airflow.contracts.model import (
+    Bound,
+    Complete,
+    Contract,
+    Dialect,
+    Distinct,
+    Field,
+    Model,
+    OfType,
+    OneOf,
+    OnlyColumns,
+    Pattern,
+    Presence,
+    Required,
+    Rule,
+    Unique,
+)
+
+_OLDER_TYPES = ("string", "bigint", "int", "timestamp", "decimal(18,2)", "double", "boolean")
+_STRICTER = "exported stricter than it is: Great Expectations permits no share of duplicates"
+
+
+def suite(contract: Contract) -> Exported:
+    """The suite as Great Expectations 1 loads it: `ExpectationSuite(**json.load(file))`."""
+    drafting = _Drafting(contract, contract.models[0])
+    expectations = [*drafting.generated(), *drafting.further()]
+    plain = {
+        "name": _name(contract),
+        "meta": _meta(contract),
+        "expectations": [expectation.as_plain() for expectation in expectations],
+    }
+    return _exported(plain, contract, drafting)
+
+
+def older_suite(contract: Contract) -> Exported:
+    """The suite in the form before version 1, with what the generator of seed 003 knows alone."""
+    drafting = _Drafting(contract, contract.models[0], is_older=True)
+    expectations = [
+        {"expectation_type": expectation.type, "kwargs": expectation.kwargs}
+        for expectation in drafting.generated()
+    ]
+    drafting.leave_the_rest()
+    plain = {
+        "expectation_suite_name": _name(contract),
+        "meta": _meta(contract),
+        "expectations": expectations,
+    }
+    return _exported(plain, contract, drafting)
+
+
+def _exported(plain: dict[str, Any], contract: Contract, drafting: _Drafting) -> Exported:
+    text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    return Exported(text, (*drafting.losses, *unsupported_clauses(contract)))
+
+
+def _name(contract: Contract) -> str:
+    return contract.id.replace(".", "_") + "_suite"
+
+
+def _meta(contract: Contract) -> dict[str, Any]:
+    return {
+        "contract_id": contract.id,
+        "contract_version": contract.version,
+        "generated_from": f"contracts/{contract.id.split('.')[-1]}.contract.yaml",
+    }
+
+
+@dataclass(slots=True)
+class _Drafting:
+    """Tells the rules of a model as expectations. `told` are the `id` of those that have been."""
+
+    contract: Contract
+    model: Model
+    is_older: bool = False
+    losses: list[Loss] = field(default_factory=list)
+    told: set[int] = field(default_factory=set)
+
+    def generated(self) -> Iterator[Expectation]:
+        """What the generator makes, in its order."""
+        model = self.model
+        if model.fields:
+            closing = [rule for rule in model.rules if isinstance(rule.demand, OnlyColumns)]
+            self._tell(*closing)
+            names = [item.name for item in model.fields]
+            kwargs = {"column_set": names, "exact_match": bool(closing)}
+            yield Expectation("expect_table_columns_to_match_set", kwargs)
+        for item in model.fields:
+            yield from self._of_column(item)
+        for kinds in ((Complete,), (Unique, Distinct)):
+            for owner, rule in self._written_in_order(kinds):
+                yield self._promise(owner, rule)
+
+    def further(self) -> Iterator[Expectation]:
+        """What the generator knows nothing of."""
+        for item, rule in self._left():
+            found = expectation_of(Place(self.model, item, rule))
+            if isinstance(found, Expectation):
+                yield found
+            else:
+                self._lose(item, rule, found)
+
+    def leave_the_rest(self) -> None:
+        for item, rule in self._left():
+            self._lose(item, rule, "the generator knows no such expectation")
+
+    def _of_column(self, item: Field) -> Iterator[Expectation]:
+        rules = [rule for rule in item.rules if rule.share >= 1]
+        column = item.name
+        for rule in rules:
+            if isinstance(rule.demand, Presence):
+                self._tell(rule)
+                yield Expectation("expect_column_to_exist", {"column": column})
+        for rule in rules:
+            if isinstance(rule.demand, OfType) and self._has_type(item):
+                yield from self._as_expectation(item, rule)
+        for rule in rules:
+            if isinstance(rule.demand, Required):
+                yield from self._as_expectation(item, rule)
+        yield from self._range(column, rules)
+        for kind in (Pattern, OneOf):
+            for rule in rules:
+                if isinstance(rule.demand, kind):
+                    yield from self._as_expectation(item, rule)
+
+    def _as_expectation(self, item: Field, rule: Rule) -> Iterator[Expectation]:
+        found = expectation_of(Place(self.model, item, rule))
+        if isinstance(found, Expectation):
+            self._tell(rule)
+            yield found
+
+    def _has_type(self, item: Field) -> bool:
+        if self.is_older:
+            written = item.written_type if self.contract.dialect is Dialect.FABRIC else item.type
+            return written in _OLDER_TYPES
+        return type_name(item.type) is not None
+
+    def _range(self, column: str, rules: list[Rule]) -> Iterator[Expectation]:
+        """The first lower and the first upper bound in one. A bound with a severity stays alone."""
+        ends: dict[str, Rule] = {}
+        for rule in rules:
+            if isinstance(rule.demand, Bound) and rule.severity is None:
+                ends.setdefault(rule.demand.op[0], rule)
+        if not ends:
+            return
+        self._tell(*ends.values())
+        lowest, highest = (ends[sign].demand if sign in ends else None for sign in "><")
+        assert isinstance(lowest, Bound | None)
+        assert isinstance(highest, Bound | None)
+        yield bounds_of(column, lowest, highest)
+
+    def _promise(self, item: Field | None, rule: Rule) -> Expectation:
+        self._tell(rule)
+        demand = rule.demand
+        if isinstance(demand, Distinct) and demand.duplicates > 0:
+            self._lose(item, rule, _STRICTER)
+            rule = replace(rule, demand=Distinct(demand.columns, 0))
+        if isinstance(demand, Unique | Distinct) and self._is_compound(demand.columns):
+            columns = [plain_name(column) for column in demand.columns]
+            return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
+        found = expectation_of(Place(self.model, None, rule))
+        assert isinstance(found, Expectation)
+        return found
+
+    def _is_compound(self, columns: tuple[str, ...]) -> bool:
+        """Whether a key is told as the generator does; the current form asks for two columns."""
+        is_of_fabric = self.contract.dialect is Dialect.FABRIC
+        return self.is_older or (is_of_fabric and len(columns) > 1)
+
+    def _written_in_order(self, kinds: tuple[type, ...]) -> list[tuple[Field | None, Rule]]:
+        found = [pair for pair in self._left() if isinstance(pair[1].demand, kinds)]
+        found = [pair for pair in found if pair[0] is None or pair[0] in self.model.fields]
+        return sorted(found, key=lambda pair: _line(pair[1]))
+
+    def _left(self) -> Iterator[tuple[Field | None, Rule]]:
+        for _, item, rule in self.contract.rules():
+            if id(rule) not in self.told:
+                yield item, rule
+
+    def _tell(self, *rules: Rule) -> None:
+        self.told.update(map(id, rules))
+
+    def _lose(self, item: Field | None, rule: Rule, reason: str) -> None:
+        self.losses.append(loss_of(self.contract, self.model, item, rule, reason))
+
+
+def _line(rule: Rule) -> tuple[int, int]:
+    span = rule.clauses[0].span if rule.clauses else None
+    return (span.line, span.column) if span is not None else (0, 0)

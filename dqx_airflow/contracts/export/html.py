@@ -1,0 +1,237 @@
+"""A contract as a page for people: one file without scripts, which a strict policy lets through."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+
+from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.coverage import ClauseCoverage, counts, coverage
+from dqx_airflow.contracts.diff.demand_text import demand_text
+from dqx_airflow.contracts.export.exported import Exported
+from dqx_airflow.contracts.model import (
+    Arrives,
+    Contract,
+    Field,
+    Fresh,
+    HourlyVolume,
+    Model,
+    OfType,
+    Presence,
+    Prompt,
+    Retained,
+    Rule,
+    Treatment,
+    Volume,
+)
+
+_SERVICE = (Fresh, Prompt, Retained, Arrives, Volume, HourlyVolume)
+_SHOWN_ELSEWHERE = (Presence, OfType, *_SERVICE)
+_STATUSES = ("draft", "active", "deprecated", "sunset")
+
+
+def page(contract: Contract) -> Exported:
+    """The page: models with their rules, service levels, coverage, consumers and lifecycle."""
+    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    title = contract.name or contract.id
+    clauses = coverage(contract, compile_contract(contract))
+    body = [
+        *_head(contract, title),
+        *(line for model in contract.models for line in _model(model, contract.description)),
+        *_service(contract),
+        *_coverage(clauses),
+        *_table("Servers", ("server", "type", "environment", "location"), _servers(contract)),
+        *_table("Consumers", ("team", "uses it for", "relies on"), _consumers(contract)),
+        *_table("Lifecycle", ("what", "when"), _lifecycle(contract)),
+    ]
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{_text(title)}</title>",
+        f"<style>{style}</style>",
+        "</head>",
+        "<body>",
+        "<main>",
+        *body,
+        "</main>",
+        "</body>",
+        "</html>",
+    ]
+    return Exported("\n".join(lines) + "\n")
+
+
+def _text(value: object) -> str:
+    """A text in HTML; signs that no page may have become those that stand for them."""
+    told = str(value)
+    return escape("".join(sign if sign.isprintable() or sign == "\n" else "�" for sign in told))
+
+
+def _paragraphs(text: str | None, kind: str = "") -> Iterator[str]:
+    if text and text.strip():
+        mark = f' class="{kind}"' if kind else ""
+        yield f"<p{mark}>{_text(text.strip())}</p>"
+
+
+def _badge(text: str, kind: str = "plain") -> str:
+    return f'<span class="badge {kind}">{_text(text)}</span>'
+
+
+def _head(contract: Contract, title: str) -> Iterator[str]:
+    life = contract.lifecycle
+    badges = [_badge(contract.version or "no version"), _badge(contract.dialect)]
+    if life.status in _STATUSES:
+        badges.insert(1, _badge(life.written_status or life.status, life.status))
+    yield f"<header><h1>{_text(title)}</h1><p>{' '.join(badges)}</p>"
+    yield from _paragraphs(contract.description, "words")
+    facts = (
+        ("id", contract.id),
+        ("domain", contract.domain),
+        ("owner", contract.owner),
+        ("contacts", ", ".join(contract.contacts)),
+        ("tags", ", ".join(contract.tags)),
+    )
+    told = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts if value)
+    yield f"<dl>{told}</dl></header>"
+
+
+# Models ------------------------------------------------------------------------------------------
+
+
+def _model(model: Model, told: str | None) -> Iterator[str]:
+    """A model; `told` has been said of the contract, and is not said again."""
+    yield f"<section><h2>{_text(model.title or model.name)}</h2>"
+    named = model.location or (model.name if model.title else None)
+    if named:
+        yield f"<p><code>{_text(named)}</code></p>"
+    if model.description != told:
+        yield from _paragraphs(model.description, "words")
+    if model.fields:
+        yield '<div class="wide"><table><thead><tr>'
+        yield "<th>column</th><th>type</th><th>meaning</th><th>rules</th></tr></thead><tbody>"
+        for item in model.walk():
+            yield _row(item)
+        yield "</tbody></table></div>"
+    rules = [_rule(rule) for rule in model.rules if not isinstance(rule.demand, _SERVICE)]
+    if rules:
+        yield f"<h3>Rules of the table</h3><ul>{''.join(rules)}</ul>"
+    if model.partition_by:
+        yield f"<p>Partitioned by <code>{_text(', '.join(model.partition_by))}</code>.</p>"
+    yield "</section>"
+
+
+def _row(item: Field) -> str:
+    marks = [_badge("key", "key")] if item.is_key else []
+    marks += [_badge(item.classification or "sensitive", "sensitive")] if item.is_sensitive else []
+    kind = item.written_type or item.type or "any"
+    words = "".join(_paragraphs(item.title, "title")) + "".join(_paragraphs(item.semantic, "words"))
+    facts = [("Unit", item.unit), ("Default", item.default if item.has_default else None)]
+    words += "".join(f"<p>{name}: {_text(value)}</p>" for name, value in facts if value is not None)
+    rules = [_rule(rule) for rule in item.rules if not isinstance(rule.demand, _SHOWN_ELSEWHERE)]
+    listed = f"<ul>{''.join(rules)}</ul>" if rules else ""
+    cells = (
+        f"<code>{_text(item.path)}</code> {' '.join(marks)}",
+        f"<code>{_text(kind)}</code>",
+        words,
+        listed,
+    )
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _rule(rule: Rule) -> str:
+    severity = f" {_badge(rule.severity.value, 'severity')}" if rule.severity is not None else ""
+    share = "" if rule.share >= 1 else f", for {round(rule.share * 100, 6):g}% of the values"
+    told = f"<code>{_text(rule.name)}</code> {_text(demand_text(rule.demand))}{share}{severity}"
+    about = f"<br>{_text(rule.description)}" if rule.description else ""
+    return f"<li>{told}{about}</li>"
+
+
+# What holds for the contract as a whole ----------------------------------------------------------
+
+
+def _service(contract: Contract) -> Iterator[str]:
+    rows = [
+        (contract.assertion_name(model, item, rule), demand_text(rule.demand))
+        for model, item, rule in contract.rules()
+        if isinstance(rule.demand, _SERVICE)
+    ]
+    return _table("Service levels", ("promise", "what is promised"), rows)
+
+
+def _coverage(clauses: Sequence[ClauseCoverage]) -> Iterator[str]:
+    counted = counts(clauses)
+    told = " ".join(_badge(f"{number} {kind}", kind) for kind, number in counted.items())
+    yield f"<section><h2>Coverage</h2><p>{told}</p>"
+    left = [item for item in clauses if item.treatment is Treatment.UNSUPPORTED]
+    yield from _rows("Not checked", ("line", "clause", "why"), _clauses(left, reason_alone=True))
+    yield "<details><summary>All clauses</summary>"
+    head = ("line", "clause", "treatment", "assertion or reason")
+    yield from _rows(None, head, _clauses(clauses, reason_alone=False))
+    yield "</details></section>"
+
+
+def _clauses(clauses: Iterable[ClauseCoverage], *, reason_alone: bool) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for item in clauses:
+        why = item.reason or ", ".join(item.assertions)
+        treatment = () if reason_alone else (item.treatment,)
+        rows.append((item.span.line, item.path, *treatment, why))
+    return rows
+
+
+def _servers(contract: Contract) -> list[tuple[object, ...]]:
+    return [
+        (item.name, item.type, item.environment or "", item.location or "")
+        for item in contract.servers
+    ]
+
+
+def _consumers(contract: Contract) -> list[tuple[object, ...]]:
+    return [(item.team, item.use_case or "", item.pin or "") for item in contract.consumers]
+
+
+def _lifecycle(contract: Contract) -> list[tuple[object, ...]]:
+    life = contract.lifecycle
+    days = (
+        ("notice before it ends", life.notice_days),
+        ("notice before a breaking change", life.breaking_notice_days),
+        ("both versions are written for", life.dual_write_days),
+    )
+    told = [
+        ("effective", life.effective_date),
+        ("deprecated", life.deprecation_date),
+        ("ends", life.sunset_date),
+        ("successor", life.successor),
+        *((name, f"{number} days") for name, number in days if number is not None),
+        ("breaks at most", life.cadence),
+    ]
+    return [(name, value) for name, value in told if value is not None]
+
+
+def _table(title: str, head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> Iterator[str]:
+    if rows:
+        yield f"<section><h2>{title}</h2>"
+        yield from _rows(None, head, rows)
+        yield "</section>"
+
+
+def _rows(
+    title: str | None, head: tuple[str, ...], rows: Sequence[tuple[object, ...]]
+) -> Iterator[str]:
+    if not rows:
+        return
+    if title is not None:
+        yield f"<h3>{title}</h3>"
+    names = "".join(f"<th>{name}</th>" for name in head)
+    yield f'<div class="wide"><table><thead><tr>{names}</tr></thead><tbody>'
+    for row in rows:
+        yield f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>"
+    yield "</tbody></table></div>"

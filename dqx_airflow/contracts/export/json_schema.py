@@ -1,0 +1,202 @@
+"""A JSON Schema (draft 2020-12) of one row of a model, written as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dqx_airflow.contracts.export.exported import (
+    Exported,
+    Loss,
+    loss_of,
+    unsupported_clauses,
+)
+from dqx_airflow.contracts.model import (
+    Bound,
+    Contract,
+    Demand,
+    Field,
+    HasFormat,
+    Length,
+    Model,
+    MultipleOf,
+    OfType,
+    OneOf,
+    OnlyColumns,
+    Pattern,
+    Presence,
+    Required,
+    Rule,
+    UniqueItems,
+)
+from dqx_airflow.contracts.rules.thresholds import is_number
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_TYPES = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "whole_number"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal", "number"), "number"),
+    **dict.fromkeys(("string", "text", "binary", "date"), "string"),
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), "string"),
+    "boolean": "boolean",
+    "array": "array",
+    **dict.fromkeys(("map", "struct"), "object"),
+}
+_AS_TEXTS = {
+    "date": {"format": "date"},
+    "timestamp": {"format": "date-time"},
+    "binary": {"contentEncoding": "base64"},
+}
+_FORMATS = {
+    **{name: name for name in ("email", "uuid", "uri", "hostname", "ipv4", "ipv6", "date")},
+    "url": "uri",
+}
+_BOUNDS = {
+    ">=": "minimum",
+    ">": "exclusiveMinimum",
+    "<=": "maximum",
+    "<": "exclusiveMaximum",
+}
+_STRUCTURE = (Presence, OfType, Required)
+_OF_ROWS = "a JSON Schema sees one row, and each value alone"
+
+
+def schema(contract: Contract) -> Exported:
+    """The schema of a row. Columns that may be NULL may be left out as well."""
+    (model,) = contract.models
+    writer = _Writer(contract, model)
+    is_closed = any(isinstance(rule.demand, OnlyColumns) for rule in model.rules)
+    version = f" {contract.version}" if contract.version else ""
+    plain = {
+        "$schema": _DRAFT,
+        "$comment": f"Exported from the contract {contract.id}{version}.",
+        "title": model.title or model.name,
+        **_told("description", model.description or contract.description),
+        "type": "object",
+        **writer.members(model.fields),
+        **({"additionalProperties": False} if is_closed else {}),
+    }
+    for rule in model.rules:
+        if not isinstance(rule.demand, OnlyColumns):
+            writer.lose(None, rule, _OF_ROWS)
+    text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    return Exported(text, (*writer.losses, *unsupported_clauses(contract)))
+
+
+def _told(key: str, text: str | None) -> dict[str, str]:
+    return {key: text.strip()} if text and text.strip() else {}
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes fields as schemas, and remembers what those cannot say."""
+
+    contract: Contract
+    model: Model
+    losses: list[Loss] = field(default_factory=list)
+
+    def members(self, fields: tuple[Field, ...]) -> dict[str, Any]:
+        required = [item.name for item in fields if not item.is_nullable]
+        return {
+            "properties": {item.name: self.value(item) for item in fields},
+            **({"required": required} if required else {}),
+        }
+
+    def value(self, item: Field) -> dict[str, Any]:
+        plain = {
+            **_told("title", item.title),
+            **_told("description", _meaning(item)),
+            **self._type(item),
+        }
+        more = []
+        for rule in item.rules:
+            if isinstance(rule.demand, _STRUCTURE):
+                continue
+            found = self._keywords(item, rule)
+            # Two patterns of a value stand beside each other in `allOf`.
+            if any(key in plain for key in found):
+                more.append(found)
+            else:
+                plain |= found
+        if more:
+            plain["allOf"] = more
+        if item.has_default:
+            plain["default"] = item.default
+        if item.examples:
+            plain["examples"] = list(item.examples)
+        return plain
+
+    def _type(self, item: Field) -> dict[str, Any]:
+        kind = (item.type or "any").partition("(")[0]
+        plain: dict[str, Any] = {}
+        if kind in _TYPES:
+            name = _TYPES[kind]
+            may_be_null = item.is_nullable and not item.path.endswith("{key}")
+            plain = {"type": [name, "null"] if may_be_null else name, **_AS_TEXTS.get(kind, {})}
+        elif kind != "any":
+            self.losses.append(Loss(f"{self.model.name}.{item.path}", f"JSON has no type {kind}"))
+        if item.items is not None:
+            plain["items"] = self.value(item.items)
+        if item.values is not None:
+            plain["additionalProperties"] = self.value(item.values)
+        if item.keys is not None:
+            names = {key: told for key, told in self.value(item.keys).items() if key != "type"}
+            plain |= {"propertyNames": names} if names else {}
+        if item.fields:
+            plain |= self.members(item.fields)
+        return plain
+
+    def _keywords(self, item: Field, rule: Rule) -> dict[str, Any]:
+        tell = _TELLERS.get(type(rule.demand))
+        if rule.share < 1:
+            self.lose(item, rule, "a JSON Schema permits no share of the values")
+        elif tell is None:
+            self.lose(item, rule, _OF_ROWS)
+        elif (found := tell(item, rule.demand)) is None:
+            self.lose(item, rule, "JSON compares numbers alone")
+        else:
+            return found
+        return {}
+
+    def lose(self, item: Field | None, rule: Rule, reason: str) -> None:
+        self.losses.append(loss_of(self.contract, self.model, item, rule, reason))
+
+
+def _meaning(item: Field) -> str | None:
+    words = (item.semantic or "").strip()
+    if item.unit:
+        words = f"{words}\nUnit: {item.unit}."
+    return words
+
+
+def _bound(_: Field, demand: Bound) -> dict[str, Any] | None:
+    return {_BOUNDS[demand.op]: demand.value} if is_number(demand.value) else None
+
+
+def _enum(item: Field, demand: OneOf) -> dict[str, Any]:
+    values = list(demand.values)
+    return {"enum": [*values, None] if item.is_nullable and None not in values else values}
+
+
+def _format(_: Field, demand: HasFormat) -> dict[str, Any]:
+    # Most validators take `format` for a remark: the pattern is what is checked.
+    named = {"format": _FORMATS[demand.name]} if demand.name in _FORMATS else {}
+    return {**named, "pattern": whole(TEXT_FORMATS[demand.name].pattern)}
+
+
+def _length(item: Field, demand: Length) -> dict[str, Any]:
+    end = "min" if demand.op == ">=" else "max"
+    return {end + ("Items" if item.type == "array" else "Length"): demand.count}
+
+
+_TELLERS: dict[type[Demand], Callable[[Field, Any], dict[str, Any] | None]] = {
+    Bound: _bound,
+    OneOf: _enum,
+    HasFormat: _format,
+    Length: _length,
+    Pattern: lambda _, demand: {"pattern": demand.expression},
+    MultipleOf: lambda _, demand: {"multipleOf": demand.divisor},
+    UniqueItems: lambda _, __: {"uniqueItems": True},
+}

@@ -1,0 +1,332 @@
+"""The objects of a contract of the standard: properties, their options, quality and service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dqx_airflow.contracts.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.export.exported import Loss, loss_of, plain_name
+from dqx_airflow.contracts.export.odcs_quality import quality_of
+from dqx_airflow.contracts.model import (
+    Arrives,
+    Bound,
+    Contract,
+    Demand,
+    Field,
+    Fresh,
+    HasFormat,
+    Length,
+    Model,
+    MultipleOf,
+    OfType,
+    OnlyColumns,
+    Pattern,
+    Presence,
+    Refers,
+    Required,
+    Retained,
+    Rule,
+    Unique,
+    UniqueItems,
+)
+from dqx_airflow.contracts.places import spark_type
+from dqx_airflow.contracts.rules.thresholds import is_number
+from dqx_airflow.contracts.sensitivity import is_sensitive
+
+_LOGICAL = {
+    **dict.fromkeys(("string", "text", "binary"), "string"),
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "whole_number"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal", "number"), "number"),
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), "timestamp"),
+    "date": "date",
+    "boolean": "boolean",
+    "array": "array",
+    "map": "map",
+    "struct": "object",
+}
+_WORDS = ("text", "number", "whole_number", "any")
+_NESTED = ("array", "map", "struct")
+_BOUNDS = {
+    ">=": "minimum",
+    ">": "exclusiveMinimum",
+    "<=": "maximum",
+    "<": "exclusiveMaximum",
+}
+_SERVICE: dict[type[Demand], str] = {
+    Fresh: "freshness",
+    Retained: "retention",
+    Arrives: "frequency",
+}
+_UNITS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "minutes"))
+_MARK = "sensitive"
+_KEY = "primary_key"
+
+
+@dataclass(slots=True)
+class SchemaWriter:
+    """Writes models, and gathers their service levels and what the standard cannot say.
+
+    `server` is the type of the first server: the SQL of the document is read in its dialect.
+    """
+
+    contract: Contract
+    server: str | None
+    service: list[dict[str, Any]] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+
+    def object(self, model: Model) -> dict[str, Any]:
+        keys = _keys(model)
+        for name in model.partition_by:
+            if model.field_at(name) is None:
+                reason = f"partitioned by {name}, which is none of its columns"
+                self.losses.append(Loss(model.name, reason))
+        plain: dict[str, Any] = {
+            "name": model.name,
+            "physicalName": model.location,
+            "physicalType": "table",
+            "businessName": model.title,
+            "description": model.description,
+            "tags": list(model.tags),
+        }
+        properties = []
+        for item in model.fields:
+            written = self._property(model, item, keys)
+            if item.name in model.partition_by:
+                written["partitioned"] = True
+                written["partitionKeyPosition"] = model.partition_by.index(item.name) + 1
+            properties.append(written)
+        relationships, quality = [], []
+        for rule in model.rules:
+            if _is_the_key(rule, keys) or self._is_service(model, rule):
+                self._check_is_plain(model, None, rule)
+            elif isinstance(rule.demand, Refers) and self._is_object(rule.demand.dataset):
+                relationships.append(_relationship(model, rule.demand))
+            elif isinstance(rule.demand, OnlyColumns):
+                self._lose(model, None, rule, "the standard cannot say that there is nothing else")
+            else:
+                quality += self._quality(model, None, rule)
+        plain |= {"properties": properties, "relationships": relationships, "quality": quality}
+        return _said(plain)
+
+    def _property(self, model: Model, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
+        plain: dict[str, Any] = {"name": item.name}
+        if item.path in keys:
+            plain |= {"primaryKey": True, "primaryKeyPosition": keys.index(item.path) + 1}
+        return plain | self._value(model, item)
+
+    def _value(self, model: Model, item: Field) -> dict[str, Any]:
+        tags = list(item.tags)
+        if item.is_sensitive and not is_sensitive(item.classification, tags):
+            tags.append(_MARK)
+        is_whole = item.type in ("array", "struct") and not _says_more(item)
+        logical = _LOGICAL.get((item.type or "").partition("(")[0])
+        if item.type == "map" and (item.keys is None or item.values is None):
+            logical = None  # which asks for what is in it
+        physical = None if item.type in (None, *_WORDS) else item.type
+        if item.type in _NESTED:
+            physical = spark_type(item) if is_whole and _is_known(item) else None
+        plain: dict[str, Any] = {
+            "businessName": item.title,
+            "description": (item.semantic or "").strip(),
+            "logicalType": logical,
+            "physicalType": physical,
+            "classification": item.classification,
+            "tags": tags,
+            "examples": list(item.examples),
+        }
+        options: dict[str, Any] = {}
+        quality: list[dict[str, Any]] = []
+        for rule in item.rules:
+            found = self._keys_of(model, item, rule, logical) if rule.share >= 1 else None
+            if found is None:
+                quality += self._quality(model, item, rule)
+                continue
+            at, told = found
+            into = options if at == "logicalTypeOptions" else plain
+            if any(key in into for key in told):
+                quality += self._quality(model, item, rule)
+            else:
+                self._check_is_plain(model, item, rule)
+                into |= told
+        plain |= {"logicalTypeOptions": options, "quality": quality}
+        if not is_whole:
+            plain |= self._parts(model, item)
+        plain["customProperties"] = self._custom(model, item)
+        return _said(plain)
+
+    def _parts(self, model: Model, item: Field) -> dict[str, Any]:
+        """What is nested in a value."""
+        parts: dict[str, Any] = {
+            "properties": [self._property(model, inner, ()) for inner in item.fields]
+        }
+        if item.items is not None:
+            parts["items"] = self._value(model, item.items)
+        if item.keys is not None and item.values is not None:
+            parts["map"] = {
+                "key": self._value(model, item.keys),
+                "value": self._value(model, item.values),
+            }
+        return parts
+
+    def _keys_of(
+        self, model: Model, item: Field, rule: Rule, logical: str | None
+    ) -> tuple[str, dict[str, Any]] | None:
+        """The keys of a property, or of its options, that say what a rule does."""
+        demand = rule.demand
+        match demand:
+            case Presence() | OfType():
+                return "property", {}
+            case Required():
+                return "property", {"required": True}
+            case Unique(columns=columns) if columns == (item.path,):
+                return "property", {"unique": True}
+            case Refers(columns=columns) if columns == (item.path,) and self._is_object(
+                demand.dataset
+            ):
+                to = f"{demand.dataset}.{plain_name(demand.other_columns[0])}"
+                return "property", {"relationships": [{"type": "foreignKey", "to": to}]}
+        if self._is_service(model, rule):
+            return "property", {}
+        tell = _OPTIONS.get(type(demand))
+        told = tell(logical, demand) if tell is not None else None
+        return ("logicalTypeOptions", told) if told is not None else None
+
+    def _is_object(self, dataset: str) -> bool:
+        """Whether a relationship can name the dataset: a dot would lead to a property of it."""
+        return "." not in dataset
+
+    def _is_service(self, model: Model, rule: Rule) -> bool:
+        """Adds the service level that says what a rule does, if there is one."""
+        name = _SERVICE.get(type(rule.demand))
+        column = getattr(rule.demand, "column", None)
+        if name is None or column is None:
+            return False
+        match rule.demand:
+            case Fresh(age_s=seconds) | Retained(period_s=seconds) | Arrives(interval_s=seconds):
+                value, unit = _duration(seconds)
+            case _:
+                return False
+        element = f"{model.name}.{plain_name(column)}"
+        level = {"property": name, "value": value, "unit": unit, "element": element}
+        self.service.append(level)
+        return True
+
+    def _quality(self, model: Model, item: Field | None, rule: Rule) -> list[dict[str, Any]]:
+        found = quality_of(model, item, rule, self.server)
+        if isinstance(found, str):
+            self._lose(model, item, rule, found)
+            return []
+        if rule.dimension is not None and "dimension" not in found:
+            self._lose(model, item, rule, f"the standard has no dimension {rule.dimension}")
+        return [found]
+
+    def _custom(self, model: Model, item: Field) -> list[dict[str, Any]]:
+        """What the standard has no place for in a property."""
+        found = []
+        path = f"{model.name}.{item.path}"
+        for name, value in (("unit", item.unit), ("default", item.default)):
+            if value is not None:
+                reason = f"its {name} is a custom property: the standard has no place for it"
+                self.losses.append(Loss(path, reason))
+                found.append({"property": name, "value": value})
+        if item.inputs:
+            self.losses.append(Loss(path, "what it is made of is left out"))
+        return found
+
+    def _check_is_plain(self, model: Model, item: Field | None, rule: Rule) -> None:
+        """Tells what a rule has that only those of `quality` do."""
+        if rule.severity is not None:
+            self._lose(model, item, rule, f"without its severity {rule.severity}")
+
+    def _lose(self, model: Model, item: Field | None, rule: Rule, reason: str) -> None:
+        self.losses.append(loss_of(self.contract, model, item, rule, reason))
+
+
+def _said(plain: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in plain.items() if value not in (None, "", [], {})}
+
+
+def _says_more(item: Field) -> bool:
+    """Whether the parts of a nested type say more than their types."""
+    parts = [part for part in item.walk() if part is not item]
+    return any(part.rules or part.semantic or part.type in (None, *_WORDS) for part in parts)
+
+
+def _is_known(item: Field) -> bool:
+    """Whether all that is nested in a type is known."""
+    parts = {"array": (item.items,), "map": (item.keys, item.values), "struct": item.fields}
+    inner = parts.get(item.type or "")
+    return inner is None or (bool(inner) and all(part and _is_known(part) for part in inner))
+
+
+def _is_the_key(rule: Rule, keys: tuple[str, ...]) -> bool:
+    return isinstance(rule.demand, Unique) and set(rule.demand.columns) == set(keys)
+
+
+def _keys(model: Model) -> tuple[str, ...]:
+    for rule in model.rules:
+        if rule.name == _KEY and isinstance(rule.demand, Unique):
+            return rule.demand.columns
+    return tuple(item.path for item in model.fields if item.is_key)
+
+
+def _relationship(model: Model, demand: Refers) -> dict[str, Any]:
+    ends = (
+        [f"{name}.{plain_name(column)}" for column in columns]
+        for name, columns in ((model.name, demand.columns), (demand.dataset, demand.other_columns))
+    )
+    start, end = (names if len(names) > 1 else names[0] for names in ends)
+    return {"type": "foreignKey", "from": start, "to": end}
+
+
+def _duration(seconds: float) -> tuple[int | float, str]:
+    for size, unit in _UNITS:
+        if seconds % size == 0:
+            return int(seconds // size), unit
+    return (int(seconds) if seconds == int(seconds) else seconds), "seconds"
+
+
+# Options of a logical type -----------------------------------------------------------------------
+
+
+def _bound(logical: str | None, demand: Bound) -> dict[str, Any] | None:
+    if logical in ("integer", "number") and is_number(demand.value):
+        return {_BOUNDS[demand.op]: demand.value}
+    if logical in ("date", "timestamp"):
+        return {_BOUNDS[demand.op]: str(demand.value)}
+    return None
+
+
+def _length(logical: str | None, demand: Length) -> dict[str, Any] | None:
+    noun = {"string": "Length", "array": "Items"}.get(logical or "")
+    if noun is None:
+        return None
+    return {("min" if demand.op == ">=" else "max") + noun: demand.count}
+
+
+def _pattern(logical: str | None, demand: Pattern) -> dict[str, Any] | None:
+    return {"pattern": demand.expression} if logical == "string" else None
+
+
+def _format(logical: str | None, demand: HasFormat) -> dict[str, Any] | None:
+    return {"format": demand.name} if logical == "string" else None
+
+
+def _multiple_of(logical: str | None, demand: MultipleOf) -> dict[str, Any] | None:
+    return {"multipleOf": demand.divisor} if logical in ("integer", "number") else None
+
+
+def _unique_items(logical: str | None, _: UniqueItems) -> dict[str, Any] | None:
+    return {"uniqueItems": True} if logical == "array" else None
+
+
+_OPTIONS: dict[type[Demand], Callable[[str | None, Any], dict[str, Any] | None]] = {
+    Bound: _bound,
+    Length: _length,
+    Pattern: _pattern,
+    HasFormat: _format,
+    MultipleOf: _multiple_of,
+    UniqueItems: _unique_items,
+}

@@ -1,0 +1,50 @@
+"""The columns of a model as the DDL of Spark: for `spark.read.schema(...)` and CREATE TABLE."""
+
+from __future__ import annotations
+
+from dqx_airflow.contracts.description import column_comment
+from dqx_airflow.contracts.export.exported import Exported, Loss, unsupported_clauses
+from dqx_airflow.contracts.field_types import NUMBER_WORDS
+from dqx_airflow.contracts.model import Contract, Field, OfType, Presence, Required, Rule
+from dqx_airflow.contracts.naming import column_path
+from dqx_airflow.contracts.places import spark_type
+from dqx_airflow.metrics.sql import quote_literal
+
+_SAID = (Presence, OfType, Required)
+_WORDS = (*NUMBER_WORDS, "any", None)
+"""What is no single type of Spark; texts are strings there."""
+
+
+def columns(contract: Contract) -> Exported:
+    """One column a line: its type, whether it may be NULL, and what it means."""
+    (model,) = contract.models
+    text = ",\n".join(_column(item) for item in model.fields) + "\n"
+    losses = [
+        Loss(f"{model.name}.{item.path}", f"written as {spark_type(item)}: {_why(item)}")
+        for item in model.walk()
+        if item.type in _WORDS
+    ]
+    left = [
+        rule
+        for _, item, rule in contract.rules()
+        if not _is_said(rule, is_column=item in model.fields)
+    ]
+    if left:
+        reason = f"a schema says types and NULL alone: {len(left)} rules are not in it"
+        losses.append(Loss(model.name, reason))
+    return Exported(text, (*losses, *unsupported_clauses(contract)))
+
+
+def _is_said(rule: Rule, *, is_column: bool) -> bool:
+    return isinstance(rule.demand, _SAID if is_column else (Presence, OfType))
+
+
+def _column(item: Field) -> str:
+    null = "" if item.is_nullable else " NOT NULL"
+    told = column_comment(item)
+    comment = f" COMMENT {quote_literal(told)}" if told else ""
+    return f"{column_path(item.name)} {spark_type(item)}{null}{comment}"
+
+
+def _why(item: Field) -> str:
+    return "no type is named" if item.type is None else f"Spark has no type {item.type}"

@@ -1,0 +1,28 @@
+"""Plain values as YAML that people like to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+
+def yaml_text(plain: Any) -> str:
+    """Keys in their order, texts of several lines as blocks, lists below their key."""
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+class _Dumper(yaml.SafeDumper):
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,498 @@
+"""A contract as all dialects mean it: plain frozen values, each rule with its place in the YAML.
+
+A reader of a dialect makes a `Contract`; coverage, compilation, diff, lint and export see nothing
+else. What the document says and no rule carries is a `Note`: documented, or unsupported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from dqx_airflow.values import Severity, Span
+
+Literal: TypeAlias = "str | int | float | bool | None"
+
+
+class Dialect(str, Enum):
+    """The formats in which contracts are written."""
+
+    DCS = "dcs"
+    ODCS = "odcs"
+    FABRIC = "fabric"
+    PRODUCT = "product"
+    DATALEX = "datalex"
+
+    __str__ = str.__str__  # prints as its value, on every Python
+
+
+class Treatment(str, Enum):
+    """What becomes of a clause. `CHECKED`: an assertion enforces it."""
+
+    CHECKED = "checked"
+    DOCUMENTED = "documented"
+    UNSUPPORTED = "unsupported"
+
+    __str__ = str.__str__
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One thing that a contract says: a leaf of the document. `text` is its value as written."""
+
+    path: str
+    text: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A clause that no rule carries, and why."""
+
+    clause: Clause
+    treatment: Treatment
+    reason: str = ""
+
+
+# What data has to satisfy ------------------------------------------------------------------------
+# Of a column, all demands but `Required` and `Presence` are about the values that are not NULL.
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """The column exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfType:
+    """The values of the column are values of the type of the field, see `Field.type`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyColumns:
+    """The model has no columns but the fields of the contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """No value is NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """No two rows have the same values in these columns; rows with a NULL among them aside.
+
+    A key that must not be NULL has `Required` beside it.
+    """
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refers:
+    """The values, taken together, are found in the columns of another dataset.
+
+    `dataset` is the name of a model of this contract, or of a table or contract elsewhere.
+    """
+
+    columns: tuple[str, ...]
+    dataset: str
+    other_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The text matches an expression of the ECMA dialect, somewhere unless it has anchors."""
+
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class HasFormat:
+    """The text has a format: `email`, or another of `metrics.text_formats`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    values: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The value compares so with a bound: op is one of > >= < <=. Dates are ISO texts."""
+
+    op: str
+    value: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """So many characters a text has, or items an array: op is >= or <=."""
+
+    op: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MultipleOf:
+    divisor: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """A number has at most so many digits, and so many of them after the point."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueItems:
+    """No array holds a value twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A comparison of one number: op is one of == != > >= < <= between `not between`.
+
+    The last two take both `bound` and `high`, ends included.
+    """
+
+    op: str
+    bound: int | float
+    high: int | float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A metric of DQL compares so. `arguments` are columns; `metric` is one of `metrics`.
+
+    `is_percent`: the metric is a count, and its percentage of the rows is compared.
+    `values` are those that a metric such as `invalid_count` accepts or counts.
+    """
+
+    metric: str
+    arguments: tuple[str, ...]
+    condition: Condition
+    is_percent: bool = False
+    values: tuple[Literal, ...] = ()
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """At least this share of the values is not NULL."""
+
+    column: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """At most this share of the rows repeats another row in these columns."""
+
+    columns: tuple[str, ...]
+    duplicates: float
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSatisfy:
+    """Each row satisfies a predicate of SQL, in the dialect of a server; at least `share` do."""
+
+    predicate: str
+    sql_dialect: str | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGives:
+    """A query gives one number that compares so. `{model}` and `{field}` are filled in."""
+
+    query: str
+    condition: Condition
+    sql_dialect: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """The youngest value of the column is at most so many seconds old."""
+
+    column: str
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """From `source` to `processed` it takes at most so many seconds, for this share of the rows."""
+
+    source: str
+    processed: str
+    delay_s: float
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """The oldest value of the column is at most so many seconds old."""
+
+    column: str
+    period_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """The rows of a day, or the mean of those of so many days, compare so with a baseline.
+
+    Without `baseline` it is the mean of the `days` before. `low` and `high` are its multiples.
+    """
+
+    low: float | None
+    high: float | None
+    baseline: float | None = None
+    days: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HourlyVolume:
+    """The rows of each hour of the column stay within the bounds; hours without rows aside."""
+
+    column: str
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrives:
+    """There are new rows every day of an interval of so many seconds."""
+
+    column: str | None
+    interval_s: float
+
+
+Demand: TypeAlias = (
+    Presence
+    | OfType
+    | OnlyColumns
+    | Required
+    | Unique
+    | Refers
+    | Pattern
+    | HasFormat
+    | OneOf
+    | Bound
+    | Length
+    | MultipleOf
+    | Digits
+    | UniqueItems
+    | Measured
+    | Complete
+    | Distinct
+    | RowsSatisfy
+    | QueryGives
+    | Fresh
+    | Prompt
+    | Retained
+    | Volume
+    | HourlyVolume
+    | Arrives
+)
+
+VALUE_DEMANDS = (Pattern, HasFormat, OneOf, Bound, Length, MultipleOf, Digits, UniqueItems)
+"""The demands that each value satisfies or not, whatever the others are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A demand, with the clauses that make it; a failure points to the first of them.
+
+    `name` is the last part of the assertion's name, `required` for `orders.order_id.required`. It
+    is unique within its field or model. `severity` is None where the document names none. `share`
+    below 1 belongs to demands on single values (`VALUE_DEMANDS`): so many of the values that are
+    not NULL satisfy it at least, as `N% of rows:` says it.
+    """
+
+    name: str
+    demand: Demand
+    clauses: tuple[Clause, ...] = field(compare=False)
+    severity: Severity | None = None
+    dimension: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class InputField:
+    """A field that this one is made of, as OpenLineage says it."""
+
+    namespace: str
+    name: str
+    field: str
+    type: str | None = None
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a model, or one nested in another.
+
+    `path` is the name of the column as DQL writes it, `address.city` for a field of a struct; items
+    of arrays, keys and values of maps have `[]`, `{key}` and `{value}` in it. `type` is None where
+    the contract names none, else a type of Spark, or a word for several of them: `number`,
+    `whole_number`, `text`, `any`; nested types are `array`, `map` and `struct` alone, with what is
+    in them in `items`, `keys`, `values` and `fields`. `written_type` is as the document spells it.
+
+    `semantic` is the meaning of the field in words, `is_sensitive` masks its values.
+    """
+
+    name: str
+    path: str
+    type: str | None
+    span: Span = field(compare=False)
+    written_type: str | None = None
+    rules: tuple[Rule, ...] = ()
+    fields: tuple[Field, ...] = ()
+    items: Field | None = None
+    keys: Field | None = None
+    values: Field | None = None
+    semantic: str | None = None
+    title: str | None = None
+    unit: str | None = None
+    default: Literal = None
+    has_default: bool = False
+    is_key: bool = False
+    is_sensitive: bool = False
+    classification: str | None = None
+    tags: tuple[str, ...] = ()
+    examples: tuple[Literal, ...] = ()
+    inputs: tuple[InputField, ...] = ()
+
+    @property
+    def is_nullable(self) -> bool:
+        return not any(isinstance(rule.demand, Required) for rule in self.rules)
+
+    def walk(self) -> Iterator[Field]:
+        """The field and all that is nested in it."""
+        yield self
+        for inner in (*self.fields, self.items, self.keys, self.values):
+            if inner is not None:
+                yield from inner.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A table of the contract. `name` is the name of the dataset in the suite.
+
+    `location` is the table or file that the document names for it. `examples` are rows, or texts
+    of CSV, as the document holds them.
+    """
+
+    name: str
+    span: Span = field(compare=False)
+    fields: tuple[Field, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    description: str | None = None
+    title: str | None = None
+    location: str | None = None
+    partition_by: tuple[str, ...] = ()
+    is_closed: bool = False
+    tags: tuple[str, ...] = ()
+    examples: tuple[object, ...] = field(default=(), compare=False)
+
+    def walk(self) -> Iterator[Field]:
+        """All fields, those included that are nested in others."""
+        for item in self.fields:
+            yield from item.walk()
+
+    def field_at(self, path: str) -> Field | None:
+        return next((item for item in self.walk() if item.path == path), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where the data of the contract is found. `location` may hold `{model}`.
+
+    `sql_dialect` is the name that sqlglot has for the SQL of the server, None for Spark's own.
+    """
+
+    name: str
+    type: str
+    span: Span = field(compare=False)
+    location: str | None = None
+    format: str | None = None
+    environment: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    sql_dialect: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A team that uses the data, with what for; `pin` is the version that it relies on."""
+
+    team: str
+    use_case: str | None = None
+    pin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """The state of a contract, and its dates as ISO texts. Periods are days.
+
+    `status` is one of draft, active, deprecated, sunset; `written_status` as the document has it.
+    `cadence` is how often it may break at most: `quarterly_max`.
+    """
+
+    status: str | None = None
+    written_status: str | None = None
+    effective_date: str | None = None
+    deprecation_date: str | None = None
+    sunset_date: str | None = None
+    successor: str | None = None
+    notice_days: int | None = None
+    breaking_notice_days: int | None = None
+    dual_write_days: int | None = None
+    cadence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A contract of any dialect."""
+
+    dialect: Dialect
+    dialect_version: str | None
+    id: str
+    version: str | None
+    span: Span = field(compare=False)
+    name: str | None = None
+    description: str | None = None
+    owner: str | None = None
+    contacts: tuple[str, ...] = ()
+    domain: str | None = None
+    models: tuple[Model, ...] = ()
+    servers: tuple[Server, ...] = ()
+    consumers: tuple[Consumer, ...] = ()
+    lifecycle: Lifecycle = Lifecycle()
+    tags: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = field(default=(), compare=False)
+
+    def model(self, name: str) -> Model | None:
+        return next((model for model in self.models if model.name == name), None)
+
+    def rules(self) -> Iterator[tuple[Model, Field | None, Rule]]:
+        """All rules in the order of the document, with where they belong."""
+        for model in self.models:
+            for item in model.walk():
+                for rule in item.rules:
+                    yield model, item, rule
+            for rule in model.rules:
+                yield model, None, rule
+
+    def assertion_name(self, model: Model, item: Field | None, rule: Rule) -> str:
+        """`model.field.clause`: stable under edits elsewhere in the document."""
+        return ".".join(filter(None, (model.name, item.path if item else None, rule.name)))

@@ -1,0 +1,44 @@
+"""Names of rules and columns: how readers of all dialects spell them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dqx_airflow.contracts.model import Rule
+
+_LONGEST = 60
+
+
+def slug(text: str) -> str:
+    """A text as the name of a rule: `null_values` for `Null values!` and for `nullValues`."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
+    return re.sub(r"[^a-z0-9]+", "_", apart.lower())[:_LONGEST].strip("_")
+
+
+def told_apart(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules with unique names: the second `sql` becomes `sql_2`. What is said twice is one."""
+    said: dict[Rule, list[Rule]] = {}
+    for rule in rules:
+        said.setdefault(rule, []).append(rule)
+    taken: set[str] = set()
+    apart = []
+    for rule, same in said.items():
+        name, number = rule.name, 1
+        while name in taken:
+            number += 1
+            name = f"{rule.name}_{number}"
+        taken.add(name)
+        clauses = tuple(clause for one in same for clause in one.clauses)
+        apart.append(replace(rule, name=name, clauses=clauses))
+    return tuple(apart)
+
+
+def column_path(name: str) -> str:
+    """A column as DQL writes it: in backticks where it is no plain word."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        return name
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,127 @@
+"""A contract from its text: the dialect recognised, everything wrong with it told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass, replace
+
+from dqx_airflow.contracts.dialects import DialectReader, reader_of, recognised
+from dqx_airflow.contracts.document import Document, Mapping, Scalar, read_document
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
+from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.references import FileReader, References, no_files
+from dqx_airflow.contracts.schema_errors import schema_errors
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.values import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContract:
+    """A contract, and what there is to say about its document.
+
+    `contract` is sound where there is no error, and None where nothing could be made of the text.
+    `sources` are the texts of all files that diagnostics point into, by name.
+    """
+
+    contract: Contract | None
+    document: Document
+    diagnostics: tuple[Diagnostic, ...]
+    sources: MappingType[str, str]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
+
+
+def read_contract(
+    source: SourceFile, read: FileReader = no_files, *, dialect: Dialect | None = None
+) -> ReadContract:
+    """The contract that a text holds.
+
+    :param read: reads the files that `$ref` names.
+    :param dialect: the dialect that the text has to be written in, any by default.
+    """
+    document = read_document(source)
+    found = list(document.diagnostics)
+    sources = {source.name: source.text}
+    contract = None
+    if document.root is not None:
+        reader = _reader(document, dialect, found)
+        if reader is not None and isinstance(document.root, Mapping):
+            references = References(document, read, found.append, sources)
+            _check_version(document.root, reader, found)
+            found += schema_errors(document.root, reader.schema())
+            reading = Reading(document.root, references, found.append)
+            contract = replace(reader.read(reading), notes=reading.notes())
+            found += _repeated_names(contract)
+    order = {name: number for number, name in enumerate(sources)}
+    once = dict.fromkeys(found)
+    kept = sorted(
+        once, key=lambda item: (order.get(item.span.file, 0), item.span.line, item.span.column)
+    )
+    return ReadContract(contract, document, tuple(kept), sources)
+
+
+def _reader(
+    document: Document, dialect: Dialect | None, found: list[Diagnostic]
+) -> DialectReader | None:
+    root = document.root
+    assert root is not None
+    if not isinstance(root, Mapping):
+        message, help_line = "a contract is a mapping", "write its keys, such as `id: ...`"
+        found.append(Diagnostic(message, root.span, "E403", help=help_line))
+        return None
+    readers = recognised(root)
+    if not readers:
+        message = "this is a contract of no dialect that is known"
+        found.append(Diagnostic(message, root.span, "E403", help=_signs()))
+        return None
+    if dialect is not None:
+        if all(reader.dialect is not dialect for reader in readers):
+            message = f"this contract is written as {readers[0].dialect}, not as {dialect}"
+            found.append(Diagnostic(message, root.span, "E403", help=reader_of(dialect).sign))
+            return None
+        return reader_of(dialect)
+    if len(readers) > 1:
+        names = " and ".join(reader.dialect for reader in readers)
+        message = f"this contract is written as {names} at once"
+        found.append(Diagnostic(message, root.span, "E403", help=_signs()))
+        return None
+    return readers[0]
+
+
+def _signs() -> str:
+    """How documents of all dialects are told apart."""
+    return "; ".join(f"{name}: {reader_of(name).sign}" for name in Dialect)
+
+
+def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:
+    """Models and columns that are there twice; Spark does not tell `ID` from `id`."""
+    for kind, groups in (
+        ("model", [contract.models]),
+        ("field", [model.fields for model in contract.models]),
+        ("field", [item.fields for model in contract.models for item in model.walk()]),
+    ):
+        for group in groups:
+            first: dict[str, Model | Field] = {}
+            for one in group:
+                other = first.setdefault(one.name.lower(), one)
+                if other is not one:
+                    related = (Related(other.span, "first here"),)
+                    message = f"the {kind} '{one.name}' is here twice"
+                    help_line = "remove one of them, or give it another name"
+                    yield Diagnostic(message, one.span, "E405", related=related, help=help_line)
+
+
+def _check_version(root: Mapping, reader: DialectReader, found: list[Diagnostic]) -> None:
+    """Reports a version of the dialect that is not read; what is there is read all the same."""
+    if reader.version_key is None:
+        return
+    node = root.get(reader.version_key)
+    written = node.text if isinstance(node, Scalar) else ""
+    if written.removeprefix("v") not in (*reader.versions, ""):
+        message = f"version {written} of {reader.dialect} is not known"
+        hint = did_you_mean(written, reader.versions)
+        found.append(Diagnostic(message, node.span if node else root.span, "E404", help=hint))

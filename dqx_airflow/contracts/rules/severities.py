@@ -1,0 +1,17 @@
+"""The words for severity that contracts use, as severities of DQL."""
+
+from __future__ import annotations
+
+from dqx_airflow.values import Severity
+
+_WORDS = {
+    **dict.fromkeys(("p0", "critical", "blocker", "fatal"), Severity.P0),
+    **dict.fromkeys(("p1", "error", "high", "major"), Severity.P1),
+    **dict.fromkeys(("p2", "warning", "warn", "medium", "minor"), Severity.P2),
+    **dict.fromkeys(("p3", "info", "low", "informational", "notice"), Severity.P3),
+}
+
+
+def severity_of(word: str | None) -> Severity | None:
+    """The severity that a word means; None for no word, and for one that is not known."""
+    return _WORDS.get(word.strip().lower()) if word else None

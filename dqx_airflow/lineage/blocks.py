@@ -1,0 +1,48 @@
+"""The event of a block whose contract broke: catalogs see it without reading any manifest."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from openlineage.client.event_v2 import InputDataset, Job, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import job_type_job
+
+from dqx_airflow.lineage import plain
+from dqx_airflow.lineage.events import DEFAULT_NAMESPACE, error_message, timestamp
+from dqx_airflow.lineage.facets import PRODUCER
+
+CONTRACTS = "datalex"
+"""The namespace of the contracts, which are the inputs of their blocks."""
+
+
+def broken_block_events(
+    block: str, contract: str, message: str, run_id: str, when: datetime, namespace: str
+) -> tuple[RunEvent, RunEvent]:
+    """START and FAIL of the job `<block>.block`, whose input is the contract that it relied on.
+
+    :param contract: the id with its version: `commerce.Customer.active@1`.
+    """
+    begun = _event(RunState.START, block, contract, Run(run_id), when, namespace)
+    failed = Run(run_id, facets={"errorMessage": error_message(message)})
+    return begun, _event(RunState.FAIL, block, contract, failed, when, namespace)
+
+
+def _event(
+    state: RunState, block: str, contract: str, run: Run, when: datetime, namespace: str
+) -> RunEvent:
+    job_type = job_type_job.JobTypeJobFacet(
+        processingType="BATCH", integration="DQX", jobType="BLOCK", producer=PRODUCER
+    )
+    return RunEvent(
+        eventType=state,
+        eventTime=timestamp(when),
+        run=run,
+        job=Job(
+            plain.text(namespace, plain.NAME) or DEFAULT_NAMESPACE,
+            plain.text(f"{block}.block", plain.NAME),
+            facets={"jobType": job_type},
+        ),
+        inputs=[InputDataset(CONTRACTS, plain.text(contract, plain.NAME))],
+        outputs=[],
+        producer=PRODUCER,
+    )

@@ -1,0 +1,107 @@
+"""The event of a dataset that came under a contract: catalogs show the promise with the data."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from openlineage.client.event_v2 import DatasetEvent, StaticDataset
+from openlineage.client.facet_v2 import (
+    DatasetFacet,
+    column_lineage_dataset,
+    documentation_dataset,
+    ownership_dataset,
+    schema_dataset,
+    tags_dataset,
+)
+
+from dqx_airflow.lineage import plain
+from dqx_airflow.lineage.events import timestamp
+from dqx_airflow.lineage.facets import PRODUCER, data_source
+from dqx_airflow.lineage.names import is_path, name_of_path, name_of_table
+from dqx_airflow.values import ContractDescription, FieldDescription, FieldSource
+
+SOURCE = "DQX"
+
+
+def contract_event(
+    contract: ContractDescription, location: str, when: datetime, namespace: str
+) -> DatasetEvent:
+    """What a contract promises of the dataset at a location: words, owners, columns, lineage.
+
+    :param location: a path, or the name of a table in a catalog.
+    :param namespace: that of tables without a path.
+    """
+    name = name_of_path(location) if is_path(location) else name_of_table(location, namespace)
+    found: dict[str, DatasetFacet] = {"dataSource": data_source(name), "tags": _tags(contract)}
+    if contract.description:
+        found["documentation"] = documentation_dataset.DocumentationDatasetFacet(
+            description=plain.text(contract.description, plain.DESCRIPTION), producer=PRODUCER
+        )
+    if contract.owners:
+        found["ownership"] = ownership_dataset.OwnershipDatasetFacet(
+            owners=[
+                ownership_dataset.Owner(name=plain.text(owner, plain.NAME), type="MAINTAINER")
+                for owner in contract.owners
+            ],
+            producer=PRODUCER,
+        )
+    if contract.fields:
+        found["schema"] = schema_dataset.SchemaDatasetFacet(
+            fields=[_column(item) for item in contract.fields], producer=PRODUCER
+        )
+    made = {
+        plain.text(item.name, plain.NAME): column_lineage_dataset.Fields(
+            inputFields=[_input(source) for source in item.sources]
+        )
+        for item in contract.fields
+        if item.sources
+    }
+    if made:
+        found["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(
+            fields=made, producer=PRODUCER
+        )
+    return DatasetEvent(
+        eventTime=timestamp(when),
+        producer=PRODUCER,
+        dataset=StaticDataset(name.namespace, name.name, facets=found),
+    )
+
+
+def _tags(contract: ContractDescription) -> tags_dataset.TagsDatasetFacet:
+    pairs = {"contract": contract.id, "contract_version": contract.version}
+    return tags_dataset.TagsDatasetFacet(
+        tags=[
+            tags_dataset.TagsDatasetFacetFields(
+                key=key, value=plain.text(value, plain.NAME), source=SOURCE
+            )
+            for key, value in pairs.items()
+            if value is not None
+        ],
+        producer=PRODUCER,
+    )
+
+
+def _column(item: FieldDescription) -> schema_dataset.SchemaDatasetFacetFields:
+    return schema_dataset.SchemaDatasetFacetFields(
+        name=plain.text(item.name, plain.NAME),
+        type=plain.text(item.type, plain.CONTENT),
+        description=plain.optional_text(item.description, plain.DESCRIPTION),
+        fields=None,
+    )
+
+
+def _input(source: FieldSource) -> column_lineage_dataset.InputField:
+    details: dict[str, Any] = {
+        "subtype": plain.optional_text(source.subtype, plain.NAME),
+        "description": plain.optional_text(source.description, plain.DESCRIPTION),
+        "masking": source.masking,
+    }
+    return column_lineage_dataset.InputField(
+        namespace=plain.text(source.namespace, plain.NAME),
+        name=plain.text(source.name, plain.NAME),
+        field=plain.text(source.field, plain.NAME),
+        transformations=[
+            column_lineage_dataset.Transformation(type=source.type or "DIRECT", **details)
+        ],
+    )

@@ -1,0 +1,205 @@
+"""A results store that stays open: what a server asks of it, again and again.
+
+Opening a table reads its whole log, which takes a third of a second where 100,000 runs were
+appended one by one. A store that stays open reads only what was appended since it was last asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from threading import Lock
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from dqx_airflow.errors import StoreError
+from dqx_airflow.results.contract_uses import ContractRun
+from dqx_airflow.results.query import date_literal, select_rows, text_literal
+from dqx_airflow.results.schema import (
+    FAILING_ROWS,
+    FAILING_ROWS_SCHEMA,
+    RESULTS,
+    RESULTS_SCHEMA,
+    RUNS,
+    RUNS_SCHEMA,
+    Row,
+    report_from_rows,
+)
+from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
+from dqx_airflow.values import EnforcedContract, GateReport, Outcome, from_json
+
+_FIRST_LOOK_DAYS, _LAST_LOOK_DAYS = 60, 400
+_ENOUGH_RUNS = 8
+
+
+@dataclass(slots=True)
+class OpenStore:
+    """The results below a root. Threads may share it; no store (yet) is an empty one."""
+
+    root: str
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+    _tables: dict[str, DeltaTable] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def reports_of(self, attempt_ids: Collection[str]) -> tuple[GateReport, ...]:
+        """The reports of these attempts, with their failing rows, the one started last first.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
+        if not attempts:
+            return ()
+        return self._reports([f'"attempt_id" IN ({attempts})'], 2 * len(attempt_ids))
+
+    def past_reports(
+        self, gates: Collection[str], until: date, most: int = 60
+    ) -> tuple[GateReport, ...]:
+        """The reports of some gates up to a date of their data, newest date first.
+
+        Only those that no later attempt supersedes, without failing rows, `most` of each gate at
+        most. Two months are looked at; where these hold too few runs for a trend, a year.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        if not gates:
+            return ()
+        names = ", ".join(map(text_literal, sorted(gates)))
+        found: tuple[GateReport, ...] = ()
+        for days in (_FIRST_LOOK_DAYS, _LAST_LOOK_DAYS):
+            where = [
+                f'"gate" IN ({names})',
+                f'"dataset_date" <= {date_literal(until)}',
+                f'"dataset_date" > {date_literal(_before(until, days))}',
+            ]
+            found = self._reports(where, most * len(gates), standing=True)
+            if len(found) >= _ENOUGH_RUNS * len(gates):
+                break
+        seen: dict[str, int] = defaultdict(int)
+        kept = []
+        for report in found:
+            seen[report.run_key.gate] += 1
+            if seen[report.run_key.gate] <= most:
+                kept.append(report)
+        return tuple(kept)
+
+    def contract_runs(
+        self, gates: Collection[str], contract_id: str, until: date, most: int = 1000
+    ) -> tuple[ContractRun, ...]:
+        """The runs of some gates that enforced a contract, newest date first.
+
+        Only those that no later attempt supersedes, of the year up to `until`.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        table = self._table(locate(self.root, self.storage_options), RUNS)
+        if not gates or table is None:
+            return ()
+        if all(column.name != "contract_id" for column in table.schema().fields):
+            return ()
+        where = [
+            f'"gate" IN ({", ".join(map(text_literal, sorted(gates)))})',
+            f'"contract_id" = {text_literal(contract_id)}',
+            f'"dataset_date" <= {date_literal(until)}',
+            f'"dataset_date" > {date_literal(_before(until, _LAST_LOOK_DAYS))}',
+        ]
+        order = f'ORDER BY "dataset_date" DESC, "gate" LIMIT {most}'
+        columns = pa.schema(
+            [RUNS_SCHEMA.field(name) for name in ("gate", "dataset_date", "outcome", "contract")]
+        )
+        runs = []
+        for row in self._rows(RUNS, columns, where, order, standing=True):
+            try:
+                contract = from_json(EnforcedContract, row.get("contract") or "")
+                outcome = Outcome(row["outcome"])
+            except ValueError:
+                continue  # of a newer version: a gap in a history, no error
+            runs.append(ContractRun(row["gate"], row["dataset_date"], outcome, contract))
+        return tuple(runs)
+
+    def _reports(
+        self, where: list[str], limit: int, *, standing: bool = False
+    ) -> tuple[GateReport, ...]:
+        """The reports of the runs for which `where` holds, in the order of date and start.
+
+        :param standing: only those that no later attempt supersedes, without their failing rows.
+        """
+        order = f'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id" LIMIT {limit}'
+        runs = self._rows(RUNS, RUNS_SCHEMA, where, order, standing=standing)
+        if not runs:
+            return ()
+        which = [
+            *where[:1],
+            f'"run_id" IN ({", ".join(text_literal(run["run_id"]) for run in runs)})',
+            f'"dataset_date" >= {date_literal(min(run["dataset_date"] for run in runs))}',
+            f'"dataset_date" <= {date_literal(max(run["dataset_date"] for run in runs))}',
+        ]
+        results = _by_run(self._rows(RESULTS, RESULTS_SCHEMA, which))
+        failing: dict[str, list[Row]] = {}
+        if standing:
+            runs = [{**run, "failing_rows": 0} for run in runs]
+        elif any(run.get("failing_rows") for run in runs):
+            failing = _by_run(self._rows(FAILING_ROWS, FAILING_ROWS_SCHEMA, which))
+        reports = []
+        for run in runs:
+            rows, sample = results.get(run["run_id"], []), failing.get(run["run_id"], [])
+            try:
+                reports.append(report_from_rows(run, rows, sample))
+            except (ValueError, KeyError, TypeError):
+                continue  # deleted in part, or of a newer version: a gap in a history, no error
+        return tuple(reports)
+
+    def _rows(
+        self,
+        name: str,
+        schema: pa.Schema,
+        where: list[str],
+        order: str = "",
+        *,
+        standing: bool = False,
+    ) -> list[Row]:
+        location = locate(self.root, self.storage_options)
+        for is_last_try in (False, True):
+            table = self._table(location, name)
+            if table is None:
+                return []
+            try:
+                found = select_rows(location, table, schema.names, where, order, standing=standing)
+                return [*found]
+            except StoreError:
+                # Files of a store that was compacted, or removed and made again, are gone.
+                with self._lock:
+                    self._tables.clear()
+                if is_last_try:
+                    raise
+        return []
+
+    def _table(self, location: Location, name: str) -> DeltaTable | None:
+        """The newest state of the table; None where there is no table yet."""
+        with self._lock:
+            table = self._tables.get(name)
+            if table is not None:
+                try:
+                    with foreign_errors_told(location, "read"):
+                        table.update_incremental()
+                    return table
+                except StoreError:
+                    self._tables.clear()
+            table = open_table(location, name)
+            if table is not None:
+                self._tables[name] = table
+            return table
+
+
+def _before(day: date, days: int) -> date:
+    """The day so many days earlier; the first of all days where there is none."""
+    return day - timedelta(days=min(days, day.toordinal() - 1))
+
+
+def _by_run(rows: list[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["run_id"]].append(row)
+    return found

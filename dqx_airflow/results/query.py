@@ -1,0 +1,75 @@
+"""Questions to the tables of a results store, as SQL for the query engine inside deltalake.
+
+It skips files by the statistics of the log, and needs neither `pyarrow.dataset` nor pandas, whose
+import takes longer than the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from dqx_airflow.results.tables import Location, foreign_errors_told
+
+
+def select_rows(
+    location: Location,
+    table: DeltaTable,
+    columns: Iterable[str],
+    where: Sequence[str],
+    order: str = "",
+    *,
+    standing: bool = False,
+) -> list[dict[str, Any]]:
+    """The rows; columns that the table does not have (an older writer) are not in them.
+
+    :param standing: only the runs that no later attempt supersedes.
+    """
+    there = {column.name for column in table.schema().fields}
+    selected = ", ".join(_column(name) for name in columns if name in there)
+    # Every text in `where` went through text_literal.
+    rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
+    if standing:
+        rows = _STANDING.format(rows=rows)
+    sql = f"SELECT {selected} FROM ({rows}) {order}"  # noqa: S608
+    with foreign_errors_told(location, "read"):
+        reader = QueryBuilder().register("stored", table).execute(sql)
+        # Not pa.table(reader): that imports pandas to see whether it was given a data frame.
+        found = pa.RecordBatchReader.from_stream(reader).read_all()
+        answer: list[dict[str, Any]] = found.to_pylist()
+        return answer
+
+
+_STANDING = """
+SELECT * FROM (
+    SELECT *, row_number() OVER (
+        PARTITION BY "gate", "dataset_date", "scheduler_run"
+        ORDER BY "started_at" DESC, "attempt" DESC, "run_id"
+    ) AS later_attempts FROM (
+        SELECT *, row_number() OVER (
+            PARTITION BY "gate", "dataset_date", "scheduler_run", "attempt_id"
+            ORDER BY "finished_at", "run_id"
+        ) AS earlier_reports FROM ({rows})
+    ) WHERE earlier_reports = 1
+) WHERE later_attempts = 1"""
+
+
+def _column(name: str) -> str:
+    # Moments come without their zone, which is UTC: pyarrow imports pandas to make a zoned one.
+    if name in {"started_at", "finished_at"}:
+        return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
+    return f'"{name}"'
+
+
+def text_literal(value: str) -> str:
+    """The text as a literal of SQL, whatever is in it."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def date_literal(value: date) -> str:
+    """The date as a literal of SQL."""
+    return f"DATE '{value.isoformat()}'"

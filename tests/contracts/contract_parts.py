@@ -1,0 +1,102 @@
+"""Parts of a data contract, put into a whole one: what stands in a block of a Markdown case.
+
+```yaml in=fields        fields of the model `orders`
+```yaml in=model         keys of the model `orders`, which has some fields
+```yaml in=levels        service levels of the models `orders` and `lines`
+```yaml in=top           keys of the contract
+```yaml in=soda          a check of Soda about the model, or, with `field=amount`, about a field
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import indent
+
+from contract_text import rules_told
+from markdown_cases import Block
+
+from dqx_airflow.contracts.read import ReadContract, read_contract
+from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.values import SourceFile
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE / "examples" / "dcs"
+CASES = HERE / "cases"
+
+_TOP = """\
+dataContractSpecification: 1.2.1
+id: orders
+info: {title: Orders, version: 1.0.0}
+"""
+_FIELDS = f"""{_TOP}\
+models:
+  orders:
+    fields:
+"""
+_MODEL = f"""{_FIELDS}\
+      amount:
+        type: int
+      status:
+        type: string
+      paid_at:
+        type: timestamp
+"""
+_LEVELS = f"""{_TOP}\
+models:
+  orders:
+    fields: {{ordered_at: {{type: timestamp}}, loaded_at: {{type: timestamp}}}}
+  lines:
+    fields: {{packed_at: {{type: timestamp}}}}
+servicelevels:
+"""
+_CHECK = """\
+- type: custom
+  engine: {engine}
+  specification:
+"""
+
+
+def whole(block: Block) -> str:
+    """The contract that a part stands in; a block without `in` is one itself."""
+    text = block.text
+    match block.option("in"):
+        case "fields":
+            return _FIELDS + indent(text, " " * 6)
+        case "model":
+            return _MODEL + indent(text, " " * 4)
+        case "levels":
+            return _LEVELS + indent(text, " " * 2)
+        case "top":
+            return _TOP + text
+        case "soda" | "great-expectations" as engine:
+            rule = _CHECK.format(engine=engine) + indent(text, " " * 4)
+            if column := block.option("field"):
+                field = f"      {column}:\n"
+                quality = f"        quality:\n{indent(rule, ' ' * 8)}"
+                return _MODEL.replace(field, field + quality)
+            return f"{_MODEL}    quality:\n{indent(rule, ' ' * 4)}"
+    return text
+
+
+def read_text(text: str) -> ReadContract:
+    return read_contract(SourceFile("orders.yaml", text), FolderReader(EXAMPLES))
+
+
+def part_told(block: Block) -> str:
+    """The rules that a part makes, what of it is unsupported, and what is wrong with it."""
+    lines = rules_told(read_text(whole(block))).splitlines()
+    has_own_fields = block.option("in") in ("fields", "top")
+    told = "\n".join(line for line in lines if has_own_fields or not _is_of_the_frame(line))
+    return told or "nothing to check"
+
+
+def check_told(block: Block) -> str:
+    """The demands of a check of another tool, or why it makes none."""
+    told = part_told(block)
+    if told.startswith("unsupported"):
+        return told.splitlines()[0].partition(": ")[2]
+    return "\n".join(line.partition("  <- ")[0] for line in told.splitlines())
+
+
+def _is_of_the_frame(line: str) -> bool:
+    return line.partition(":")[0].endswith((".exists", ".type")) and "  <- " in line

@@ -1,0 +1,102 @@
+"""Contracts compiled to suites: what is claimed for each demand, and whole suites.
+
+In `claims` bare rules stand above what is claimed for them, `suites` have contracts above the text
+of their suites.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from markdown_cases import Case, cases
+from written_rules import written_contract
+
+from dqx_airflow.contracts.compile import Compiled, compile_contract
+from dqx_airflow.contracts.compile.demands import DEMANDS
+from dqx_airflow.contracts.model import Demand
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.format import format_source
+from dqx_airflow.dql.printer import show_claim
+from dqx_airflow.values import SourceFile
+
+HERE = Path(__file__).parent
+CLAIMS = list(cases(*HERE.glob("claims/*.md")))
+SUITES = list(cases(*HERE.glob("suites/*.md")))
+
+
+@pytest.mark.parametrize("case", CLAIMS, ids=str)
+def test_a_rule_becomes_what_the_case_claims(case: Case) -> None:
+    block = case.block("rules")
+    undated = block.option("undated").split(",")
+    compiled = compile_contract(written_contract(block.text), undated=undated)
+    is_sound(compiled)
+    case.expect(_claims(compiled))
+
+
+@pytest.mark.parametrize("case", SUITES, ids=str)
+def test_a_contract_becomes_the_suite_of_the_case(case: Case) -> None:
+    source = SourceFile("contract.yaml", case.block("yaml").text)
+    read = read_contract(source)
+    assert not read.errors, draw(read.errors, read.sources)
+    assert read.contract is not None
+    compiled = compile_contract(read.contract)
+    is_sound(compiled)
+    case.expect(compiled.text)
+
+
+def test_every_demand_of_the_model_has_its_entry() -> None:
+    assert set(DEMANDS) == set(get_args(Demand))
+
+
+def test_ten_thousand_values_are_one_readable_assertion() -> None:
+    values = tuple(f"value {number}" for number in range(10_000))
+    contract = written_contract(f"model t\ncolumn id string\nid.enum = OneOf({values})")
+    compiled = compile_contract(contract)
+    is_sound(compiled)
+    assert [name for name, _ in compiled.enforced] == ["t.id.enum"]
+    assert max(map(len, compiled.text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("sql", ["(" * 3000 + "n > 1" + ")" * 3000, " AND ".join(["n > 1"] * 5000)])
+def test_sql_that_is_nested_too_deeply_is_refused(sql: str) -> None:
+    compiled = compile_contract(written_contract(f"model t\n.a = RowsSatisfy({sql!r})"))
+    is_sound(compiled)
+    assert [note.reason for note in compiled.notes] == ["it is nested too deeply"]
+
+
+def test_titles_of_cases_are_unique() -> None:
+    titles = [str(case) for case in (*CLAIMS, *SUITES)]
+    assert len(titles) == len(set(titles))
+
+
+def is_sound(compiled: Compiled) -> None:
+    """`dql check` finds no error in the suite, and `dql fmt` nothing to change."""
+    source = SourceFile("suite.dql", compiled.text)
+    checked = check_source(source, needs_suite=True)
+    assert not checked.errors, draw(checked.errors, {source.name: source.text})
+    assert format_source(source) == compiled.text
+    assert checked.suite is not None
+    names = [item.name.value for check in checked.suite.checks for item in check.assertions]
+    assert sorted(names) == sorted(name for name, _ in compiled.enforced)
+
+
+def _claims(compiled: Compiled) -> str:
+    """The claims, with the datasets of their check where there are several, and what is refused."""
+    suite = check_source(SourceFile("suite.dql", compiled.text)).suite
+    assert suite is not None
+    lines = []
+    for check in suite.checks:
+        names = [dataset.text for dataset in check.datasets]
+        if len(names) > 1 or len(suite.checks) > 1:
+            lines.append(f"on {', '.join(names)}")
+        for item in check.assertions:
+            assert item.name is not None
+            severity = f" {item.severity.text}" if item.severity else ""
+            lines.append(f"{item.name.value}{severity}: {show_claim(item.claim)}")
+    lines += [f"{name} also has {rule.clauses[0].path}" for name, rule in compiled.included]
+    lines += [f"refused: {note.clause.path}\n    {note.reason}" for note in compiled.notes]
+    return "\n".join(lines)

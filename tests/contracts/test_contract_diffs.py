@@ -1,0 +1,82 @@
+"""What changes between two versions of a contract, and the bump that is due: cases in `diffs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from contract_edits import base_of, contract_of, edited
+from markdown_cases import REWRITE, Case, cases
+
+import dqx_airflow
+from dqx_airflow.contracts.diff import Change, Diff, diff
+from dqx_airflow.contracts.diff.kinds import KINDS, kinds_table
+from dqx_airflow.contracts.versions import Bump
+
+CASES = Path(__file__).parent / "diffs"
+PAGE = Path(dqx_airflow.__file__).parent / "docs" / "contracts" / "changes.md"
+ALL = list(cases(*CASES.glob("*_changes.md")))
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_every_change_is_told_with_the_bump_that_is_due(case: Case) -> None:
+    case.expect(told(diff_of(case)))
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_a_contract_does_not_differ_from_itself(case: Case) -> None:
+    found = diff_of(case)
+    for contract in (found.old, found.new):
+        assert diff(contract, contract).changes == ()
+
+
+@pytest.mark.parametrize("case", ALL, ids=str)
+def test_what_is_told_of_a_change_is_in_its_place(case: Case) -> None:
+    old, new = texts_of(case)
+    for change in diff_of(case).changes:
+        for span, text in ((change.old_span, old), (change.new_span, new)):
+            if span is not None:
+                assert 0 < span.line <= len(text.splitlines())
+        assert change.old_span or change.new_span
+
+
+def test_every_kind_of_change_is_one_of_the_table() -> None:
+    assert {change.kind.name for case in ALL for change in diff_of(case).changes} <= set(KINDS)
+
+
+def test_the_page_has_the_table_of_all_changes() -> None:
+    opening = PAGE.read_text(encoding="utf-8").partition("\n## Columns\n")[0]
+    page = f"{opening}\n{kinds_table()}\n"
+    if REWRITE:
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize("weight", [Bump.MAJOR, Bump.MINOR, Bump.PATCH])
+def test_the_weight_of_a_change_of_meaning_can_be_chosen(weight: Bump) -> None:
+    case = next(case for case in ALL if case.title == "Change the meaning of a column")
+    assert diff(*map(contract_of, texts_of(case)), semantic=weight).due is weight
+
+
+def texts_of(case: Case) -> tuple[str, str]:
+    old = base_of(case.path)
+    for block in case.blocks[:-2]:
+        old = edited(old, block.text)
+    return old, edited(old, case.blocks[-2].text)
+
+
+def diff_of(case: Case) -> Diff:
+    old, new = texts_of(case)
+    return diff(contract_of(old, "old.yaml"), contract_of(new, "new.yaml"))
+
+
+def told(found: Diff) -> str:
+    declared = found.declared.word if found.declared is not None else "unknown"
+    lines = [f"due: {found.due.word}, declared: {declared}"]
+    lines += [f"falls short: {found.shortfall}"] if found.shortfall else []
+    return "\n".join([*lines, *map(line_of, found.changes)])
+
+
+def line_of(change: Change) -> str:
+    breaks = f" breaks {' and '.join(change.breaks)}" if change.breaks else ""
+    return f"{change.bump.word} {change.kind.name} {change.path}: {change.message}{breaks}"

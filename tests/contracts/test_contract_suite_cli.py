@@ -1,0 +1,152 @@
+"""`dql contract to-suite` and `dql contract coverage`: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dqx_airflow.cli.contract import app
+
+CONTRACT = """\
+contract: {name: Customers, version: "1.0.0"}
+schema:
+  fields:
+    - {name: id, type: string, nullable: false}
+"""
+SUITE = """\
+# Compiled from the contract Customers 1.0.0 (product): change that, not this file.
+suite "Customers" {
+    check "Customers" on Customers {
+        assert column id exists
+            name "Customers.id.exists"
+            tags [product]
+
+        assert column id fits string
+            name "Customers.id.type"
+            tags [product]
+
+        assert null_count(id) == 0
+            name "Customers.id.required"
+            tags [product]
+
+        assert extra_column_count([id]) == 0
+            name "Customers.only_columns"
+            tags [product]
+    }
+}
+"""
+UNSUPPORTED = CONTRACT.replace("nullable: false", 'pattern: "a|\\\\Z"')
+
+
+@pytest.fixture
+def contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = Path("customers.yaml")
+    path.write_text(CONTRACT)
+    return path
+
+
+def dql(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def test_to_suite_prints_the_suite(contract: Path) -> None:
+    result = dql("to-suite", "customers.yaml")
+    assert (result.exit_code, result.stdout) == (0, SUITE)
+
+
+def test_to_suite_writes_a_file(contract: Path) -> None:
+    assert dql("to-suite", "customers.yaml", "--output", "customers.dql").stdout == ""
+    assert Path("customers.dql").read_text() == SUITE
+
+
+def test_a_file_that_cannot_be_written_is_told(contract: Path) -> None:
+    result = dql("to-suite", "customers.yaml", "--output", "no/such/folder.dql")
+    assert result.exit_code == 2
+    assert result.stderr == "error: cannot write no/such/folder.dql: No such file or directory\n"
+
+
+def test_check_holds_a_suite_to_its_contract(contract: Path) -> None:
+    Path("customers.dql").write_text(SUITE)
+    result = dql("to-suite", "customers.yaml", "--check", "customers.dql")
+    assert result.exit_code == 0
+    assert result.stdout == "customers.dql is what the contract compiles to\n"
+
+
+def test_check_shows_how_the_two_have_drifted_apart(contract: Path) -> None:
+    Path("customers.dql").write_text(
+        SUITE.replace("== 0\n            name", "<= 5\n            name", 1)
+    )
+    result = dql("to-suite", "customers.yaml", "--check", "customers.dql")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[:2] == [
+        "--- customers.dql",
+        "+++ as the contract compiles now",
+    ]
+    assert (
+        "-        assert null_count(id) <= 5\n+        assert null_count(id) == 0\n"
+        in result.stdout
+    )
+
+
+def test_a_suite_that_is_not_there_is_told(contract: Path) -> None:
+    result = dql("to-suite", "customers.yaml", "--check", "none.dql")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: none.dql: ")
+
+
+def test_a_contract_with_errors_ends_the_command(contract: Path) -> None:
+    contract.write_text(CONTRACT.replace("string", "strin"))
+    for verb in ("to-suite", "coverage"):
+        result = dql(verb, "customers.yaml")
+        assert result.exit_code == 2
+        assert "error[E405]" in result.stderr
+
+
+def test_coverage_prints_a_table_and_the_counts(contract: Path) -> None:
+    result = dql("coverage", "customers.yaml")
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert lines[:3] == [
+        ["Customers"],
+        ["treatment", "line", "place", "why"],
+        ["documented", "1", "contract.name"],
+    ]
+    assert ["checked", "4", "schema.fields[0].type", "Customers.id.type"] in lines
+    assert result.stdout.endswith("5 clauses: 3 checked, 2 documented, 0 unsupported\n")
+
+
+def test_coverage_fails_on_what_is_unsupported_if_asked_to(contract: Path) -> None:
+    assert dql("coverage", "customers.yaml", "--fail-on", "unsupported").exit_code == 0
+    contract.write_text(UNSUPPORTED)
+    assert dql("coverage", "customers.yaml").exit_code == 0
+    result = dql("coverage", "customers.yaml", "--fail-on", "unsupported")
+    assert result.exit_code == 1
+    assert "write $" in result.stdout
+
+
+def test_coverage_speaks_json(contract: Path) -> None:
+    contract.write_text(UNSUPPORTED)
+    (found,) = json.loads(dql("coverage", "customers.yaml", "--format", "json").stdout)
+    assert found["contract"] == "Customers"
+    assert found["counts"] == {"checked": 2, "documented": 2, "unsupported": 1}
+    assert found["clauses"][-1] == {
+        "path": "schema.fields[0].pattern",
+        "file": "customers.yaml",
+        "line": 4,
+        "treatment": "unsupported",
+        "reason": "the pattern cannot be told to Java: \\Z is the letter Z to ECMA: write $",
+        "assertions": [],
+    }
+
+
+def test_coverage_speaks_markdown_of_several_contracts(contract: Path) -> None:
+    Path("other.yaml").write_text(UNSUPPORTED.replace("Customers", "Other|s"))
+    result = dql("coverage", "customers.yaml", "other.yaml", "--format", "markdown")
+    assert result.exit_code == 0
+    assert "## Customers\n\n5 clauses: 3 checked, 2 documented, 0 unsupported\n" in result.stdout
+    assert "| checked | 4 | `schema.fields[0].type` | Customers.id.type |\n" in result.stdout
+    assert "## Other\\|s\n" in result.stdout

@@ -1,0 +1,143 @@
+"""The account of a contract: every clause, in order, once, and warnings for what is not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.coverage import ClauseCoverage, counts, coverage, unsupported
+from dqx_airflow.contracts.document import Document, leaves, show_path
+from dqx_airflow.contracts.model import Contract, Dialect, Treatment
+from dqx_airflow.contracts.read import ReadContract, read_contract
+from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.values import SourceFile
+
+EXAMPLES = sorted(
+    path
+    for dialect in ("dcs", "odcs", "fabric", "product")
+    for path in (Path(__file__).parent / "examples" / dialect).glob("*.yaml")
+)
+CUSTOMERS = """\
+contract: {name: Customers, version: "1.0.0", owner: us}
+schema:
+  fields:
+    - name: id
+      type: string
+      nullable: false
+      pattern: "\\\\Ax"
+    - name: age
+      type: integer
+      min_valu: 0
+      colour: {red: 1}
+quality:
+  completeness: {age: 0.5}
+"""
+
+
+def read(text: str) -> Contract:
+    found = read_contract(SourceFile("contract.yaml", text))
+    assert not found.errors
+    assert found.contract is not None
+    return found.contract
+
+
+def covered(contract: Contract) -> tuple[ClauseCoverage, ...]:
+    return coverage(contract, compile_contract(contract))
+
+
+def test_each_clause_is_told_with_its_place_its_reason_and_its_assertions() -> None:
+    contract = read(CUSTOMERS)
+    told = [
+        (clause.span.line, clause.path, clause.treatment.value, clause.reason or clause.assertions)
+        for clause in covered(contract)
+    ]
+    assert told == [
+        (1, "contract.name", "documented", ()),
+        (1, "contract.version", "documented", ()),
+        (1, "contract.owner", "documented", ()),
+        (4, "schema.fields[0].name", "checked", ("Customers.id.exists", "Customers.only_columns")),
+        (5, "schema.fields[0].type", "checked", ("Customers.id.type",)),
+        (6, "schema.fields[0].nullable", "checked", ("Customers.id.required",)),
+        (
+            7,
+            "schema.fields[0].pattern",
+            "unsupported",
+            "the pattern cannot be told to Java: \\A is the letter A to ECMA: write ^",
+        ),
+        (8, "schema.fields[1].name", "checked", ("Customers.age.exists", "Customers.only_columns")),
+        (9, "schema.fields[1].type", "checked", ("Customers.age.type",)),
+        (10, "schema.fields[1].min_valu", "unsupported", "unknown here: no rule is made of it"),
+        (11, "schema.fields[1].colour.red", "unsupported", "unknown here: no rule is made of it"),
+        (13, "quality.completeness.age", "checked", ("Customers.age.completeness",)),
+    ]
+    assert counts(covered(contract)) == {
+        Treatment.CHECKED: 6,
+        Treatment.DOCUMENTED: 3,
+        Treatment.UNSUPPORTED: 3,
+    }
+
+
+def test_what_is_not_checked_draws_a_warning_with_the_key_that_was_meant() -> None:
+    contract = read(CUSTOMERS)
+    found = unsupported(contract.dialect, covered(contract))
+    assert [(item.code, item.span.line, item.help) for item in found] == [
+        ("W020", 7, None),
+        ("W021", 10, "did you mean 'min_value'?"),
+        ("W020", 11, None),
+    ]
+
+
+def test_a_slip_above_a_leaf_is_found_too() -> None:
+    clauses = covered(read(CUSTOMERS.replace("min_valu: 0", "valid_valus: [1]")))
+    found = unsupported(Dialect.PRODUCT, clauses)
+    assert [item.help for item in found] == [None, "did you mean 'valid_values'?", None]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_every_leaf_of_every_example_is_in_the_account_once(path: Path) -> None:
+    found = _read(path)
+    assert found.contract is not None
+    clauses = covered(found.contract)
+    paths = [(clause.span.file, clause.path) for clause in clauses]
+    assert len(set(paths)) == len(paths)
+    lost = [leaf for leaf in _leaves(found.document) if not _is_in(leaf, {p for _, p in paths})]
+    assert not lost
+    order = [clause.span.line for clause in clauses if clause.span.file == path.name]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_a_clause_is_checked_only_by_assertions_of_the_suite(path: Path) -> None:
+    contract = _read(path).contract
+    assert contract is not None
+    suite = check_source(SourceFile("suite.dql", compile_contract(contract).text)).suite
+    assert suite is not None
+    names = {item.name.value for check in suite.checks for item in check.assertions if item.name}
+    for clause in covered(contract):
+        assert bool(clause.assertions) == (clause.treatment is Treatment.CHECKED)
+        assert set(clause.assertions) <= names
+        assert clause.reason or clause.treatment is not Treatment.UNSUPPORTED
+
+
+def _read(path: Path) -> ReadContract:
+    source = SourceFile(path.name, path.read_text(encoding="utf-8"))
+    return read_contract(source, FolderReader(path.parent))
+
+
+def _leaves(document: Document) -> Iterator[str]:
+    assert document.root is not None
+    for leaf in leaves(document.root):
+        yield show_path(leaf.path)
+
+
+def _is_in(path: str, told: set[str]) -> bool:
+    """Whether a clause tells of a leaf, or of the list or mapping that it is in."""
+    while path:
+        if path in told:
+            return True
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return False

@@ -1,0 +1,261 @@
+"""Blocks held against manifests of DataLex: a block file, a manifest, and what is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from markdown_cases import Case, cases
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.contracts.datalex.check import check_blocks, find_manifest, manifest_findings
+from dqx_airflow.contracts.datalex.impact import impact
+from dqx_airflow.contracts.datalex.manifest import read_manifest
+from dqx_airflow.contracts.datalex.outputs import outputs_of
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.dql.blocks import read_blocks
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.format import format_source
+from dqx_airflow.values import SourceFile
+
+HERE = Path(__file__).parent / "datalex"
+CASES = [*cases(*HERE.glob("*.md"))]
+
+MANIFEST = {
+    "manifestSpecVersion": "1.0.0",
+    "datalexVersion": "1.8.2",
+    "generatedAt": "2026-05-01T12:00:00Z",
+    "project": {"name": "shop", "dialect": "duckdb"},
+    "domains": [
+        {
+            "name": "commerce",
+            "entities": [
+                {
+                    "name": "Customer",
+                    "binding": {"kind": "dbt_model", "ref": "dim_customers"},
+                    "fields": [{"name": "customer_id"}, {"name": "country"}],
+                    "contracts": [
+                        {
+                            "id": "commerce.Customer.active",
+                            "name": "active",
+                            "version": version,
+                            "signature": {
+                                "inputs": [{"name": "month", "type": "date"}],
+                                "outputs": [{"name": name, "type": "integer"} for name in outputs],
+                            },
+                        }
+                        for version, outputs in ((1, ["customers"]), (3, ["customers", "share"]))
+                    ]
+                    + [{"id": "commerce.Customer.listed", "name": "listed", "version": 1}],
+                }
+            ],
+        }
+    ],
+}
+SOURCE = SourceFile("manifest.json", json.dumps(MANIFEST, indent=1))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_block_gets_what_it_deserves(case: Case) -> None:
+    source = SourceFile("blocks.dql", case.block("dql").text)
+    manifest = None if case.block("dql").has("alone") else read_manifest(SOURCE)
+    checked = check_blocks(source, manifest)
+    case.expect(draw(checked.diagnostics, {source.name: source.text}) or "nothing")
+
+
+QUERIES = [
+    ("SELECT a, b AS c, count(*) AS n FROM t", "a c n", None),
+    ("SELECT t.a FROM t", "a", None),
+    ("WITH x AS (SELECT 1 AS a, 2 AS b) SELECT * FROM x", "a b", None),
+    ("WITH x(p) AS (SELECT 1 AS a) SELECT * FROM x", "p", None),
+    ("SELECT * FROM (SELECT a FROM t) AS s", "a", None),
+    ("SELECT s.*, 1 AS n FROM (SELECT a FROM t) AS s JOIN u ON true", "a n", None),
+    ("SELECT a FROM t UNION ALL SELECT b FROM u", "a", None),
+    ("(SELECT a FROM t)", "a", None),
+    ("SELECT * EXCLUDE (b) FROM (SELECT a, b FROM t)", "a", None),
+    ("SELECT * FROM (VALUES (1, 2)) AS v(a, b)", "a b", None),
+    ("WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r) SELECT * FROM r", "n", None),
+    ("SELECT a FROM {{ ref('orders') }} WHERE day = {{ day }} AND x = ${y}", "a", None),
+    ("SELECT * FROM {{ ref('dim_customers') }}", "customer_id country", "dim_customers"),
+    ("SELECT * FROM dim_customers JOIN other USING (id)", "customer_id country", "dim_customers"),
+    ("SELECT count(*) FROM t", "?", None),
+    ("SELECT * FROM t", "", "columns of t"),
+    ("SELECT * FROM read_csv('x')", "", "not known"),
+    ("SELECT * FROM t PIVOT (sum(x) FOR y IN ('a'))", "", "pivot"),
+    ("{% if a %}SELECT 1 AS a{% endif %}", "", "template"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "unknown"), QUERIES, ids=[query for query, *_ in QUERIES]
+)
+def test_the_columns_of_a_query_are_read_from_its_text(
+    query: str, names: str, unknown: str | None
+) -> None:
+    found = outputs_of(query, "duckdb", {"dim_customers": ("customer_id", "country")})
+    assert found.problem is None
+    assert [name or "?" for name in found.names] == names.split()
+    assert (unknown is None) == (found.unknown is None)
+    assert unknown is None or unknown in str(found.unknown)
+
+
+@pytest.mark.parametrize(
+    "query", ["", "DELETE FROM t", "SELECT 1; SELECT 2", "SELEC 1 AS a", "DROP TABLE t", "(" * 9999]
+)
+def test_what_is_no_query_is_told(query: str) -> None:
+    assert outputs_of(query, "duckdb").problem is not None
+
+
+def test_a_dialect_that_sqlglot_does_not_know_is_read_as_plain_sql() -> None:
+    assert outputs_of("SELECT 1 AS a", "klingon").names == ("a",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"manifestSpecVersion": "2.0.0"}', "{", "a: [", '{"domains": 1}',
+     SOURCE.text.replace('"version": 3', '"version": 1')],
+)  # fmt: skip
+def test_a_manifest_that_is_not_valid_is_told_with_its_place(text: str) -> None:
+    manifest = read_manifest(SourceFile("manifest.json", text))
+    assert {found.code for found in manifest.errors} == {"E501"}
+
+
+def test_a_bad_manifest_is_an_error_where_a_certified_block_relies_on_it() -> None:
+    manifest = read_manifest(SourceFile("manifest.json", "{}"))
+    block = 'block "A" {{ status = "{}" datalex_contract = "a.B.c@1" query = "SELECT 1" }}'
+    relied = check_blocks(SourceFile("a.dql", block.format("certified")), manifest)
+    not_yet = check_blocks(SourceFile("b.dql", block.format("draft")), manifest)
+    assert not [item for item in manifest_findings(manifest, [not_yet]) if not item.is_mild]
+    assert [item for item in manifest_findings(manifest, [not_yet, relied]) if not item.is_mild]
+
+
+def test_objects_of_a_manifest_are_open() -> None:
+    open_one = json.loads(SOURCE.text) | {"nobody_knows": {"this": [1]}}
+    assert not read_manifest(SourceFile("m.json", json.dumps(open_one))).diagnostics
+
+
+def test_the_nearest_manifest_counts(tmp_path: Path) -> None:
+    inner = tmp_path / "blocks" / "customer"
+    inner.mkdir(parents=True)
+    assert find_manifest(inner) is None
+    above = tmp_path / "target" / "datalex-manifest.json"
+    above.parent.mkdir()
+    above.write_text("{}")
+    assert find_manifest(inner) == above
+    beside = inner / "datalex-manifest.json"
+    beside.write_text("{}")
+    assert find_manifest(inner) == beside
+
+
+# What a new manifest means -----------------------------------------------------------------------
+
+BLOCKS = """
+block "Pinned" { status = "certified" datalex_contract = "commerce.Customer.active@1" }
+block "Newest" { status = "certified" datalex_contract = "commerce.Customer.active" }
+block "Other" { status = "draft" datalex_contract = "commerce.Customer.listed@1" }
+block "None" { status = "draft" }
+"""
+
+
+def changed(text: str, by: str) -> str:
+    assert text in SOURCE.text
+    return SOURCE.text.replace(text, by)
+
+
+IMPACTS = [
+    ("nothing changed", SOURCE.text, {"Pinned": "there is a version 3"}),
+    (
+        "a version is gone",
+        changed('"version": 1,\n       "sig', '"version": 2,\n       "sig'),
+        {"Pinned": "version 1 is gone, there is 3, 2"},
+    ),
+    (
+        "a column is renamed in the same version",
+        changed('"name": "share"', '"name": "ratio"'),
+        {
+            "Pinned": "there is a version 3",
+            "Newest": "the output 'share' is gone; the output 'ratio' is new, and the block has to "
+            "give it; and its version stayed the same",
+        },
+    ),
+    (
+        "a contract is gone",
+        changed("commerce.Customer.listed", "commerce.Customer.told"),
+        {"Pinned": "there is a version 3", "Other": "it is gone"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "due"), [row[1:] for row in IMPACTS], ids=[i[0] for i in IMPACTS])
+def test_a_new_manifest_concerns_the_blocks_that_rely_on_what_changed(
+    text: str, due: dict[str, str]
+) -> None:
+    blocks = read_blocks(SourceFile("blocks.dql", BLOCKS)).blocks
+    new = read_manifest(SourceFile("new.json", text))
+    found = impact(read_manifest(SOURCE), new, blocks)
+    assert {item.block: "; ".join(item.reasons) or item.advice for item in found} == due
+
+
+def test_a_broken_block_fails_the_job_and_tells_lineage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = tmp_path / "events.jsonl"
+    transport = {"type": "file", "log_file_path": str(events), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    (tmp_path / "old.json").write_text(SOURCE.text)
+    (tmp_path / "new.json").write_text(changed("commerce.Customer.listed", "commerce.Customer.x"))
+    (tmp_path / "blocks.dql").write_text(BLOCKS)
+    call = ["contract", "impact", "old.json", "new.json", "blocks.dql", "--emit"]
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 1, done.output
+    assert "'Other' breaks: commerce.Customer.listed@1: it is gone\n1 block broken" in done.output
+    begun, event = [json.loads(line) for line in events.read_text().splitlines()]
+    assert (begun["eventType"], event["eventType"]) == ("START", "FAIL")
+    assert event["job"]["name"] == "Other.block"
+    assert [item["name"] for item in event["inputs"]] == ["commerce.Customer.listed@1"]
+    assert "it is gone" in event["run"]["facets"]["errorMessage"]["message"]
+
+
+def test_what_is_not_concerned_exits_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.json").write_text(SOURCE.text)
+    (tmp_path / "bad.json").write_text("{}")
+    (tmp_path / "blocks.dql").write_text(BLOCKS)
+    call = ["contract", "impact", "old.json", "old.json", "blocks.dql"]
+    assert CliRunner().invoke(app, call).exit_code == 0
+    done = CliRunner().invoke(app, [*call, "--format", "json"])
+    assert [item["breaking"] for item in json.loads(done.stdout)] == [False]
+    assert (
+        CliRunner().invoke(app, ["contract", "impact", "old.json", "bad.json", "."]).exit_code == 2
+    )
+
+
+def test_dql_check_holds_blocks_against_the_nearest_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "datalex-manifest.json").write_text(SOURCE.text)
+    block = 'block "A" {{ status = "{}" datalex_contract = "commerce.Customer.active@1" {} }}'
+    kept = 'query = "SELECT 1 AS customers"'
+    (tmp_path / "a.dql").write_text(block.format("certified", kept))
+    assert CliRunner().invoke(app, ["check", "a.dql"]).exit_code == 0
+    (tmp_path / "b.dql").write_text(block.format("certified", 'query = "SELECT 1 AS n"'))
+    done = CliRunner().invoke(app, ["check", "."])
+    assert done.exit_code == 2
+    assert "E506" in done.output
+    (tmp_path / "b.dql").write_text(block.format("review", 'query = "SELECT 1 AS n"'))
+    assert CliRunner().invoke(app, ["check", "."]).exit_code == 0
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    assert CliRunner().invoke(app, ["check", "a.dql", "--datalex", "other.json"]).exit_code == 2
+
+
+def test_a_block_file_is_no_suite_and_is_laid_out_by_nobody() -> None:
+    source = SourceFile("blocks.dql", BLOCKS)
+    assert not check_source(source).diagnostics
+    (found,) = check_source(source, needs_suite=True).diagnostics
+    assert (found.code, found.help) == ("E008", "this is a block file; a gate needs a suite")
+    assert format_source(source) == BLOCKS

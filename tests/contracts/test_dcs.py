@@ -1,0 +1,79 @@
+"""What the reader of the Data Contract Specification makes of contracts, whole and in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from contract_parts import CASES, EXAMPLES, part_told, read_text, whole
+from contract_text import told
+from markdown_cases import Case, cases
+
+from dqx_airflow.contracts.document import Mapping, Node, Sequence, leaves, show_path
+from dqx_airflow.contracts.model import Presence
+from dqx_airflow.diagnostics import draw
+
+OWN_PARTS = ("dcs_fields", "dcs_quality", "dcs_older_quality", "dcs_service_levels")
+PARTS = (*OWN_PARTS, "soda", "great_expectations")
+OWN = list(cases(*(CASES / f"{name}.md" for name in OWN_PARTS)))
+
+
+@pytest.mark.parametrize("case", OWN, ids=str)
+def test_a_part_makes_these_rules_and_leaves_this_unsupported(case: Case) -> None:
+    case.expect(part_told(case.block("yaml")))
+
+
+@pytest.mark.parametrize("case", list(cases(CASES / "dcs_malformed.md")), ids=str)
+def test_what_is_wrong_with_a_contract_is_told_with_its_place(case: Case) -> None:
+    found = read_text(case.block("yaml").text)
+    case.expect(draw(found.diagnostics, found.sources))
+
+
+@pytest.mark.parametrize("case", list(cases(CASES / "dcs_examples.md", fewest_blocks=1)), ids=str)
+def test_a_whole_contract_is_read_as_shown(case: Case) -> None:
+    case.expect(told(read_text((EXAMPLES / case.title).read_text("utf-8"))))
+
+
+def all_contracts() -> Iterator[tuple[str, str]]:
+    for path in sorted(EXAMPLES.glob("*.yaml")):
+        yield path.name, path.read_text("utf-8")
+    for case in cases(*(CASES / f"{name}.md" for name in PARTS)):
+        yield str(case), whole(case.block("yaml"))
+
+
+CONTRACTS = dict(all_contracts())
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_every_leaf_is_a_clause_of_a_rule_or_has_a_note_and_never_both(name: str) -> None:
+    found = read_text(CONTRACTS[name])
+    assert found.contract is not None
+    assert found.document.root is not None
+    nodes = {show_path(node.path): node for node in every_node(found.document.root)}
+    carried = {
+        show_path(leaf.path)
+        for _, _, rule in found.contract.rules()
+        for clause in rule.clauses
+        # That a column exists is said by its key, whatever is said about it below. Definitions may
+        # stand in another file.
+        if clause.path in nodes and clause.span.file == found.document.source.name
+        if rule.demand != Presence() or not list(below(nodes[clause.path]))
+        for leaf in leaves(nodes[clause.path])
+    }
+    noted = {note.clause.path for note in found.contract.notes}
+    due = {show_path(leaf.path) for leaf in leaves(found.document.root)}
+    assert due - carried - noted == set()
+    assert carried & noted == set()
+
+
+def every_node(node: Node) -> Iterator[Node]:
+    yield node
+    for inner in below(node):
+        yield from every_node(inner)
+
+
+def below(node: Node) -> Iterator[Node]:
+    if isinstance(node, Mapping):
+        yield from (entry.node for entry in node.entries.values())
+    elif isinstance(node, Sequence):
+        yield from node.items

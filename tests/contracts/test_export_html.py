@@ -1,0 +1,105 @@
+"""The page of a contract: whole, escaped, and let through by its own strict policy."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+from dialect_parts import EXAMPLES, read_text
+
+from dqx_airflow.contracts.export import FORMATS
+from dqx_airflow.contracts.model import Treatment
+
+EXAMPLE_PATHS = sorted(EXAMPLES.glob("*/*.yaml"))
+HOSTILE = """\
+contract:
+  id: "<script>alert(1)</script>"
+  version: 1.0.0
+  description: "</p><img src=x onerror=alert(1)> & \\x07 ]]>"
+  owner: {team: '"><svg onload=alert(1)>'}
+  consumers: [{team: "<b>team</b>", use_case: "javascript:alert(1)"}]
+  schema:
+    columns:
+      - {name: "<i>x</i>", type: string, regex: "<[^>]*>", semantic: "a < b & c > d"}
+"""
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """The tags of a page, its attributes, and whether each is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(name for name, _ in attrs)
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def page_of(text: str) -> str:
+    contract = read_text(text).contract
+    assert contract is not None
+    return FORMATS["html"].write(contract).text
+
+
+@pytest.mark.parametrize("path", EXAMPLE_PATHS, ids=lambda path: path.stem)
+def test_a_page_is_sound_and_has_no_scripts(path: object) -> None:
+    page = Page(page_of(path.read_text("utf-8")))  # type: ignore[attr-defined]
+    assert not {"script", "link", "img", "iframe", "form", "a"} & set(page.tags)
+    assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class"}
+
+
+def test_the_policy_admits_the_style_and_nothing_else() -> None:
+    text = page_of(HOSTILE)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.S)
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert f'content="{policy}"' in text
+
+
+def test_whatever_a_contract_says_is_text() -> None:
+    text = page_of(HOSTILE)
+    page = Page(text)
+    assert not {"script", "img", "svg", "b", "i"} & set(page.tags)
+    words = " ".join(page.words)
+    for told in ("<script>alert(1)</script>", "<b>team</b>", "a < b & c > d", "<[^>]*>"):
+        assert told in words
+    assert "\x07" not in text
+
+
+def test_a_page_tells_all_that_people_ask_for() -> None:
+    text = (EXAMPLES / "fabric" / "slot_telemetry.yaml").read_text("utf-8")
+    words = " ".join(Page(page_of(text)).words)
+    for told in (
+        *("bronze.slot_telemetry", "2.3.0", "data-engineering-casino", "decimal(18,2)"),
+        *("Unique slot machine identifier", "matches ^M[0-9]{4}$", "hashed_pii", "USD"),
+        *("Service levels", "slot_telemetry.event_ts.freshness", "Not checked"),
+        *("bi-reporting", "Daily slot performance dashboard", "quarterly_max", "30 days"),
+    ):
+        assert told in words, told
+
+
+def test_every_clause_is_on_the_page() -> None:
+    contract = read_text((EXAMPLES / "odcs" / "orders_3_1.yaml").read_text("utf-8")).contract
+    assert contract is not None
+    words = set(Page(FORMATS["html"].write(contract).text).words)
+    paths = {note.clause.path for note in contract.notes}
+    assert paths <= words
+    assert any(note.treatment is Treatment.UNSUPPORTED for note in contract.notes)

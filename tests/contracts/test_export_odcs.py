@@ -1,0 +1,100 @@
+"""ODCS documents: they fit the standard, and what is read back from them breaks no promise."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import pytest
+import yaml
+from dialect_parts import EXAMPLES, contracts_of, read_text
+from jsonschema import Draft201909Validator, ValidationError
+
+from dqx_airflow.contracts.diff import diff
+from dqx_airflow.contracts.export import FORMATS
+from dqx_airflow.contracts.model import (
+    Arrives,
+    Complete,
+    Contract,
+    Digits,
+    Distinct,
+    Fresh,
+    Refers,
+    Retained,
+    RowsSatisfy,
+)
+from dqx_airflow.contracts.read import ReadContract, read_contract
+from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.values import SourceFile
+
+_TOLD_OTHERWISE = (Arrives, Complete, Digits, Distinct, Fresh, Refers, Retained, RowsSatisfy)
+"""Demands that the standard says with another metric, as SQL, or with the column itself."""
+
+
+def _sound() -> dict[str, Contract]:
+    read: dict[str, ReadContract] = {}
+    for dialect in ("odcs", "fabric", "product"):
+        read |= {f"{dialect}: {k}": read_text(v) for k, v in contracts_of(dialect).items()}
+    for path in sorted(EXAMPLES.glob("dcs/*.yaml")):
+        source = SourceFile(path.name, path.read_text("utf-8"))
+        read[f"dcs: {path.name}"] = read_contract(source, FolderReader(path.parent))
+    return {
+        name: found.contract
+        for name, found in read.items()
+        if found.contract is not None and not found.errors
+    }
+
+
+CONTRACTS = _sound()
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_the_document_fits_the_schema_of_the_standard(name: str) -> None:
+    text = files("open_data_contract_standard").joinpath("schema.json").read_text("utf-8")
+    validator = Draft201909Validator(json.loads(text))
+    document = yaml.safe_load(FORMATS["odcs"].write(CONTRACTS[name]).text)
+    errors = [error for error in validator.iter_errors(document) if not _is_of_no_type(error)]
+    assert not [f"{error.json_path}: {error.message}" for error in errors]
+
+
+def _is_of_no_type(error: ValidationError) -> bool:
+    """The schema takes a property without a logical type for a map, which the standard does not."""
+    return "'map' is a required" in error.message and "logicalType" not in error.instance
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_what_is_read_back_breaks_nothing_but_what_is_told(name: str) -> None:
+    contract = CONTRACTS[name]
+    exported = FORMATS["odcs"].write(contract)
+    read = read_text(exported.text)
+    assert read.contract is not None
+    assert not read.errors, read.errors[0].message
+    lost = {loss.path for loss in exported.losses}
+    otherwise = {
+        (model.name, rule.name)
+        for model, _, rule in contract.rules()
+        if isinstance(rule.demand, _TOLD_OTHERWISE)
+    }
+    for change in diff(contract, read.contract).breaking:
+        is_same = (change.model, change.path.rpartition(".")[2]) in otherwise
+        is_told = change.path in lost or (is_same and change.kind.name == "rule_added")
+        assert is_told, f"{change.path}: {change.message}"
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_every_rule_is_read_back_or_told_to_be_lost(name: str) -> None:
+    contract = CONTRACTS[name]
+    exported = FORMATS["odcs"].write(contract)
+    read = read_text(exported.text).contract
+    assert read is not None
+    lost = {loss.path for loss in exported.losses}
+    back = [(model.name, rule.demand, rule.name) for model, _, rule in read.rules()]
+    for model, item, rule in contract.rules():
+        found = any(
+            name == model.name and (demand == rule.demand or title == rule.name)
+            for name, demand, title in back
+        )
+        path = contract.assertion_name(model, item, rule)
+        # The parts of a nested type that says no more are written as one type.
+        is_part = item is not None and item not in model.fields
+        assert found or path in lost or is_part, path

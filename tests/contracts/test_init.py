@@ -1,0 +1,199 @@
+"""`dql contract init`: what a table holds becomes a contract that the table keeps."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from drafted_tables import orders, write
+from markdown_cases import Case, cases
+from typer.testing import CliRunner, Result
+
+from dqx_airflow.api.contract import Contract
+from dqx_airflow.api.database import SparkDatabase
+from dqx_airflow.cli.contract import app
+from dqx_airflow.contracts.drafting.observed import common_pattern
+from dqx_airflow.contracts.model import Contract as Read
+from dqx_airflow.contracts.model import Dialect
+from dqx_airflow.contracts.places import dataset_settings, spark_type
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.values import SourceFile, Status
+
+FORMATS = ("delta", "parquet", "csv", "json")
+DIALECTS = ("odcs", "fabric", "dcs")
+DRAFTS = list(cases(Path(__file__).parent / "exports" / "drafts.md", fewest_blocks=1))
+
+
+def dql(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def drafted(path: Path, *options: str) -> str:
+    result = dql("init", "--from", path.name, *options)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("case", DRAFTS, ids=str)
+def test_a_draft_says_what_is_there(case: Case, here: Path) -> None:
+    file_format, dialect = case.title.split(" in ")
+    case.expect(drafted(write(orders(), here, file_format.lower()), "--dialect", dialect.lower()))
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_draft_is_a_sound_contract(file_format: str, dialect: str, here: Path) -> None:
+    text = drafted(write(orders(), here, file_format), "--dialect", dialect)
+    (here / "drafted.yaml").write_text(text)
+    result = dql("lint", "drafted.yaml")
+    assert result.exit_code == 0, result.output
+    read = read_contract(SourceFile("drafted.yaml", text), dialect=Dialect(dialect))
+    assert isinstance(read.contract, Read)
+    assert read.contract.lifecycle.status == "draft"
+    sensitive = {item.name for item in read.contract.models[0].fields if item.is_sensitive}
+    assert sensitive == {"email", "contact", "surname", "birth_date"}
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_value_of_a_person_is_written(file_format: str, dialect: str, here: Path) -> None:
+    text = drafted(write(orders(), here, file_format), "--dialect", dialect)
+    for shown in ("person", "example.com", "+49", "Lovelace", "1950"):
+        assert shown not in text
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_the_table_keeps_its_draft(file_format: str, here: Path, spark: Any) -> None:
+    path = write(orders(), here, file_format)
+    for dialect in DIALECTS:
+        (here / f"{dialect}.yaml").write_text(drafted(path, "--dialect", dialect))
+        read = read_contract(SourceFile("drafted.yaml", (here / f"{dialect}.yaml").read_text()))
+        assert read.contract is not None
+        place = {"path": str(path), "format": file_format}
+        settings = dataset_settings(read.contract, {"orders": place})
+        results = Contract.load(here / f"{dialect}.yaml").run(
+            SparkDatabase(spark, settings), date(2024, 1, 2)
+        )
+        wrong = [
+            f"{item.name}: {item.value} {item.reason}"
+            for item in results.report.verdicts
+            if item.status is not Status.PASSED
+        ]
+        assert not wrong, dialect
+
+
+@pytest.mark.parametrize(
+    ("texts", "pattern"),
+    [
+        (["M0001", "M0317"], "^M[0-9]{4}$"),
+        (["AB-1", "CD-22"], "^[A-Z]{2}-[0-9]{1,2}$"),
+        (["a.1", "b.2"], r"^[a-z]{1}\.[0-9]{1}$"),
+        (["A", "B"], None),
+        (["A1", "1A"], None),
+        (["", "A1"], None),
+        (["Ä1", "Ö2"], None),
+        ([], None),
+    ],
+)
+def test_texts_that_are_built_alike_have_a_pattern(texts: list[str], pattern: str | None) -> None:
+    assert common_pattern(texts) == pattern
+
+
+def test_two_columns_are_a_key_where_one_is_none(here: Path) -> None:
+    pairs = [(f"S{i % 5}", i // 5) for i in range(40)]
+    table = pa.table({"shop": [a for a, _ in pairs], "line_no": [b for _, b in pairs]})
+    text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
+    assert "      - keys:\n          - line_no\n          - shop\n" in text
+
+
+def test_a_few_rows_show_no_habits(here: Path) -> None:
+    table = pa.table({"code": ["A1", "B2", "B2"], "state": ["x", "x", "x"]})
+    text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
+    assert "regex" not in text
+    assert "enum" not in text
+    assert "keys" not in text
+
+
+def test_numbers_with_zeros_in_front_are_texts(here: Path) -> None:
+    (here / "shops.csv").write_text("zip,floor\n01234,1\n99999,2\n")
+    text = drafted(here / "shops.csv", "--dialect", "fabric")
+    assert "name: zip\n        type: string" in text
+    assert "name: floor\n        type: bigint" in text
+
+
+def test_folders_of_partitions_are_columns(here: Path) -> None:
+    for day in ("2024-01-01", "2024-01-02"):
+        (here / "orders" / f"ds={day}" / "shop=7").mkdir(parents=True)
+        pyarrow.parquet.write_table(
+            pa.table({"id": [day]}), here / "orders" / f"ds={day}" / "shop=7" / "part.parquet"
+        )
+    text = drafted(here / "orders", "--dialect", "fabric")
+    assert "name: ds\n        type: date" in text
+    assert "name: shop\n        type: int" in text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_odd_names_and_types_are_written_as_the_dialect_reads_them(
+    dialect: str, here: Path
+) -> None:
+    table = pa.table(
+        {
+            "a b": pa.array([1, 2], pa.uint8()),
+            "word": pa.array(["x", "y"]).dictionary_encode(),
+            "parts": [{"x y": 1, "lines": [{"z": 1.5}]}] * 2,
+            "prices": pa.array([[("a", 1)]] * 2, pa.map_(pa.string(), pa.int32())),
+        }
+    )
+    text = drafted(write(table, here, "parquet"), "--dialect", dialect)
+    read = read_contract(SourceFile("drafted.yaml", text))
+    assert not read.errors
+    assert read.contract is not None
+    types = [spark_type(item) for item in read.contract.models[0].fields]
+    struct = "struct<`x y`:bigint,lines:array<struct<z:double>>>"
+    # The Data Contract Specification has no small numbers.
+    assert types == ["int" if dialect == "dcs" else "smallint", "string", struct, "map<string,int>"]
+
+
+def test_an_empty_table_has_types_alone(here: Path) -> None:
+    table = pa.table({"a": pa.array([], pa.int32()), "b": pa.array([], pa.string())})
+    text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
+    assert "type: int\n        nullable: true" in text
+    assert "quality" not in text
+
+
+def test_nan_and_infinity_make_no_range(here: Path) -> None:
+    table = pa.table({"x": [1.0, float("nan")], "y": [float("-inf"), 2.0]})
+    text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
+    assert "min:" not in text
+    assert "max:" not in text
+
+
+def test_what_is_there_already_is_not_written_over(here: Path) -> None:
+    path = write(orders(), here, "parquet")
+    (here / "orders.yaml").write_text("mine")
+    result = dql("init", "--from", path.name, "--output", "orders.yaml")
+    assert result.exit_code == 2
+    assert result.stderr == "error: orders.yaml is there already: name another file\n"
+    assert (here / "orders.yaml").read_text() == "mine"
+
+
+def test_a_table_that_cannot_be_read_is_told(here: Path) -> None:
+    (here / "broken.parquet").write_text("no parquet")
+    for place, told in (
+        ("nowhere", "there is nothing at nowhere"),
+        ("broken.parquet", "broken.parquet cannot be read as parquet"),
+    ):
+        result = dql("init", "--from", place)
+        assert result.exit_code == 4
+        assert told in result.stderr

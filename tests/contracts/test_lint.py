@@ -1,0 +1,106 @@
+"""What lint says about contracts: a contract, and the findings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from markdown_cases import Case, cases
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.contracts.lint import RULES, lint
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.diagnostics import CODES, draw
+from dqx_airflow.shipped import shipped
+from dqx_airflow.values import SourceFile
+
+HERE = Path(__file__).parent
+CASES = [*cases(*(HERE / "lint").glob("*.md"))]
+LACKING = """\
+dataContractSpecification: 1.2.1
+id: orders
+info: {title: Orders, version: 1.0.0}
+models:
+  orders:
+    fields:
+      email: {type: string, description: Where it went., pii: true}
+"""
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_lint_says(case: Case) -> None:
+    block = case.block("yaml")
+    found = read_contract(SourceFile("contract.yaml", block.text))
+    assert found.contract is not None
+    assert not found.errors, draw(found.errors, found.sources)
+    only = block.option("only")
+    others = [rule.name for rule in RULES if only and rule.name != only]
+    case.expect(draw(lint(found.contract, ignored=others), found.sources) or "nothing")
+
+
+def test_every_rule_has_a_code_of_the_table_and_a_name_of_its_own() -> None:
+    assert all(rule.code in CODES for rule in RULES)
+    assert len({rule.name for rule in RULES}) == len({rule.code for rule in RULES}) == len(RULES)
+
+
+def test_the_example_contract_has_nothing_to_be_said_about() -> None:
+    done = CliRunner().invoke(app, ["contract", "lint", str(shipped("dags_examples/contracts"))])
+    assert done.exit_code == 0, done.output
+    assert "1 checked, no errors, no warnings" in done.output
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.yaml").write_text(LACKING)
+    (tmp_path / "compose.yaml").write_text("services: {}\n")
+    return tmp_path
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["contract", "lint", *arguments])
+    return done.exit_code, done.output
+
+
+def test_warnings_end_well_and_with_strict_they_do_not(folder: Path) -> None:
+    code, said = run(".")
+    assert code == 0
+    assert "warning[W031]" in said
+    assert "1 checked, no errors, 3 warnings" in said
+    code, said = run(".", "--strict")
+    assert code == 2
+    assert "warning[W031]" in said
+
+
+def test_a_rule_can_be_left_out_by_its_name_or_code(folder: Path) -> None:
+    _, said = run(".", "--ignore", "owner", "--ignore", "W033", "--ignore", "quality")
+    assert "1 checked, no errors, no warnings" in said
+    code, said = run(".", "--ignore", "ownr")
+    assert code == 2
+    assert "there is no rule 'ownr': did you mean 'owner'?" in said
+
+
+def test_findings_are_there_for_machines(folder: Path) -> None:
+    _, said = run("orders.yaml", "--format", "json")
+    assert [item["code"] for item in json.loads(said)] == ["W034", "W031", "W033"] or said
+    _, said = run("orders.yaml", "--format", "github")
+    assert "::warning file=orders.yaml" in said
+
+
+def test_what_is_no_contract_is_told(folder: Path) -> None:
+    assert run("nowhere.yaml")[0] == 2
+    code, said = run("compose.yaml")
+    assert code == 2
+    assert "E403" in said
+    (folder / "orders.yaml").write_text(LACKING.replace("string", "strng"))
+    code, said = run(".")
+    assert code == 2
+    assert "did you mean 'string'?" in said
+
+
+def test_the_rules_are_listed() -> None:
+    code, said = run(".", "--rules")
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()] == [rule.name for rule in RULES]

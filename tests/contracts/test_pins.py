@@ -1,0 +1,81 @@
+"""The version that a gate pins, and what the lifecycle of a contract means on a day."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from dqx_airflow.contracts.model import Contract, Dialect, Lifecycle
+from dqx_airflow.contracts.pins import objection_to_version, standing
+from dqx_airflow.values import Span
+
+DAY = date(2026, 6, 15)
+
+
+def contract(version: str | None = "2.3.0", **lifecycle: object) -> Contract:
+    start = Span("c.yaml", 1, 1, 1, 2)
+    cycle = Lifecycle(**lifecycle)  # type: ignore[arg-type]
+    return Contract(Dialect.FABRIC, None, "bronze.slots", version, start, lifecycle=cycle)
+
+
+@pytest.mark.parametrize(
+    ("version", "pin"),
+    [
+        ("2.3.0", "2"), ("2.3.0", "2.3"), ("2.3.0", "2.3.0"), ("v2.3.0", "2.3"), ("2", "2.0"),
+        ("2.3.0-rc1", "2.3"), ("2024-06", "2024-06"), ("02.3", "2"),
+    ],
+)  # fmt: skip
+def test_a_pin_admits_all_versions_below_it(version: str, pin: str) -> None:
+    assert objection_to_version(contract(version), pin) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "pin", "said"),
+    [
+        ("3.0.0", "2", "at version 3.0.0, and version 2 is pinned"),
+        ("2.3.0", "2.4", "pinned"),
+        ("2.3.0", "2.3.1", "pinned"),
+        ("20.3.0", "2", "pinned"),
+        (None, "2", "names no version"),
+        ("newest", "2", "'newest'"),
+        ("2.3.0", "two", "'two' is no version"),
+        ("2.3.0", "", "'' is no version"),
+    ],
+)
+def test_any_other_version_is_objected_to(version: str | None, pin: str, said: str) -> None:
+    objection = objection_to_version(contract(version), pin)
+    assert objection is not None
+    assert said in objection
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "is_refused", "said"),
+    [
+        ({}, None, None),
+        ({"status": "active", "sunset_date": "2026-06-16"}, None, None),
+        ({"sunset_date": "2026-06-15"}, True, "was sunset on 2026-06-15"),
+        ({"status": "sunset", "successor": "v3"}, True, "its successor is v3"),
+        ({"status": "deprecated"}, False, "is deprecated"),
+        ({"deprecation_date": "2026-06-16"}, False, "will be deprecated on 2026-06-16"),
+        (
+            {"deprecation_date": "2026-06-01", "sunset_date": "2026-07-01"},
+            False,
+            "since 2026-06-01, until 2026-07-01",
+        ),
+        ({"deprecation_date": "2026-05-20", "notice_days": 30}, False, "until 2026-06-19"),
+        ({"deprecation_date": "2026-05-01", "notice_days": 30}, True, "ended on 2026-05-31"),
+        ({"effective_date": "2026-07-01"}, False, "not in force before 2026-07-01"),
+        ({"sunset_date": "some day"}, None, None),
+    ],
+)
+def test_the_lifecycle_decides_on_the_day(
+    lifecycle: dict[str, object], is_refused: bool | None, said: str | None
+) -> None:
+    found = standing(contract(**lifecycle), DAY)
+    if said is None:
+        assert found is None
+        return
+    assert found is not None
+    assert found.is_refused is is_refused
+    assert said in found.message

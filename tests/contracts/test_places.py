@@ -1,0 +1,121 @@
+"""Where the data of a contract is found, and what the contract knows of how it is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, Server, Unique
+from dqx_airflow.contracts.places import dataset_settings, known_of, spark_schema
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Span
+
+AT = Span("c.yaml", 1, 1, 1, 2)
+
+
+def contract(*servers: Server, models: tuple[str, ...] = ("orders",)) -> Contract:
+    made = tuple(Model(name, AT) for name in models)
+    return Contract(Dialect.DCS, "1.2.1", "orders", "1.0.0", AT, models=made, servers=servers)
+
+
+@pytest.mark.parametrize(
+    ("server", "place"),
+    [
+        (
+            Server("s", "s3", AT, "s3://lake/{model}/*.json", "json"),
+            {"path": "s3://lake/orders/*.json", "format": "json"},
+        ),
+        (Server("s", "local", AT, "data/orders.parquet"), {"path": "data/orders.parquet", "options": {"mergeSchema": "true"},
+                                                           "format": "parquet"}),
+        (
+            Server("s", "local", AT, "./{model}.csv", "csv", options=(("delimiter", ";"),)),
+            {"path": "./orders.csv", "format": "csv", "options": {"delimiter": ";"}},
+        ),
+        (Server("s", "databricks", AT, "main.sales.{model}"), {"table": "main.sales.orders"}),
+    ],
+)  # fmt: skip
+def test_a_server_says_where_a_model_is(server: Server, place: dict[str, Any]) -> None:
+    assert dataset_settings(contract(server), {}) == {"orders": place}
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("data/**/*.json", "data/{,*/,*/*/,*/*/*/}*.json"),
+        ("s3://lake/{model}/**/part-*.json", "s3://lake/orders/{,*/,*/*/,*/*/*/}part-*.json"),
+        ("data/*.json", "data/*.json"),
+    ],
+)
+def test_two_stars_are_folders_below_one(location: str, path: str) -> None:
+    server = Server("s", "s3", AT, location)
+    place = {"path": path, "format": "json"}
+    assert dataset_settings(contract(server), {}) == {"orders": place}
+
+
+def test_the_columns_of_parquet_are_those_of_all_files_unless_it_is_said_otherwise() -> None:
+    given = {"path": "data", "format": "parquet"}
+    merged = {"orders": given | {"options": {"mergeSchema": "true"}}}
+    assert dataset_settings(contract(), {"orders": given}) == merged
+    otherwise = {"orders": given | {"options": {"mergeSchema": "false"}}}
+    assert dataset_settings(contract(), otherwise) == otherwise
+
+
+def test_what_the_gate_says_wins_over_the_server() -> None:
+    server = Server("s", "local", AT, "data/{model}", "delta")
+    found = dataset_settings(contract(server, models=("orders", "items")), {"orders": "x/y"})
+    assert found == {
+        "orders": {"path": "x/y"},
+        "items": {"path": "data/items", "format": "delta"},
+    }
+
+
+def test_datasets_beside_the_models_are_kept() -> None:
+    found = dataset_settings(contract(), {"orders": "x/y", "lh.dim": "lh.dim"})
+    assert found == {"orders": {"path": "x/y"}, "lh.dim": "lh.dim"}
+
+
+@pytest.mark.parametrize(
+    ("servers", "name", "said"),
+    [
+        ((), None, "the contract names no server: give the dataset orders"),
+        ((Server("pg", "postgres", AT),), None, "does not read the server 'pg' of type postgres"),
+        ((Server("a", "s3", AT), Server("b", "s3", AT)), None, "name one of the servers a, b"),
+        ((Server("production", "s3", AT),), "prodution", "did you mean 'production'?"),
+    ],
+)
+def test_a_place_that_is_not_known_is_told(
+    servers: tuple[Server, ...], name: str | None, said: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        dataset_settings(contract(*servers), {}, name)
+    assert said in str(caught.value)
+
+
+def test_the_contract_knows_keys_masks_and_the_columns_of_texts() -> None:
+    fields = (
+        Field("id", "id", "bigint", AT, is_key=True),
+        Field("mail", "mail", "text", AT, is_sensitive=True),
+        Field("total", "total", "number", AT),
+        Field(
+            "address",
+            "address",
+            "struct",
+            AT,
+            fields=(Field("zip code", "address.zip code", "text", AT, is_sensitive=True),),
+        ),
+        Field("tags", "tags", "array", AT, items=Field("[]", "tags[]", "whole_number", AT)),
+    )
+    model = Model("orders", AT, fields)
+    declared = (
+        "id bigint, mail string, total double, address struct<`zip code`:string>, "
+        "tags array<bigint>"
+    )
+    assert known_of(model, file_format="delta") == {"keys": ["id"], "masked": ["mail", "address"]}
+    assert known_of(model, file_format="csv")["schema"] == declared
+    assert spark_schema(model) == declared
+
+
+def test_a_compound_key_is_the_key() -> None:
+    model = Model("items", AT, rules=(Rule("primary_key", Unique(("order_id", "line")), ()),))
+    assert known_of(model, file_format=None) == {"keys": ["order_id", "line"]}

@@ -1,0 +1,266 @@
+"""The registry of published contracts: what it keeps, and what it refuses on which day."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+
+import pytest
+from contract_edits import contract_of
+
+from dqx_airflow.contracts.publishing import Reliance, period_of, reliances
+from dqx_airflow.contracts.registry import Publication, Registry
+from dqx_airflow.errors import RegistryError
+
+ID = "bronze.wagers"
+START = date(2026, 1, 5)
+
+
+def wagers(version: str, columns: str = "amount", more: str = "") -> str:
+    listed = "\n".join(
+        f"      - {{name: {name}, type: bigint, semantic: The {name}.}}" for name in columns.split()
+    )
+    return f"""\
+contract:
+  id: {ID}
+  version: {version}
+{more}  schema:
+    columns:
+{listed}
+"""
+
+
+NOTICE = "  versioning: {deprecation_notice_days: 30}\n"
+DEPRECATED = "  lifecycle: {status: deprecated}\n" + NOTICE
+QUARTERLY = "  versioning: {breaking_change_cadence: quarterly_max}\n"
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry(tmp_path / "registry")
+
+
+def publish(registry: Registry, text: str, on: date = START) -> Publication:
+    return registry.publish(contract_of(text), {"wagers.yaml": text}, on)
+
+
+def problems(publication: Publication) -> list[str]:
+    return [objection.problem for objection in publication.objections]
+
+
+def versions(registry: Registry) -> list[str | None]:
+    return [item.contract.version for item in registry.versions(ID)]
+
+
+def test_what_is_published_is_there_as_it_was(registry: Registry) -> None:
+    text = wagers("1.0.0") + "# a remark\n"
+    publish(registry, text)
+    (found,) = registry.versions(ID)
+    assert (found.contract, found.on) == (contract_of(text), START)
+    assert registry.texts(ID, found.number) == {"wagers.yaml": text}
+    assert registry.ids() == (ID,)
+
+
+def test_files_that_are_referred_to_are_kept_beside(registry: Registry, tmp_path: Path) -> None:
+    from dqx_airflow.contracts.read import read_contract
+    from dqx_airflow.contracts.references import FolderReader
+    from dqx_airflow.values import SourceFile
+
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "id.yaml").write_text("type: string\nrequired: true\n")
+    text = (
+        "dataContractSpecification: 1.1.0\nid: orders\ninfo: {title: O, version: 1.0.0}\n"
+        "models:\n  orders:\n    fields:\n      id: {$ref: parts/id.yaml}\n"
+    )
+    found = read_contract(SourceFile("orders.yaml", text), FolderReader(tmp_path))
+    assert found.contract is not None
+    registry.publish(found.contract, found.sources, START)
+    (published,) = registry.versions("orders")
+    assert published.contract == found.contract
+
+
+def test_a_version_is_published_once_and_never_with_another_content(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0"))
+    assert publish(registry, wagers("1.0.0")).was_there
+    refused = publish(registry, wagers("1.0.0", "amount game"))
+    assert problems(refused) == ["version 1.0.0 was published on 2026-01-05 with another content"]
+    assert versions(registry) == ["1.0.0"]
+
+
+@pytest.mark.parametrize(
+    ("version", "columns", "said"),
+    [
+        ("1.1.0", "game", "the version goes from 1.0.0 to 1.1.0, and a major bump is due: 2.0.0"),
+        ("1.0.1", "amount game", "and a minor bump is due: 1.1.0 or higher"),
+        ("0.9.0", "amount", "version 0.9.0 is lower than 1.0.0"),
+        ("newest", "amount", "'newest' is no version that has an order"),
+    ],
+)
+def test_a_version_that_falls_short_is_refused(
+    registry: Registry, version: str, columns: str, said: str
+) -> None:
+    publish(registry, wagers("1.0.0"))
+    (problem,) = problems(publish(registry, wagers(version, columns)))
+    assert said in problem
+    assert versions(registry) == ["1.0.0"]
+
+
+def test_drafts_and_release_candidates_promise_nothing(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0"))
+    publish(registry, wagers("1.1.0-rc.1", "amount game"))
+    assert not problems(publish(registry, wagers("1.1.0", "amount table")))
+    draft = "  lifecycle: {status: draft}\n"
+    other = Registry(registry.folder / "drafts")
+    publish(other, wagers("1.0.0", "amount", draft))
+    assert not problems(publish(other, wagers("1.0.1", "game")))
+
+
+def test_a_breaking_version_waits_for_its_notice(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0", "amount", NOTICE))
+    breaking = wagers("2.0.0", "game", NOTICE)
+    assert problems(publish(registry, breaking)) == [
+        "1.0.0 promises 30 days of notice before it breaks, and it is not deprecated yet"
+    ]
+    publish(registry, wagers("1.1.0", "amount", DEPRECATED), date(2026, 2, 1))
+    (early,) = publish(registry, breaking, date(2026, 3, 2)).objections
+    assert early.hint == "publish it on 2026-03-03 or later"
+    assert not problems(publish(registry, breaking, date(2026, 3, 3)))
+
+
+def test_a_breaking_version_that_comes_into_force_later_has_given_notice(
+    registry: Registry,
+) -> None:
+    def customers(version: str, column: str, effective: str) -> str:
+        return (
+            f"contract: {{name: Customers, version: '{version}', description: All,"
+            f" owner: team, domain: d, effective_date: '{effective}'}}\n"
+            f"schema:\n  fields:\n    - {{name: {column}, type: string, description: It.}}\n"
+            "sla:\n  changes: {breaking_change_notice: 90}\n"
+        )
+
+    publish(registry, customers("1.0.0", "id", "2026-01-05"))
+    assert problems(publish(registry, customers("2.0.0", "key", "2026-04-04")))
+    assert not problems(publish(registry, customers("2.0.0", "key", "2026-04-05")))
+
+
+def test_a_contract_breaks_as_often_as_it_allows(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0", "a", QUARTERLY), date(2025, 12, 1))
+    assert not problems(publish(registry, wagers("2.0.0", "b", QUARTERLY), date(2026, 1, 5)))
+    assert problems(publish(registry, wagers("3.0.0", "c", QUARTERLY), date(2026, 3, 31))) == [
+        "bronze.wagers breaks at most once a quarter (quarterly_max), and did so on 2026-01-05 "
+        "with 2.0.0"
+    ]
+    assert not problems(publish(registry, wagers("2.1.0", "b c", QUARTERLY), date(2026, 3, 31)))
+    assert not problems(publish(registry, wagers("3.0.0", "c", QUARTERLY), date(2026, 4, 1)))
+
+
+@pytest.mark.parametrize(
+    ("cadence", "begin"),
+    [
+        ("monthly_max", date(2026, 8, 1)),
+        ("quarterly_max", date(2026, 7, 1)),
+        ("half_yearly", date(2026, 7, 1)),
+        ("yearly", date(2026, 1, 1)),
+        ("weekly", date(2026, 8, 17)),
+        ("now and then", None),
+    ],
+)
+def test_periods_are_those_of_the_calendar(cadence: str, begin: date | None) -> None:
+    found = period_of(cadence, date(2026, 8, 20))
+    assert (found and found[0]) == begin
+
+
+def test_a_sunset_is_announced_in_time(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0", "amount", NOTICE))
+
+    def sunset(day: str) -> str:
+        return f"  lifecycle: {{status: deprecated, sunset_date: {day}}}\n{NOTICE}"
+
+    early = publish(registry, wagers("1.1.0", "amount", sunset("2026-01-20")))
+    assert problems(early) == [
+        "the sunset on 2026-01-20 gives less than the 30 days of notice that are promised"
+    ]
+    assert not problems(publish(registry, wagers("1.1.0", "amount", sunset("2026-02-04"))))
+
+
+def test_nothing_is_published_into_the_past(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0"))
+    (problem,) = problems(publish(registry, wagers("1.1.0", "amount game"), date(2025, 1, 1)))
+    assert problem == "2025-01-01 is before 2026-01-05, when the last version was published"
+
+
+def test_of_many_who_publish_at_once_each_is_held_against_the_others(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0"))
+    texts = [wagers(f"1.{number}.0", f"amount c{number}") for number in range(1, 9)]
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(lambda text: publish(registry, text), texts))
+    found = registry.versions(ID)
+    assert [item.number for item in found] == list(range(1, len(found) + 1))
+    assert found == tuple(sorted(found, key=lambda item: item.version))
+    assert len(found) == 1 + sum(outcome.published is not None for outcome in outcomes)
+    assert not list(registry.folder.rglob(".publishing-*"))
+
+
+def test_of_many_who_publish_the_same_one_does(registry: Registry) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(lambda text: publish(registry, text), [wagers("1.0.0")] * 8))
+    assert sum(not outcome.was_there for outcome in outcomes) == 1
+    assert versions(registry) == ["1.0.0"]
+
+
+def test_a_version_that_was_tampered_with_is_told(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0"))
+    (file,) = registry.folder.rglob("wagers.yaml")
+    file.write_text(wagers("1.0.0", "other"))
+    with pytest.raises(RegistryError, match="was changed after it was published"):
+        registry.versions(ID)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 2}', '{"format": 1}', "\x00"])
+def test_what_is_no_entry_is_told(registry: Registry, content: str) -> None:
+    publish(registry, wagers("1.0.0"))
+    (file,) = registry.folder.rglob("entry.json")
+    file.write_text(content)
+    with pytest.raises(RegistryError):
+        registry.versions(ID)
+
+
+def test_what_was_left_half_written_is_not_there(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0"))
+    (registry.folder / ID / ".publishing-abc").mkdir()
+    assert versions(registry) == ["1.0.0"]
+
+
+@pytest.mark.parametrize("strange", ["../up", "..", "a/b", ".hidden", "x" * 400, "ü %/\\:*"])
+def test_any_id_has_a_folder_of_its_own_below_the_registry(
+    registry: Registry, strange: str
+) -> None:
+    text = wagers("1.0.0").replace(f"id: {ID}", f"id: {json.dumps(strange)}")
+    assert publish(registry, text).published
+    assert registry.ids() == (strange,)
+    assert [home.parent for home in registry.folder.iterdir()] == [registry.folder]
+    assert sorted(path.name for path in registry.folder.parent.iterdir()) == ["registry"]
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RegistryError, match="cannot be read or written"):
+        publish(Registry(tmp_path / "file"), wagers("1.0.0"))
+
+
+def test_consumers_rely_on_the_newest_version(registry: Registry) -> None:
+    more = "  consumers: [{team: bi, use_case: Dashboard}, {team: compliance}]\n"
+    publish(registry, wagers("1.0.0", "amount", more))
+    publish(registry, wagers("1.1.0", "amount game", more + DEPRECATED))
+    found = reliances(registry.versions(ID), START)
+    assert [told(item) for item in found] == [
+        ("bi", "1.1.0", "bronze.wagers is deprecated"),
+        ("compliance", "1.1.0", "bronze.wagers is deprecated"),
+    ]
+    assert reliances((), START) == ()
+
+
+def told(item: Reliance) -> tuple[str, str | None, str | None]:
+    return item.consumer.team, item.version, item.concern

@@ -1,0 +1,66 @@
+"""What checks of Soda demand."""
+
+from __future__ import annotations
+
+import pytest
+from contract_parts import CASES, check_told
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_cases import Case, cases
+
+from dqx_airflow.contracts.rules import Translation, soda, sodacl
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+KINDS = (
+    *("row_count", "no_duplicate_values", "duplicate_percent", "missing_count", "invalid_count"),
+    *("no_invalid_values", "avg", "avg_length", "freshness_in_days", "metric_query"),
+)
+KEYS = (
+    *("must_be", "must_be_less_than", "must_be_between", "columns", "missing_values", "name"),
+    *("valid_values", "valid_regex", "valid_format", "valid_min", "valid_length", "query_sql"),
+    "valid_values_reference_data",
+)
+WORDS = st.lists(
+    st.sampled_from(
+        [
+            "row_count",
+            "freshness",
+            "(",
+            "id",
+            ",",
+            ")",
+            "<",
+            "between",
+            "5",
+            "24h",
+            "%",
+            "and",
+            "::",
+        ]
+    )
+)
+
+
+@pytest.mark.parametrize("case", list(cases(CASES / "soda.md")), ids=str)
+def test_a_check_of_soda_demands_this(case: Case) -> None:
+    case.expect(check_told(case.block("yaml")))
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(KEYS), ANYTHING))
+@settings(max_examples=300, deadline=None)
+def test_whatever_stands_in_a_check_it_is_translated_or_refused(
+    kind: str, keys: dict[str, object]
+) -> None:
+    found = soda.translate({"type": kind, **keys}, "amount")
+    assert found.demands if isinstance(found, Translation) else found
+
+
+@given(WORDS.map(" ".join) | ANYTHING)
+@settings(max_examples=300, deadline=None)
+def test_whatever_is_written_for_sodacl_it_is_translated_or_refused(check: object) -> None:
+    found = sodacl.translate(check)
+    assert found.demands if isinstance(found, Translation) else found
