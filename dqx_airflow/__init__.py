@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dqx_airflow.api import Context as Context
+    from dqx_airflow.api import Contract as Contract
+    from dqx_airflow.api import ContractViolation as ContractViolation
     from dqx_airflow.api import Interpreter as Interpreter
     from dqx_airflow.api import MemoryDatabase as MemoryDatabase
     from dqx_airflow.api import MetricProvider as MetricProvider
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     from dqx_airflow.api import TunableInt as TunableInt
     from dqx_airflow.api import TunablePercent as TunablePercent
     from dqx_airflow.api import VerificationSuite as VerificationSuite
+    from dqx_airflow.api import assert_contract as assert_contract
     from dqx_airflow.api import check as check
+    from dqx_airflow.api import read_validated as read_validated
+    from dqx_airflow.operators import ContractGateOperator as ContractGateOperator
     from dqx_airflow.operators import DqlGateOperator as DqlGateOperator
     from dqx_airflow.values import DatasetRef as DatasetRef
     from dqx_airflow.values import GateReport as GateReport
@@ -41,8 +46,11 @@ _HOME = {
     "Severity": "dqx_airflow.values",
     "Status": "dqx_airflow.values",
     "Verdict": "dqx_airflow.values",
+    "ContractGateOperator": "dqx_airflow.operators",
     "DqlGateOperator": "dqx_airflow.operators",
     "Context": "dqx_airflow.api",
+    "Contract": "dqx_airflow.api",
+    "ContractViolation": "dqx_airflow.api",
     "Interpreter": "dqx_airflow.api",
     "MemoryDatabase": "dqx_airflow.api",
     "MetricProvider": "dqx_airflow.api",
@@ -55,7 +63,9 @@ _HOME = {
     "TunableInt": "dqx_airflow.api",
     "TunablePercent": "dqx_airflow.api",
     "VerificationSuite": "dqx_airflow.api",
+    "assert_contract": "dqx_airflow.api",
     "check": "dqx_airflow.api",
+    "read_validated": "dqx_airflow.api",
 }
 
 __all__ = [  # noqa: PLE0604 (the names are those of the table)
@@ -80,6 +90,47 @@ def get_provider_info() -> dict[str, Any]:
         "description": "Gate operators that stop bad data between two tasks of a pipeline.",
         "versions": [__version__],
         "operators": [
-            {"integration-name": "DQX", "python-modules": ["dqx_airflow.operators.dql_gate"]}
+            {
+                "integration-name": "DQX",
+                "python-modules": [
+                    "dqx_airflow.operators.contract_gate",
+                    "dqx_airflow.operators.dql_gate",
+                ],
+            }
         ],
+        "task-decorators": [
+            {
+                "name": "dql_gate",
+                "class-name": "dqx_airflow.operators.decorators.dql_gate_task",
+            },
+            {
+                "name": "contract_gate",
+                "class-name": "dqx_airflow.operators.decorators.contract_gate_task",
+            },
+        ],
+        "extra-links": ["dqx_airflow.operators.links.GateReportLink"],
+        "config": {
+            "dqx": {
+                "description": "Settings of the gates.",
+                "options": {
+                    "results_root": {
+                        "description": "The root of the results store, a path or a URI, of all "
+                        "gates that name none.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "s3://lake/dqx",
+                        "default": None,
+                    },
+                    "jvm_archive": {
+                        "description": "An archive of JVM classes, made with `dql package "
+                        "--jvm-archive`, with which gates start faster whose driver runs on the "
+                        "worker. The options of that JVM are then those of the gate's conf.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "/opt/dqx/gate.jsa",
+                        "default": None,
+                    },
+                },
+            },
+        },
     }

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import date, datetime, timezone
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -19,6 +20,8 @@ DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, 
 SETTINGS = tuple(field.name for field in fields(DatasetRef) if field.name != "name")
 """What may be said about a dataset."""
 
+_FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
+
 
 def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     """The dataset `name`: a path, a table, its settings, or a reference to be known by this name.
@@ -26,8 +29,8 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     :raises RequestError: it makes no sense.
     """
     if isinstance(given, os.PathLike):
-        return DatasetRef(name, path=os.fspath(given))
-    if isinstance(given, str):
+        given = {"path": os.fspath(given)}
+    elif isinstance(given, str):
         given = {"path" if "/" in given else "table": given}
     elif isinstance(given, DatasetRef):
         given = settings_of(given)
@@ -43,6 +46,8 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
             f"there are {', '.join(SETTINGS)}"
         )
     settings = {key: value for key, value in given.items() if value not in (None, "")}
+    if "format" not in settings and (told := format_of(str(settings.get("path", "")))):
+        settings["format"] = told
     options, version = settings.pop("options", ()), settings.pop("version", None)
     keys, masked = settings.pop("keys", ()), settings.pop("masked", ())
     ref = DatasetRef(
@@ -55,6 +60,13 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     )
     check_ref(ref)
     return ref
+
+
+def format_of(path: str) -> str | None:
+    """The format that the name of a file tells: `csv` for `orders.csv.gz`; None if it tells none."""
+    suffixes = (suffix.lstrip(".").lower() for suffix in reversed(PurePosixPath(path).suffixes))
+    words = (_FORMAT_OF_SUFFIX.get(suffix) for suffix in suffixes)
+    return next(filter(None, words), None)
 
 
 def check_ref(ref: DatasetRef) -> None:
@@ -137,6 +149,42 @@ def check_quarantine(request: GateRequest) -> None:
                     f"the quarantine of dataset '{name}' lies in the place of {what}: {path}",
                     "give it a path of its own",
                 )
+
+
+def check_promotion(request: GateRequest) -> None:
+    """Refuses a promotion of what has no version, and one into a place that is taken.
+
+    :raises RequestError: a request asks for one.
+    """
+    refs = {ref.name: ref for ref in request.datasets}
+    taken = {"the results": request.results_root}
+    taken |= {f"dataset '{ref.name}'": ref.location for ref in request.datasets if not ref.query}
+    taken |= {f"the quarantine of dataset '{name}'": path for name, path in request.quarantine}
+    for name, target in request.promote_to:
+        if refs[name].query is not None:
+            raise RequestError(
+                f"dataset '{name}' is a query, and cannot be promoted",
+                "promote a dataset at a path or a table",
+            )
+        for what, place in taken.items():
+            if _overlap(place, target):
+                raise RequestError(
+                    f"dataset '{name}' is promoted to the place of {what}: {target}",
+                    "give it a place of its own",
+                )
+        taken[f"the promotion of dataset '{name}'"] = target
+
+
+def is_table(place: str) -> bool:
+    """True for the name of a table, false for a path."""
+    return "/" not in place
+
+
+def _overlap(one: str, other: str) -> bool:
+    """True where two places are the same, or one lies in the other."""
+    if is_table(one) or is_table(other):
+        return one == other
+    return _place(one).startswith(_place(other)) or _place(other).startswith(_place(one))
 
 
 def _place(path: str) -> str:

@@ -11,8 +11,8 @@ def main() -> int:
     except ModuleNotFoundError as error:
         print(
             f"error: the Python of this Spark driver ({sys.executable}) has no module "
-            f"'{error.name}'\n  help: install dqx-airflow there, or point PYSPARK_PYTHON at the "
-            "Python of an environment that has it",
+            f"'{error.name}'\n  help: install dqx-airflow there, point PYSPARK_PYTHON at a Python "
+            "that has it, or take along in py_files what `dql package` writes",
             file=sys.stderr,
         )
         return 4

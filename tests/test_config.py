@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from dqx_airflow.config.connection import Kind, connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
+from dqx_airflow.config.jvm_options import with_archive
 from dqx_airflow.config.positions import Positions
 from dqx_airflow.config.settings import (
     Defaults,
@@ -19,6 +21,7 @@ from dqx_airflow.config.settings import (
     find_settings,
     read_settings,
 )
+from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, Severity
 
@@ -101,6 +104,7 @@ def test_the_example_of_the_module_is_sound(tmp_path: Path) -> None:
     import dqx_airflow.config.settings as module
 
     example = re.sub(r"^    ", "", (module.__doc__ or "").split("\n\n", 1)[1], flags=re.M)
+    (tmp_path / "gate.jsa").touch()
     found = settings(tmp_path, example.partition("\nThe nearest")[0])
     assert found.problems == ()
     assert found.defaults.date == "yesterday"
@@ -245,3 +249,44 @@ def test_the_example_of_the_readme_is_sound(tmp_path: Path) -> None:
     assert found.problems == ()
     assert str(found.connection) == "spark://spark.example.com:7077"
     assert found.refs["orders"].keys == ("id",)
+
+
+def test_a_jvm_that_we_start_takes_its_archive_from_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "gate.jsa").touch()
+    (tmp_path / "dqx.toml").write_text(
+        '[connection]\njvm_archive = "gate.jsa"\n'
+        '[connection.conf]\n"spark.driver.extraJavaOptions" = "-Xss4m"\n'
+    )
+    settings = read_settings(tmp_path / "dqx.toml")
+    assert not settings.problems
+    options = settings.session["spark.driver.extraJavaOptions"].split()
+    assert options[:2] == ["-Xss4m", f"-XX:SharedArchiveFile={tmp_path}/gate.jsa"]
+    remote = replace(settings, connection=connection_of("sc://spark.example.com"))
+    assert remote.session == {"spark.driver.extraJavaOptions": "-Xss4m"}
+
+
+def test_an_archive_that_is_not_there_is_no_more_than_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "dqx.toml").write_text('[connection]\njvm_archive = "gate.jsa"\n')
+    settings = read_settings(tmp_path / "dqx.toml")
+    (problem,) = settings.problems
+    assert problem.level is Level.WARNING
+    assert problem.span.line == 2
+    assert settings.session == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", "-XX:SharedArchiveFile=/a.jsa -Xshare:auto ... -XX:+UseSerialGC"),
+        ("-Xss4m", "-Xss4m -XX:SharedArchiveFile=/a.jsa -Xshare:auto ... -XX:+UseSerialGC"),
+        ("-XX:+UseG1GC", "-XX:+UseG1GC -XX:SharedArchiveFile=/a.jsa -Xshare:auto ..."),
+        ("-XX:SharedArchiveFile=/mine.jsa", "-XX:SharedArchiveFile=/mine.jsa"),
+    ],
+)
+def test_what_is_said_of_a_jvm_already_holds(given: str, expected: str) -> None:
+    quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+    assert with_archive(given, "/a.jsa").replace(quiet, "...") == expected
+
+
+def test_the_archive_may_have_blanks_in_its_path() -> None:
+    assert "-XX:SharedArchiveFile='/my lake/a.jsa'" in with_archive("", "/my lake/a.jsa")

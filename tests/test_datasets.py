@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,24 @@ def test_settings_become_a_reference_and_come_back(settings: dict[str, Any]) -> 
     ref = dataset_ref("orders", settings)
     assert dataset_ref("orders", settings_of(ref)) == ref
     assert from_json(DatasetRef, to_json(ref)) == ref
+
+
+@pytest.mark.parametrize(
+    ("path", "format"),
+    [
+        ("/lake/orders", "delta"),
+        ("/lake/orders.csv", "csv"),
+        ("/lake/*.parquet", "parquet"),
+        ("/lake/orders.JSON.gz", "json"),
+        ("/lake/orders.jsonl", "json"),
+        ("/lake.csv/orders", "delta"),
+        ("/lake/orders.v2", "delta"),
+    ],
+)
+def test_the_name_of_a_file_tells_its_format(path: str, format: str) -> None:
+    assert dataset_ref("orders", {"path": path}).format == format
+    assert dataset_ref("orders", Path(path)).format == format
+    assert dataset_ref("orders", {"path": path, "format": "orc"}).format == "orc"
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -8,6 +8,7 @@ import sys
 from datetime import date, datetime, timezone
 from importlib.metadata import distributions
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.shipped import shipped
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -31,8 +33,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 STORM = date(2013, 2, 8)
 
 
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```$", README, re.M | re.S)
+def blocks(kind: str, section: str = "") -> list[str]:
+    """The code blocks of a kind in a section; by default those before the first section."""
+    title = f"\n## {section}\n" if section else ""
+    text = README[README.index(title) + len(title) :]
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text.split("\n## ")[0], re.M | re.S)
 
 
 def test_the_suite_is_sound_and_prints_the_failure_that_is_shown() -> None:
@@ -74,7 +79,7 @@ def test_the_error_through_a_macro_is_drawn_as_shown() -> None:
     checked = check_source(
         SourceFile("orders.dql", suite), lambda _, path: SourceFile(path, library)
     )
-    assert draw(checked.diagnostics, checked.sources) + "\n" == blocks("text")[1]
+    assert draw(checked.diagnostics, checked.sources) + "\n" == blocks("text", "The language")[0]
 
 
 @pytest.mark.airflow
@@ -95,13 +100,13 @@ def test_the_dag_can_be_built(tmp_path: Path) -> None:
 def test_the_suites_run_in_python_and_print_what_is_shown(tmp_path: Path) -> None:
     (tmp_path / "flights.dql").write_text(blocks("dql")[0])
     printed = ""
-    for number, code in enumerate(blocks("python")[1:]):
+    for number, code in enumerate(blocks("python", "In Python")):
         (tmp_path / f"run_{number}.py").write_text(code)
         run = [sys.executable, f"run_{number}.py"]
         done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         printed += done.stdout
-    assert printed == blocks("text")[2]
+    assert printed == "".join(blocks("text", "In Python"))
 
 
 def test_the_commands_of_the_table_exist() -> None:
@@ -114,8 +119,54 @@ def test_the_commands_of_the_table_exist() -> None:
     assert named == known
 
 
+@pytest.mark.airflow
+def test_the_contract_gate_can_be_built_and_its_clause_is_where_it_is_shown(
+    tmp_path: Path,
+) -> None:
+    gate, _ = blocks("python", "Data contracts")
+    (tmp_path / "gate.py").write_text(f"{gate}\nassert ingest_gate.expect_version == '2'\n")
+    built = subprocess.run(
+        [sys.executable, "gate.py"],
+        cwd=tmp_path,
+        env={"AIRFLOW_HOME": str(tmp_path), "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    (shown,) = blocks("text", "Data contracts")
+    contract = shipped("dags_examples/contracts/slot_telemetry.contract.yaml")
+    line = re.search(r"^(\d+) \| (.*)$", shown, re.M)
+    assert line is not None
+    assert contract.read_text().splitlines()[int(line[1]) - 1] == line[2]
+
+
+def test_the_defensive_read_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, read = blocks("python", "Data contracts")
+    frame = SimpleNamespace(dtypes=[("id", "bigint")])
+    spark = SimpleNamespace(read=SimpleNamespace(table={"silver.events": frame}.__getitem__))
+    (tmp_path / "events.yaml").write_text(
+        "contract: {id: events, version: 2.1.0, schema: {columns: [{name: id, type: bigint}]}}"
+    )
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"spark": spark}
+    exec(read, names)
+    assert names["events"] is frame
+
+
+def test_every_verb_of_dql_contract_is_in_its_table() -> None:
+    from dqx_airflow.cli.contract import VERBS
+
+    named = set(re.findall(r"`dql contract ([a-z-]+)", README))
+    assert named == set(VERBS)
+
+
 def test_ci_runs_the_test_command_of_the_readme() -> None:
-    commands = [line for block in blocks("sh") for line in block.splitlines()]
+    commands = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```$", README, re.M | re.S)
+        for line in block.splitlines()
+    ]
     assert sum(line.endswith("/pytest") for line in commands) == 1
     assert "grep -m1 '/pytest$' README.md" in (ROOT / ".ci" / "run").read_text()
 

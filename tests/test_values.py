@@ -22,6 +22,7 @@ from dqx_airflow.values import (
     MetricResult,
     Outcome,
     ParentRun,
+    Promotion,
     RunKey,
     Severity,
     SourceFile,
@@ -52,6 +53,7 @@ REQUEST = GateRequest(
     timeout_s=1.5,
     sample_rows=5,
     quarantine=(("orders", "s3://lake/quarantine/orders"),),
+    promote_to=(("orders", "silver.orders"),),
 )
 VERDICT = Verdict(
     name="orders.rows",
@@ -84,6 +86,8 @@ SNAPSHOT = DatasetSnapshot(
     fields=(Field("price", "decimal(18,2)"), Field("a", "struct<b:array<int>>")),
     metrics=(MetricResult("sum", "price", 0.1), MetricResult("num_rows", None, 0)),
     quarantined=0,
+    condition="`ds` IN (DATE'2024-03-02')",
+    promotion=Promotion("silver.orders", 17, 3),
 )
 REPORT = GateReport(
     run_id="0192",
@@ -149,9 +153,9 @@ def test_a_metric_value_keeps_its_type(value: values.MetricValue) -> None:
 
 def test_what_an_older_version_wrote_is_read_with_the_defaults_of_what_it_did_not_know() -> None:
     newer = {
-        GateRequest: ("sample_rows", "quarantine", "recompute"),
+        GateRequest: ("sample_rows", "quarantine", "recompute", "promote_to"),
         Verdict: ("failing_rows", "note", "origin"),
-        DatasetSnapshot: ("quarantined",),
+        DatasetSnapshot: ("quarantined", "condition", "promotion"),
         DatasetRef: ("keys", "masked"),
     }
     for value in (REQUEST, VERDICT, SNAPSHOT, *DATASETS):

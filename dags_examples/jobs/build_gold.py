@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from day import DATE_COLUMN, Day
+from day import Day, arguments
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-day = Day.from_arguments()
+DATE_COLUMN = "flight_date"
+
+given = arguments()
+day = Day(given.lake, given.date, DATE_COLUMN)
 spark = SparkSession.builder.appName("build_gold").getOrCreate()
 punctuality = (
     day.read(spark, "silver/departures")

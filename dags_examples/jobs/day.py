@@ -1,7 +1,7 @@
-"""What the three jobs share: their arguments, and one day of a Delta table in and out.
+"""What the jobs share: their arguments, and one day of a Delta table in and out.
 
 Spark's own Delta source would do the same with `spark.read.format("delta")` and `replaceWhere`.
-Here deltalake does, so that the example needs no package from Maven.
+Here deltalake does, so that the examples need no package from Maven.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,15 @@ from dqx_airflow.engine.frames import rows_of
 from dqx_airflow.engine.sources import open_dataset
 from dqx_airflow.values import DatasetRef
 
-DATE_COLUMN = "flight_date"
+
+def arguments(flag: str | None = None, **settings: Any) -> Any:
+    """The arguments of a job: the lake, the date, and one of its own."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lake", required=True)
+    parser.add_argument("--date", required=True, type=date.fromisoformat)
+    if flag is not None:
+        parser.add_argument(flag, **settings)
+    return parser.parse_args()
 
 
 @dataclass(frozen=True)
@@ -26,17 +35,12 @@ class Day:
 
     lake: str
     date: date
-
-    @classmethod
-    def from_arguments(cls) -> Day:
-        parser = argparse.ArgumentParser()
-        parser.add_argument("--lake", required=True)
-        parser.add_argument("--date", required=True, type=date.fromisoformat)
-        given = parser.parse_args()
-        return cls(given.lake, given.date)
+    column: str
 
     def read(self, spark: SparkSession, table: str) -> DataFrame:
-        ref = DatasetRef(table, path=f"{self.lake}/{table}", date_column=DATE_COLUMN)
+        """The rows of the day, of the newest version of the table."""
+        path = f"{self.lake}/{table}"
+        ref = DatasetRef(table, path=path, date_column=self.column)
         return rows_of(open_dataset(spark, ref), self.date)
 
     def replace(self, table: str, frame: DataFrame) -> None:
@@ -45,6 +49,10 @@ class Day:
             f"{self.lake}/{table}",
             frame.toArrow(),
             mode="overwrite",
-            partition_by=[DATE_COLUMN],
-            predicate=f"{DATE_COLUMN} = '{self.date.isoformat()}'",
+            partition_by=[self.column],
+            predicate=f"{self.column} = '{self.date.isoformat()}'",
         )
+
+    def write(self, table: str, frame: DataFrame) -> None:
+        """Replaces a whole table that knows no days."""
+        write_deltalake(f"{self.lake}/{table}", frame.toArrow(), mode="overwrite")

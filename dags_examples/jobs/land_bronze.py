@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from day import DATE_COLUMN, Day
+from day import Day, arguments
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+DATE_COLUMN = "flight_date"
 COLUMNS = """
     year bigint, month bigint, day bigint, dep_time bigint, sched_dep_time bigint,
     dep_delay bigint, arr_time bigint, sched_arr_time bigint, arr_delay bigint, carrier string,
@@ -13,7 +14,8 @@ COLUMNS = """
     hour bigint, minute bigint, time_hour timestamp
 """
 
-day = Day.from_arguments()
+given = arguments()
+day = Day(given.lake, given.date, DATE_COLUMN)
 spark = SparkSession.builder.appName("land_bronze").getOrCreate()
 landed = spark.read.csv(
     f"{day.lake}/landing/flights/{day.date}.csv", schema=COLUMNS, header=True, mode="FAILFAST"

@@ -1,6 +1,7 @@
 """The Python API: DQL run from Python, and suites written in Python."""
 
 from dqx_airflow.api.assertions import Context
+from dqx_airflow.api.contract import Contract, ContractViolation, assert_contract
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.expressions import MetricExpression
 from dqx_airflow.api.interpreter import Interpreter
@@ -14,11 +15,14 @@ from dqx_airflow.api.tunables import (
     TunableInt,
     TunablePercent,
 )
+from dqx_airflow.api.validated import read_validated
 from dqx_airflow.api.verification import VerificationSuite, check
 from dqx_airflow.reference.table import Table
 
 __all__ = [
     "Context",
+    "Contract",
+    "ContractViolation",
     "Database",
     "Interpreter",
     "MemoryDatabase",
@@ -35,5 +39,7 @@ __all__ = [
     "TunableInt",
     "TunablePercent",
     "VerificationSuite",
+    "assert_contract",
     "check",
+    "read_validated",
 ]

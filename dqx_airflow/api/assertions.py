@@ -234,11 +234,16 @@ class Context:
         least = number(share, nodes.Unit.PERCENT, place.of(str(share)))
         return self._rows(predicate, least, place)
 
-    def assert_column(self, column: str, *, type: str | None = None) -> AssertionDraft:
-        """`column name exists`, or `column name type decimal(18,2)`."""
+    def assert_column(
+        self, column: str, *, type: str | None = None, fits: str | None = None
+    ) -> AssertionDraft:
+        """`column name exists`, `column name type decimal(18,2)` or `column name fits number`."""
+        if type is not None and fits is not None:
+            raise RequestError("a column has a type or fits one", "leave out type, or fits")
         place = caller_place()
-        kind = None if type is None else nodes.Text(type, place.of(type))
-        claim = nodes.HasColumn(name_of(column, place), kind, place.span)
+        text = type if fits is None else fits
+        kind = None if text is None else nodes.Text(text, place.of(text))
+        claim = nodes.HasColumn(name_of(column, place), kind, place.span, is_exact=fits is None)
         return AssertionDraft(*self._begin(claim, place))
 
     def _rows(self, text: str, share: nodes.Number | None, place: Place) -> AssertionDraft:

@@ -2,6 +2,7 @@
 
     [connection]
     url = "local[*]"                # or a type with its host, port and http_path
+    jvm_archive = "gate.jsa"        # made with `dql package --jvm-archive`
 
     [connection.conf]               # settings of the Spark session
     "spark.sql.ansi.enabled" = true
@@ -27,8 +28,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.config.connection import LOCAL, Connection, connection_of
+from dqx_airflow.config.connection import LOCAL, Connection, Kind, connection_of
 from dqx_airflow.config.datasets import mistakes_in
+from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
 from dqx_airflow.config.positions import Positions
 from dqx_airflow.datasets import SETTINGS, dataset_ref
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -44,8 +46,8 @@ else:
 FILE_NAME = "dqx.toml"
 
 _TABLES = ("connection", "defaults", "datasets")
-_CONNECTION = ("url", "type", "host", "port", "http_path", "conf")
-_ADDRESS = _CONNECTION[:-1]
+_ADDRESS = ("url", "type", "host", "port", "http_path")
+_CONNECTION = (*_ADDRESS, "conf", "jvm_archive")
 _SCHEMES = {"spark": "spark", "connect": "sc", "databricks": "databricks"}
 _CONF = ("connection", "conf")
 _COLUMNS = "columns"
@@ -94,6 +96,7 @@ class Settings:
     datasets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     problems: tuple[Diagnostic, ...] = ()
     unsound: frozenset[str] = frozenset()
+    jvm_archive: Path | None = None
 
     @property
     def refs(self) -> dict[str, DatasetRef]:
@@ -107,6 +110,14 @@ class Settings:
                 settings["path"] = self._beside(path)
             found[name] = dataset_ref(name, settings)
         return found
+
+    @property
+    def session(self) -> Mapping[str, str]:
+        """The settings of the Spark session, for a JVM that we start with its archive."""
+        if self.jvm_archive is None or self.connection.kind not in (Kind.LOCAL, Kind.STANDALONE):
+            return self.conf
+        options = with_archive(self.conf.get(DRIVER_OPTIONS, ""), str(self.jvm_archive))
+        return {**self.conf, DRIVER_OPTIONS: options}
 
     @property
     def results(self) -> str | None:
@@ -146,6 +157,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     reader = _Reader(Positions(name, text))
     reader.keys((), document, _TABLES)
     connection, conf = reader.connection(document)
+    archive = reader.archive(document, path.absolute().parent)
     return Settings(
         path,
         text,
@@ -155,6 +167,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         reader.datasets(document),
         tuple(sorted(reader.problems, key=lambda found: (found.span.line, found.span.column))),
         frozenset(reader.unsound),
+        archive,
     )
 
 
@@ -228,6 +241,25 @@ class _Reader:
         except RequestError as error:
             self._wrong(error.problem, "connection", key, hint=error.hint)
             return LOCAL, settings
+
+    def archive(self, document: Mapping[str, Any], folder: Path) -> Path | None:
+        """The archive of JVM classes; None where there is none, which costs nothing but time."""
+        connection = document.get("connection")
+        given = connection.get("jvm_archive") if isinstance(connection, dict) else None
+        if given is None:
+            return None
+        place = ("connection", "jvm_archive")
+        if not isinstance(given, str):
+            self._wrong("'jvm_archive' is a text", *place, hint='write jvm_archive = "gate.jsa"')
+            return None
+        path = folder / Path(given).expanduser()
+        if path.is_file():
+            return path
+        message = "there is no such file, Spark starts without it"
+        hint = "make it with `dql package --jvm-archive`"
+        span = self.positions.value(*place)
+        self.problems.append(Diagnostic(message, span, help=hint, is_mild=True))
+        return None
 
     def _address(self, table: Mapping[str, Any]) -> tuple[str, str] | None:
         """The address of the connection, and the key that gives it; None where there is none."""

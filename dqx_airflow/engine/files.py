@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from dqx_airflow.engine.paths import GLOB, for_spark
+from dqx_airflow.engine.paths import GLOB, escaped, for_spark
 
 _HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
 """Spark reads no file below these names, save for partitions such as `_day=2024-03-02`."""
+_PARTITION = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
 _TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{},]+", re.DOTALL)
 
 
@@ -40,6 +42,41 @@ def changed_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> list
     """The files that are there no more, or have other contents."""
     there = set(after)
     return [file.path for file in before if file not in there]
+
+
+def newest_paths(location: str, files: Collection[DataFile], most_bytes: int) -> list[str]:
+    """The newest of the files below a location, as paths for a reader of Spark, at least one.
+
+    None of them where all are no larger together, or where their paths cannot be told.
+    """
+    if sum(file.size for file in files) <= most_bytes or for_spark(location) != location:
+        return []
+    _, root = FileSystem.from_uri(location)
+    if GLOB.search(root) or not all(file.path.startswith(f"{root}/") for file in files):
+        return []
+    found: list[str] = []
+    size = 0
+    for file in sorted(files, key=lambda file: file.modified_ns, reverse=True):
+        size += file.size
+        if found and size > most_bytes:
+            break
+        found.append(location.rstrip("/") + escaped(file.path[len(root) :]))
+    return found
+
+
+def paths_of(location: str, files: Iterable[DataFile]) -> list[str]:
+    """The files at a path or a glob, as paths for a reader of Spark; none if it cannot be told."""
+    _, root = FileSystem.from_uri(location)
+    if not location.rstrip("/").endswith(root.rstrip("/")):
+        return []
+    start = location.rstrip("/").removesuffix(root.rstrip("/"))
+    return [start + escaped(file.path) for file in files]
+
+
+def partition_names(files: Iterable[DataFile]) -> list[str]:
+    """The columns that the folders of files tell: `ds` for `.../ds=2024-03-02/a.csv`."""
+    found = (name for file in files for name in _PARTITION.findall(file.path))
+    return list(dict.fromkeys(map(unquote, found)))
 
 
 def _below(system: FileSystem, place: FileInfo) -> list[FileInfo]:

@@ -1,11 +1,11 @@
-"""The fused pass: all flat aggregates over a frame at once, grouped by date.
+"""The fused pass: all flat aggregates over a frame at once, grouped by date if there are several.
 
 Where the pass fails as a whole, it is halved until the guilty aggregate stands alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from typing import TypeAlias
 
@@ -26,33 +26,44 @@ ByDate: TypeAlias = dict[date | None, dict[str, MetricValue]]
 
 
 def aggregate(
-    frame: DataFrame, texts: Sequence[str], *, dated: bool
+    frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
 ) -> tuple[ByDate, dict[str, str]]:
     """The value of each aggregate by date; for those that failed, why.
 
+    :param dates: those of the rows; None alone where a dataset has no dates.
     :raises DatasetError: a file cannot be read.
     """
     if not texts:
         return {}, {}
     try:
-        columns = [F.expr(text).alias(str(position)) for position, text in enumerate(texts)]
-        grouped = frame.groupBy(quote_name(DATE)) if dated else frame.groupBy()
-        rows = collect(grouped.agg(*columns))
+        rows = _rows(frame, texts, dates)
     except PySparkException as error:
         if is_unreadable(error):
             raise DatasetError(explain(error)) from error
         if len(texts) == 1:
             return {}, {texts[0]: _reason(error, frame)}
         half = len(texts) // 2
-        left, broken_left = aggregate(frame, texts[:half], dated=dated)
-        right, broken_right = aggregate(frame, texts[half:], dated=dated)
+        left, broken_left = aggregate(frame, texts[:half], dates)
+        right, broken_right = aggregate(frame, texts[half:], dates)
         merged = {on: {**left.get(on, {}), **right.get(on, {})} for on in {**left, **right}}
         return merged, {**broken_left, **broken_right}
-    offset = 1 if dated else 0
-    return {
-        date_of(row[0]) if dated else None: dict(zip(texts, row[offset:], strict=True))
-        for row in rows
-    }, {}
+    return {on: dict(zip(texts, values, strict=True)) for on, values in rows}, {}
+
+
+def _rows(
+    frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
+) -> list[tuple[date | None, tuple[MetricValue, ...]]]:
+    """The values of the aggregates for each date that has rows."""
+    columns = [F.expr(text).alias(str(position)) for position, text in enumerate(texts)]
+    if len(dates) > 1:
+        by_date = collect(frame.groupBy(quote_name(DATE)).agg(*columns))
+        return [(date_of(row[0]), row[1:]) for row in by_date]
+    # Without groups the buffers are plain variables of the generated code, not rows of a hash map;
+    # and the smallest text can be found without sorting.
+    (on,) = dates
+    (row,) = collect(frame.groupBy().agg(*columns, F.count(F.lit(1)).alias(str(len(texts)))))
+    *values, count = row
+    return [(on, tuple(values))] if count or on is None else []
 
 
 def _own_columns(frame: DataFrame) -> list[str]:

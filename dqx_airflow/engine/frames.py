@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.engine.sources import OpenDataset
-from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.plan.model import Lookup
-from dqx_airflow.plan.schema_check import Place, places_of
+from dqx_airflow.metrics.columns import Place
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.texts import malformed_alias
+from dqx_airflow.plan.model import Lookup, MetricRequest
+from dqx_airflow.plan.schema_check import places_of, texts_of
 
 DATE = "dqx: date of the row"
 """The column that holds the date of a row, where a dataset has dates."""
@@ -31,17 +33,72 @@ class References:
 
 def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
     """The rows of the dates, with the date of each row as one more column."""
-    frame = dataset.read(dates)
-    column = dataset.dates
-    if column is None:
+    frame = _filtered(dataset, dates)
+    if dataset.dates is None:
         return frame
-    return frame.where(column.filter(dates)).withColumn(DATE, F.expr(column.date_of_row(dates)))
+    on, lost = dataset.dates.date_of_row(dates), _has_lost_its_date(dataset)
+    if lost is not None:
+        every = ", ".join(quote_literal(day) for day in sorted(day for day in dates if day))
+        on = f"explode(CASE WHEN {lost} THEN array({every}) ELSE array({on}) END)"
+    return frame.withColumn(DATE, F.expr(on))
 
 
 def rows_of(dataset: OpenDataset, on: date) -> DataFrame:
     """The rows of a date; all rows of a dataset without dates."""
-    frame = dataset.read({on})
-    return frame if dataset.dates is None else frame.where(dataset.dates.filter({on}))
+    frame = _filtered(dataset, {on})
+    return frame.select(*map(quote_name, dataset.struct.names)) if dataset.texts else frame
+
+
+def condition_of(spark: SparkSession, dataset: OpenDataset, on: date) -> str | None:
+    """The rows of a date, told from the others of a version, as Spark SQL; None where it is all.
+
+    It means the same in any session.
+    """
+    found = [f"({dataset.ref.filter})"] if dataset.ref.filter is not None else []
+    column = dataset.dates
+    if column is not None:
+        if column.type == "timestamp" and column.zone is None:
+            column = replace(column, zone=spark.conf.get("spark.sql.session.timeZone"))
+        found.append(f"({column.filter({on})})")
+    return " AND ".join(found) or None
+
+
+def rows_with_texts(dataset: OpenDataset, on: date) -> DataFrame:
+    """The rows of a date, with the texts from which their values are cast, where they are."""
+    return _filtered(dataset, {on})
+
+
+def _filtered(dataset: OpenDataset, dates: Collection[date | None]) -> DataFrame:
+    frame = dataset.read(dates)
+    if dataset.dates is None:
+        return frame
+    condition, lost = dataset.dates.filter(dates), _has_lost_its_date(dataset)
+    return frame.where(condition if lost is None else f"({condition}) OR {lost}")
+
+
+def _has_lost_its_date(dataset: OpenDataset) -> str | None:
+    """True for a row whose date cannot be read, as Spark SQL; None where there is no such row.
+
+    It belongs to every date: otherwise nobody would ever see it.
+    """
+    column, texts = dataset.dates, dataset.texts
+    if column is None or texts is None or column.name not in texts.columns:
+        return None
+    is_gone = f"({texts.is_broken_line} AND {quote_name(column.name)} IS NULL)"
+    return f"({texts.is_misfit(column.name)} OR {is_gone})"
+
+
+def with_malformed(
+    frame: DataFrame, dataset: OpenDataset, requests: Iterable[MetricRequest]
+) -> DataFrame:
+    """The frame with a column for each request about texts: true where one of them is malformed."""
+    for request in requests:
+        if request.definition.is_of_texts and dataset.texts is not None:
+            asked = texts_of(request, dataset.schema, dataset.texts.columns)
+            condition = dataset.texts.is_malformed(asked.columns, or_broken=asked.has_lines)
+            alias = malformed_alias(request.metric, request.arguments[0])
+            frame = frame.withColumn(alias, F.expr(condition))
+    return frame
 
 
 def with_places(frame: DataFrame, places: Mapping[str, Place]) -> DataFrame:

@@ -7,7 +7,7 @@ hash: where no hash comes twice, no key does. Where one does, the keys are count
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from functools import reduce
 
@@ -18,15 +18,11 @@ from pyspark.sql import functions as F
 from dqx_airflow.engine.failures import spark_failures
 from dqx_airflow.engine.flat import ByDate, aggregate
 from dqx_airflow.engine.frames import DATE
-from dqx_airflow.engine.sources import OpenDataset
 from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.row_types import Objection
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import MetricValue
-
-MOST_ROWS_FUSED = 250_000
-"""Up to so many rows one pass with everything in it takes less than the start of another job."""
 
 _EXACTLY_HASHED = frozenset(
     {"tinyint", "smallint", "int", "bigint", "decimal", "boolean", "string", "date"}
@@ -34,30 +30,23 @@ _EXACTLY_HASHED = frozenset(
 )
 """The types of which equal values have equal hashes without further ado: floating point has two
 zeros and many NaN."""
-_CHECK, _HASH, _ROWS, _KEYS = "dqx: check", "dqx: hash", "dqx: rows", "dqx: keys"
-
-
-def is_apart(
-    dataset: OpenDataset, dates: Iterable[date | None], aggregates: Iterable[Aggregate]
-) -> bool:
-    """True where distinct values are counted in passes of their own."""
-    wanted = list(aggregates)
-    if not any(item.distinct for item in wanted):
-        return False
-    if all(item.distinct for item in wanted) or dataset.log is None:
-        return True
-    rows = [dataset.log.rows_of(on) for on in dates]
-    return None in rows or sum(filter(None, rows)) > MOST_ROWS_FUSED
+_CHECK, _HASH, _ROWS, _COPIES = "dqx: check", "dqx: hash", "dqx: rows", "dqx: copies"
 
 
 def count_distinct(
-    frame: DataFrame, aggregates: Sequence[Aggregate], schema: Schema, *, dated: bool
+    frame: DataFrame,
+    aggregates: Sequence[Aggregate],
+    schema: Schema,
+    dates: Collection[date | None],
 ) -> tuple[ByDate, dict[str, str]]:
-    """The value of each aggregate by date; for those that failed, why. All have `distinct`."""
+    """The value of each aggregate by date; for those that failed, why. All have `distinct`.
+
+    :param dates: those of the rows; None alone where a dataset has no dates.
+    """
     keys = [item for item in aggregates if item.is_key and _is_hashed(item, schema)]
-    unique = _unique_keys(frame, keys, dated=dated) if keys else {}
+    unique = _unique_keys(frame, keys, dates) if keys else {}
     rest = [item.sql for item in aggregates if item not in unique]
-    by_date, broken = aggregate(frame, rest, dated=dated)
+    by_date, broken = aggregate(frame, rest, dates)
     for item, rows in unique.items():
         for on, count in rows.items():
             by_date.setdefault(on, {})[item.sql] = count
@@ -73,47 +62,53 @@ def _is_hashed(item: Aggregate, schema: Schema) -> bool:
 
 
 def _unique_keys(
-    frame: DataFrame, keys: Sequence[Aggregate], *, dated: bool
+    frame: DataFrame, keys: Sequence[Aggregate], dates: Collection[date | None]
 ) -> dict[Aggregate, dict[date | None, MetricValue]]:
     """The number of keys by date, of those aggregates whose keys are unique on every date.
 
     The others are left to be counted exactly, and so are all where the pass fails.
     """
-    dates = [quote_name(DATE)] if dated else []
+    date_column = [quote_name(DATE)] if len(dates) > 1 else []
     hashed = [
-        frame.selectExpr(*dates, f"{number} AS `{_CHECK}`", f"{_hash(item)} AS `{_HASH}`")
+        frame.selectExpr(
+            *date_column,
+            f"{number} AS `{_CHECK}`",
+            f"{_hash(item, number, date_column)} AS `{_HASH}`",
+        )
         for number, item in enumerate(keys)
     ]
     try:
-        # Partitioned by the hash first: nearly every key is alone, so counting them before the
-        # shuffle would be for nothing.
-        rows = reduce(DataFrame.unionAll, hashed).repartition(quote_name(_HASH))
-        groups = rows.groupBy(*dates, quote_name(_CHECK), quote_name(_HASH)).agg(
-            F.count(F.lit(1)).alias(_ROWS)
-        )
-        counts = groups.groupBy(*dates, quote_name(_CHECK)).agg(
-            F.count(F.lit(1)).alias(_KEYS), F.sum(quote_name(_ROWS)).alias(_ROWS)
-        )
+        # Partitioned by the hash and sorted: nearly every key is alone, so that a hash table would
+        # be as large as the data. What has no hash has no key.
+        rows = reduce(DataFrame.unionAll, hashed).where(f"`{_HASH}` IS NOT NULL")
+        copies = f"count(1) OVER (PARTITION BY `{_HASH}`) AS `{_COPIES}`"
+        counted = rows.repartition(quote_name(_HASH)).selectExpr("*", copies)
         with spark_failures():
-            found = counts.collect()
+            found = (
+                counted.groupBy(*date_column, quote_name(_CHECK))
+                .agg(F.count(F.lit(1)).alias(_ROWS), F.max(quote_name(_COPIES)).alias(_COPIES))
+                .collect()
+            )
     except PySparkException:
         return {}
-    counted: dict[Aggregate, dict[date | None, MetricValue]] = {item: {} for item in keys}
+    repeated = {row[_CHECK] for row in found if row[_COPIES] > 1}
+    unique: dict[Aggregate, dict[date | None, MetricValue]] = {
+        item: dict.fromkeys(dates, 0) for number, item in enumerate(keys) if number not in repeated
+    }
     for row in found:
-        item = keys[row[_CHECK]]
-        if row[_KEYS] < row[_ROWS]:
-            counted.pop(item, None)
-        elif item in counted:
-            counted[item][row[DATE] if dated else None] = int(row[_ROWS])
-    if not dated:
-        for rows_of_item in counted.values():
-            rows_of_item.setdefault(None, 0)
-    return counted
+        if row[_CHECK] not in repeated:
+            on = row[DATE] if date_column else next(iter(dates))
+            unique[keys[row[_CHECK]]][on] = int(row[_ROWS])
+    return unique
 
 
-def _hash(item: Aggregate) -> str:
-    """A hash of the key. That a column is NULL is part of it: `(1, NULL)` is not `(NULL, 1)`."""
+def _hash(item: Aggregate, number: int, date_column: Sequence[str]) -> str:
+    """A hash of the key, of its date and of the check, so that one column tells keys apart.
+
+    That a column is NULL is part of it: `(1, NULL)` is not `(NULL, 1)`.
+    """
     names = [quote_name(column) for column in item.distinct]
-    if len(names) > 1:
-        names += [f"{name} IS NULL" for name in names]
-    return f"xxhash64({', '.join(names)})"
+    missing = [f"{name} IS NULL" for name in names]
+    hashed = [*date_column, *names, *([] if item.skips_null else missing), str(number)]
+    text = f"xxhash64({', '.join(hashed)})"
+    return f"CASE WHEN NOT ({' OR '.join(missing)}) THEN {text} END" if item.skips_null else text

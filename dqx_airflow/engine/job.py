@@ -19,26 +19,30 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dqx_airflow.arguments import from_arguments
-from dqx_airflow.datasets import check_quarantine
+from dqx_airflow.datasets import check_promotion, check_quarantine
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.imports import inlined
+from dqx_airflow.engine.frames import condition_of
 from dqx_airflow.engine.measure import measure, snapshots
 from dqx_airflow.engine.memory import Memory
+from dqx_airflow.engine.promotion import promote
+from dqx_airflow.engine.published import published_contracts
 from dqx_airflow.engine.quarantine import quarantine_rows
 from dqx_airflow.engine.rows import with_failing_rows
 from dqx_airflow.engine.session import create_session, quiet_pyspark
 from dqx_airflow.errors import DqxError, SourceError
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import crash_event, start_event, terminal_event
+from dqx_airflow.plan.clauses import verdicts_on_tables, with_clauses
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import GateReport, GateRequest
+from dqx_airflow.values import GateReport, GateRequest, Outcome
 
 EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
 
@@ -74,8 +78,10 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
     :raises SourceError: the suite has errors.
     :raises RequestError: the request contradicts itself.
     :raises StoreError: the results store, or a quarantine, cannot be written.
+    :raises PromotionError: the gate passed, and a dataset cannot be promoted.
     """
     check_quarantine(request)
+    check_promotion(request)
     store = ResultsStore(request.results_root)
     store.check_writable()
     plan = plan_gate(request)
@@ -152,18 +158,34 @@ def _validate(
     faults = faults_of(plan, verdicts, found, schemas, now=started)
     quarantined = quarantine_rows(spark, opened, request, verdicts, faults, run_id)
     verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
-    told = snapshots(request.datasets, opened, plan, found)
+    verdicts = with_clauses(verdicts, request.contract)
+    if request.contract is not None:
+        verdicts += verdicts_on_tables(request.contract, published_contracts(spark, opened))
+    conditions = {name: condition_of(spark, dataset, plan.date) for name, dataset in opened.items()}
+    told = tuple(
+        replace(
+            item,
+            quarantined=quarantined.get(item.name),
+            condition=conditions.get(item.name),
+        )
+        for item in snapshots(request.datasets, opened, plan, found)
+    )
+    outcome = decide(verdicts, request.fail_on)
+    if outcome in (Outcome.PASSED, Outcome.WARNED):
+        promoted = promote(spark, opened, request, told, run_id, started)
+        told = tuple(replace(item, promotion=promoted.get(item.name)) for item in told)
     return GateReport(
         run_id=run_id,
         run_key=request.run_key,
         attempt=request.attempt,
         suite=plan.suite,
         fail_on=request.fail_on,
-        outcome=decide(verdicts, request.fail_on),
+        outcome=outcome,
         verdicts=verdicts,
-        datasets=tuple(replace(item, quarantined=quarantined.get(item.name)) for item in told),
+        datasets=told,
         started_at=started,
         finished_at=_now(),
+        contract=request.contract and replace(request.contract, clauses=()),
     )
 
 

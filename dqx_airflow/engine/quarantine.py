@@ -1,12 +1,10 @@
 """Quarantine: the failing rows of a dataset, whole and unmasked, in a Delta table of their own.
 
-Spark writes the files, deltalake commits them: no row passes through the driver, and the session
-needs no Delta source. Each run key has a partition, which a later attempt replaces.
+Each run key has a partition, which a later attempt replaces.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import time
@@ -15,12 +13,12 @@ from dataclasses import dataclass
 
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DateType, StringType, StructField, StructType
 
+from dqx_airflow.engine.delta_files import WAITS_S, WrittenFiles, nullable, write_files
 from dqx_airflow.engine.failures import explain, spark_failures
 from dqx_airflow.engine.frames import References
 from dqx_airflow.engine.paths import absolute
@@ -35,6 +33,8 @@ from dqx_airflow.values import GateRequest, RunKey, Verdict
 _log = logging.getLogger("dqx.gate")
 
 RUN_ID, RUN_KEY, DATE, REASONS = "dqx_run_id", "dqx_run_key", "dqx_date", "dqx_reasons"
+LINE = "dqx_line"
+"""The line of a csv or json file, where it is broken as a whole."""
 
 _OWN_COLUMNS = (
     StructField(RUN_KEY, StringType()),
@@ -42,7 +42,6 @@ _OWN_COLUMNS = (
     StructField(DATE, DateType()),
     StructField(REASONS, ArrayType(StringType())),
 )
-_WAITS_S = (0.05, 0.2, 0.8, 1.6)
 
 
 def quarantine_rows(
@@ -106,7 +105,7 @@ class _Quarantine:
                 return 0
             self._fitting_table()  # before anything is written into what is no quarantine
             with spark_failures(all_of_them=True):
-                files = self._written(blamed, references) if blamed else []
+                files = self._written(blamed, references) if blamed else WrittenFiles()
             self._commit(files)
         except PySparkException as error:
             reason = explain(error)
@@ -115,7 +114,7 @@ class _Quarantine:
             ) from error
         except (DeltaError, OSError, ValueError) as error:
             raise self._unusable(str(error).splitlines()[0]) from error
-        return sum(rows for _, rows in files)
+        return files.rows
 
     def _unusable(self, reason: str) -> DqxError:
         return StoreError(
@@ -124,33 +123,10 @@ class _Quarantine:
             "give the quarantine another path, or leave it out: the gate blocks without it too",
         )
 
-    def _written(
-        self, blamed: Sequence[tuple[Fault, str]], references: References
-    ) -> list[tuple[AddAction, int]]:
-        """Writes the files; returns each with its number of rows."""
-        place = f"{self.path}/{self.folder}"
+    def _written(self, blamed: Sequence[tuple[Fault, str]], references: References) -> WrittenFiles:
         frame = self._frame(blamed, references)
-        # As many files as the size of what is left asks for, not one for each file that was read.
-        frame.hint("rebalance").write.mode("overwrite").parquet(place)
-        written = self.spark.read.schema(frame.schema).parquet(place)
-        about = ("file_name", "file_size", "file_modification_time")
-        grouped = written.groupBy(*(F.col(f"_metadata.{name}").alias(name) for name in about))
-        return [
-            (self._file(row["file_name"], row["file_size"], row["at"], row["rows"]), row["rows"])
-            for row in grouped.agg(F.count(F.lit(1)).alias("rows"))
-            .withColumn("at", F.unix_millis("file_modification_time"))
-            .collect()
-        ]
-
-    def _file(self, name: str, size: int, modified_ms: int, rows: int) -> AddAction:
-        return AddAction(
-            f"{self.folder}/{name}",
-            size,
-            {RUN_KEY: str(self.run_key)},
-            modified_ms,
-            True,
-            json.dumps({"numRecords": rows}),
-        )
+        constants = {RUN_KEY: str(self.run_key)}
+        return write_files(self.spark, frame, self.path, self.folder, constants=constants)
 
     def _frame(self, blamed: Sequence[tuple[Fault, str]], references: References) -> DataFrame:
         """The blamed rows, with the columns that tell of the quarantine before their own."""
@@ -159,11 +135,12 @@ class _Quarantine:
         conditions = {}
         for number, fault in enumerate(faults):
             condition = fault.condition
-            if condition is None:
+            if fault.repeated:
                 alike = f"dqx: rows like this by fault {number}"
                 keys = ", ".join(map(quote_name, fault.repeated))
                 frame = frame.withColumn(alike, F.expr(f"count(1) OVER (PARTITION BY {keys})"))
-                condition = f"{quote_name(alike)} > 1"
+                repeats = f"{quote_name(alike)} > 1"
+                condition = f"({condition} AND {repeats})" if condition else repeats
             conditions[fault] = condition
         reasons = ", ".join(
             f"CASE WHEN {conditions[fault]} THEN {quote_literal(name)} END"
@@ -177,8 +154,21 @@ class _Quarantine:
         chosen = frame.where(" OR ".join(f"({condition})" for condition in conditions.values()))
         return chosen.select(
             *(F.expr(sql).alias(name) for name, sql in own.items()),
-            *(F.expr(quote_name(name)) for name in self.dataset.struct.names),
+            *(F.expr(sql).alias(field.name) for field, sql in self._columns),
         )
+
+    @property
+    def _columns(self) -> list[tuple[StructField, str]]:
+        """What is kept of the dataset, as Spark SQL: what was cast from texts as it was written."""
+        fields, texts = self.dataset.struct.fields, self.dataset.texts
+        if texts is None:
+            return [(field, quote_name(field.name)) for field in fields]
+        kinds = {column: StringType() for column in texts.cast}
+        kept = [
+            (StructField(field.name, kinds.get(field.name, field.dataType)), texts.text(field.name))
+            for field in fields
+        ]
+        return [*kept, (StructField(LINE, StringType()), texts.line)]
 
     def _table(self) -> DeltaTable | None:
         try:
@@ -192,13 +182,13 @@ class _Quarantine:
         own = [(RUN_KEY, "=", str(self.run_key))]
         return table is None or not table.partitions(file_pruning_predicate=own)
 
-    def _commit(self, files: Sequence[tuple[AddAction, int]]) -> None:
+    def _commit(self, files: WrittenFiles) -> None:
         """Makes the files what the run key has in the table, in one commit."""
-        for wait_s in (*_WAITS_S, None):
+        for wait_s in (*WAITS_S, None):
             table = self._fitting_table()
             try:
                 table.create_write_transaction(
-                    [file for file, _ in files],
+                    [*files.adds],
                     mode="overwrite",
                     schema=table.schema(),
                     partition_by=[RUN_KEY],
@@ -215,8 +205,8 @@ class _Quarantine:
 
         :raises ValueError: what is there is no such table, or has other types.
         """
-        struct = StructType([*_OWN_COLUMNS, *self.dataset.struct.fields])
-        wanted = Schema.from_json(_nullable(struct).json())
+        struct = StructType([*_OWN_COLUMNS, *(field for field, _ in self._columns)])
+        wanted = Schema.from_json(nullable(struct).json())
         table = self._table()
         if table is None:
             return DeltaTable.create(
@@ -233,8 +223,3 @@ class _Quarantine:
         if missing:
             table.alter.add_columns(missing)
         return table
-
-
-def _nullable(struct: StructType) -> StructType:
-    """The columns without the metadata of their source; each may be missing in an older file."""
-    return StructType([StructField(field.name, field.dataType) for field in struct.fields])

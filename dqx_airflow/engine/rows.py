@@ -16,15 +16,23 @@ from pyspark.sql import functions as F
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.engine.failures import explain
-from dqx_airflow.engine.frames import References, rows_of, with_lookups, with_places
+from dqx_airflow.engine.frames import (
+    References,
+    rows_with_texts,
+    with_lookups,
+    with_malformed,
+    with_places,
+)
 from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.texts import Texts
+from dqx_airflow.metrics.columns import Place
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.failing import Fault
 from dqx_airflow.plan.masks import is_masked, without_values
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.schema_check import Place, places_of
+from dqx_airflow.plan.schema_check import places_of, texts_of
 from dqx_airflow.values import MASK, FailingRow, Verdict
 
 _log = logging.getLogger("dqx.gate")
@@ -32,6 +40,7 @@ _log = logging.getLogger("dqx.gate")
 _LONGEST_TEXT = 200
 _LONGEST_BINARY = 32
 _MOST_COLUMNS = 50
+_WHOLE_LINE = "(the whole line)"
 _FAULT, _RANK, _COUNT = "dqx: fault", "dqx: rank", "dqx: count"
 
 
@@ -70,8 +79,9 @@ def rows_with_faults(
     """The rows of the target date, with all that the conditions of the faults name."""
     requests = [fault.request for fault in faults]
     lookups = tuple(dict.fromkeys(item for request in requests for item in lookups_of(request)))
-    frame = rows_of(dataset, references.date)
+    frame = rows_with_texts(dataset, references.date)
     frame = with_places(frame, places_of(requests, lookups, dataset.schema))
+    frame = with_malformed(frame, dataset, requests)
     return with_lookups(spark, frame, lookups, references)
 
 
@@ -101,7 +111,7 @@ class _Sampler:
         objection = self._objection()
         if objection is not None:
             return self._failed(faults, objection)
-        found = self._attempt([fault for fault in faults if fault.condition is not None])
+        found = self._attempt([fault for fault in faults if not fault.repeated])
         for fault in faults:
             if fault.repeated:
                 found.update(self._attempt([fault]))
@@ -157,7 +167,7 @@ class _Sampler:
             )
             .where(f"{rank} <= {self.most}")
         )
-        shown = [f"WHEN {nr} THEN {self._json(item.columns)}" for nr, item in enumerate(faults)]
+        shown = [f"WHEN {nr} THEN {self._json(item)}" for nr, item in enumerate(faults)]
         frame = frame.selectExpr(fault, rank, f"CASE {fault} {' '.join(shown)} END")
         rows: list[list[FailingRow]] = [[] for _ in faults]
         for number, _, text in sorted(frame.collect()):
@@ -167,6 +177,7 @@ class _Sampler:
     def _repeated(self, fault: Fault) -> _Sample:
         """The combinations that several rows have in common, the most frequent first."""
         frame = rows_with_faults(self.spark, self.dataset, self.references, [fault])
+        frame = frame.where(fault.condition) if fault.condition else frame
         columns = [F.expr(quote_name(column)) for column in fault.repeated]
         count = quote_name(_COUNT)
         grouped = frame.groupBy(*columns).agg(F.count(F.lit(1)).alias(_COUNT))
@@ -179,19 +190,48 @@ class _Sampler:
             )
         )
 
-    def _json(self, at_fault: Sequence[str]) -> str:
+    def _json(self, fault: Fault) -> str:
         """The row as JSON: its keys, then the columns at fault; without keys all columns."""
+        if fault.request.definition.is_of_texts and self.dataset.texts is not None:
+            return self._json_of_texts(fault, self.dataset.texts)
         rest = () if self.dataset.ref.keys else self.dataset.struct.names
-        columns = dict.fromkeys((*self.dataset.ref.keys, *at_fault, *rest))
+        columns = dict.fromkeys((*self.dataset.ref.keys, *fault.columns, *rest))
         return self._object(tuple(columns)[:_MOST_COLUMNS])
 
     def _object(self, columns: Sequence[str]) -> str:
         pairs = ", ".join(f"{quote_literal(column)}, {self._cell(column)}" for column in columns)
         return f"to_json(named_struct({pairs}), map('ignoreNullFields', 'false'))"
 
+    def _json_of_texts(self, fault: Fault, texts: Texts) -> str:
+        """The malformed texts behind the keys, without keys all texts; the line if it is broken."""
+        ref = self.dataset.ref
+        asked = texts_of(fault.request, self.dataset.schema, texts.columns).columns
+        cells = {key: self._text_cell(key, texts) for key in ref.keys}
+        for column in dict.fromkeys((*asked, *(() if ref.keys else texts.columns))):
+            if column in cells:
+                continue
+            is_told = texts.is_misfit(column) if ref.keys else "true"
+            cell = self._text_cell(column, texts)
+            cells[column] = f"CASE WHEN {texts.line} IS NULL AND {is_told} THEN {cell} END"
+        line = quote_literal(MASK) if ref.masked else _cut(texts.line)
+        whole = f"{quote_literal(_WHOLE_LINE)}, CASE WHEN {texts.line} IS NOT NULL THEN {line} END"
+        shown = list(cells.items())[:_MOST_COLUMNS]
+        pairs = [f"{quote_literal(column)}, {cell}" for column, cell in shown]
+        return f"to_json(named_struct({', '.join([*pairs, whole])}))"
+
+    def _text_cell(self, column: str, texts: Texts) -> str:
+        """What is shown of the text of a column."""
+        if column not in texts.cast or is_masked(column, self.dataset.ref.masked):
+            return self._cell_of(column, texts.text(column))
+        return _cut(texts.text(column))
+
     def _cell(self, column: str) -> str:
         """What is shown of a column: masked, and cut where it may be long."""
-        name, spark_type = quote_name(column), self._place(column).type
+        return self._cell_of(column, quote_name(column))
+
+    def _cell_of(self, column: str, name: str) -> str:
+        """What is shown of a column that stands somewhere as Spark SQL."""
+        spark_type = self._place(column).type
         if is_masked(column, self.dataset.ref.masked):
             return f"CASE WHEN {name} IS NOT NULL THEN {quote_literal(MASK)} END"
         match family_of(spark_type):
@@ -199,7 +239,9 @@ class _Sampler:
                 return _cut(name)
             case Family.OTHER if spark_type == "binary":
                 return f"hex(substring({name}, 1, {_LONGEST_BINARY}))"
-            case Family.OTHER if spark_type.startswith(("array", "map", "struct")):
+            case Family.COLLECTION:
+                return _cut(f"to_json({name})")
+            case Family.OTHER if spark_type.startswith("struct"):
                 return _cut(f"to_json({name})")
             case Family.OTHER:
                 return _cut(f"CAST({name} AS STRING)")
@@ -222,7 +264,7 @@ class _Sampler:
 
 
 def _is_simple(spark_type: str) -> bool:
-    return family_of(spark_type) is not Family.OTHER
+    return family_of(spark_type) not in (Family.OTHER, Family.COLLECTION)
 
 
 def _cut(text: str) -> str:

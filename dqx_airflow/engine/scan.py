@@ -13,9 +13,16 @@ from datetime import date
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.flat import aggregate
-from dqx_airflow.engine.frames import References, rows_of_dates, with_lookups, with_places
-from dqx_airflow.engine.grouping import count_distinct, is_apart
+from dqx_airflow.engine.frames import (
+    References,
+    rows_of_dates,
+    with_lookups,
+    with_malformed,
+    with_places,
+)
+from dqx_airflow.engine.grouping import count_distinct
 from dqx_airflow.engine.memory import Found, Memory, Need
+from dqx_airflow.engine.readings import readings
 from dqx_airflow.engine.sources import OpenDataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Aggregate, Scan
@@ -23,7 +30,7 @@ from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
 from dqx_airflow.plan.schema_check import (
-    answer_of_schema,
+    answer_from_schema,
     objection_to,
     objection_to_lookup,
     places_of,
@@ -49,7 +56,7 @@ def scan(
     scanned, schema = Scanned(), dataset.schema
     for request in requests:
         if request.definition.scan is Scan.SCHEMA:
-            scanned.values[request] = answer_of_schema(request, schema)
+            answer_from_schema(request, schema, scanned)
     requests = [request for request in requests if request.definition.scan is Scan.FLAT]
     schemas = {name: reference.schema for name, reference in references.opened.items()}
     reasons = {
@@ -61,10 +68,12 @@ def scan(
     possible = []
     for request in requests:
         reason = objection_to(request, schema, unusable)
-        if reason is None:
-            possible.append(request)
-        else:
+        if reason is not None:
             scanned.failures[request] = reason
+        elif request.definition.is_of_texts and dataset.texts is None:
+            scanned.values[request] = request.definition.empty
+        else:
+            possible.append(request)
     needs = _needs_of(possible, dataset)
     found = Found()
     _ask_log(dataset, needs, found)
@@ -90,20 +99,22 @@ def _scan_rows(
     found: Found,
 ) -> None:
     """Adds what the rows say; of files that cannot be read, why."""
-    dates = {need.date for need in needs}
+    places = places_of(requests, lookups, dataset.schema)
     try:
-        frame = rows_of_dates(dataset, dates)
-        frame = with_places(frame, places_of(requests, lookups, dataset.schema))
-        frame = with_lookups(spark, frame, lookups, references)
-        aggregates = list(dict.fromkeys(need.aggregate for need in needs))
-        dated = dataset.dates is not None
-        if is_apart(dataset, dates, aggregates):
-            grouped = [item for item in aggregates if item.distinct]
-            aggregates = [item for item in aggregates if not item.distinct]
-            counted = count_distinct(frame, grouped, dataset.schema, dated=dated)
-            found.add_pass(dates, [item.sql for item in grouped], *counted)
-        texts = [item.sql for item in aggregates]
-        found.add_pass(dates, texts, *aggregate(frame, texts, dated=dated))
+        for reading in readings(dataset, needs):
+            dates = {need.date for need in reading}
+            frame = with_places(rows_of_dates(dataset, dates), places)
+            frame = with_malformed(frame, dataset, requests)
+            looked_into = {name for need in reading for name in need.looks_into}
+            wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
+            frame = with_lookups(spark, frame, wanted, references)
+            aggregates = list(dict.fromkeys(need.aggregate for need in reading))
+            texts = [item.sql for item in aggregates]
+            if all(item.distinct for item in aggregates):
+                computed = count_distinct(frame, aggregates, dataset.schema, dates)
+            else:
+                computed = aggregate(frame, texts, dates)
+            found.add_pass(dates, texts, *computed)
     except DatasetError as error:
         # Lookups may be to blame, and what needs none can be computed all the same.
         independent = [need for need in needs if lookups and not need.looks_into]

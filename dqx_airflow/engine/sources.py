@@ -7,7 +7,7 @@ which package to add.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
@@ -16,6 +16,7 @@ from typing import TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets import check_ref, moment_of
@@ -33,6 +34,8 @@ from dqx_airflow.engine.source_errors import (
     too_early,
     unreadable,
 )
+from dqx_airflow.engine.stored_types import UNREADABLE, read_stored
+from dqx_airflow.engine.texts import Texts, read_texts
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.schema_check import Schema
@@ -62,7 +65,8 @@ class OpenDataset:
 
     `read` gives the frame for some dates: nothing of a Delta table is listed or read before it is
     called. `dates` is the column that tells the date of a row, `log` the transaction log of a
-    Delta table, and `files` are those of a path as they were when it was opened.
+    Delta table, and `files` are those of a path as they were when it was opened. `texts` are those
+    from which the values are cast, where they are.
     """
 
     ref: DatasetRef
@@ -73,6 +77,7 @@ class OpenDataset:
     version: int | None = None
     log: DeltaLog | None = None
     files: tuple[DataFile, ...] | None = None
+    texts: Texts | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -162,7 +167,7 @@ def _open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset
 
 
 def _is_delta(spark: SparkSession, table: str) -> bool:
-    if not _has_delta(spark):
+    if not has_delta(spark):
         return False
     about = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
     return any(row[0] == "Provider" and str(row[1]).lower() == "delta" for row in about)
@@ -182,12 +187,6 @@ def _version_of_table(spark: SparkSession, ref: DatasetRef, table: str) -> int:
 
 
 def _open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
-    reader = spark.read.format(ref.format).options(**_STRICT.get(ref.format, {}))
-    root = partition_root(path)
-    if root is not None:
-        reader = reader.option("basePath", root)
-    if ref.schema is not None:
-        reader = reader.schema(ref.schema)
     # Listed before Spark does it, so that no change falls between.
     files = files_at(path)
     empty = [file.path for file in files or () if _is_cut_off(ref.format, file)]
@@ -196,10 +195,45 @@ def _open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
             f"dataset '{ref.name}' cannot be read: {empty[0]} is empty",
             "remove it, or write it again: Spark would pass over it",
         )
-    frame = reader.options(**dict(ref.options)).load(for_spark(path))
+
+    def fresh_reader() -> DataFrameReader:
+        reader = spark.read.format(ref.format).options(**_STRICT.get(ref.format, {}))
+        root = partition_root(path)
+        reader = reader if root is None else reader.option("basePath", root)
+        return reader.options(**dict(ref.options))
+
+    if ref.is_of_texts:
+        frame, texts = read_texts(ref, fresh_reader, path, files)
+        own = [quote_name(name) for name in frame.columns if name not in texts.hidden]
+        struct = frame.selectExpr(*own).schema
+        dates = DateColumn.of(ref, struct)
+        opened = OpenDataset(ref, struct, lambda _: frame, path, dates, texts=texts)
+    else:
+        frame = _loaded(ref, fresh_reader, path, files or ())
+        opened = _opened(ref, frame, path)
     if ref.schema is not None and not frame.inputFiles():
         raise nothing_there(ref, path)
-    return replace(_opened(ref, frame, path), files=files)
+    return replace(opened, files=files)
+
+
+def _loaded(
+    ref: DatasetRef,
+    fresh_reader: Callable[[], DataFrameReader],
+    path: str,
+    files: Sequence[DataFile],
+) -> DataFrame:
+    if ref.schema is not None:
+        return fresh_reader().schema(ref.schema).load(for_spark(path))
+    try:
+        frame = fresh_reader().load(for_spark(path))
+        _ = frame.schema  # Spark Connect looks at the files only now.
+    except PySparkException as error:
+        is_refused = error.getCondition() == UNREADABLE
+        stored = read_stored(fresh_reader, path, files) if is_refused else None
+        if stored is None:
+            raise
+        return stored
+    return frame
 
 
 def _is_cut_off(format: str, file: DataFile) -> bool:
@@ -214,7 +248,7 @@ def _open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     dates = DateColumn.of(ref, struct)
     is_of_now = ref.version is None and ref.timestamp is None
     log = DeltaLog(table, path, struct, dates, is_of_now)
-    if _has_delta(spark):
+    if has_delta(spark):
         frame = spark.read.format("delta").option("versionAsOf", version).load(path)
         return OpenDataset(ref, frame.schema, lambda _: frame, path, dates, version, log)
     with deltalake_failures(ref, path):
@@ -231,13 +265,18 @@ def _open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
             parts = log.parts_of(dates)
         try:
             with spark_failures(all_of_them=True):
-                frames = [_frame_of(spark, log, part) for part in parts]
+                return frame_of_parts(spark, log, parts)
         except PySparkException as error:
             is_lost = error.getCondition() == "PATH_NOT_FOUND"
             raise (lost_file(ref, error) if is_lost else unreadable(spark, ref, error)) from error
-        return reduce(DataFrame.unionAll, frames or [spark.createDataFrame([], struct)])
 
     return OpenDataset(ref, struct, read, path, dates, version, log)
+
+
+def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[Part]) -> DataFrame:
+    """Files of a Delta table, read as Parquet; an empty frame without any."""
+    frames = [_frame_of(spark, log, part) for part in parts]
+    return reduce(DataFrame.unionAll, frames or [spark.createDataFrame([], log.schema)])
 
 
 def _frame_of(spark: SparkSession, log: DeltaLog, part: Part) -> DataFrame:
@@ -249,7 +288,8 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: Part) -> DataFrame:
     return frame.select(*(F.expr(quote_name(name)) for name in log.schema.names))
 
 
-def _has_delta(spark: SparkSession) -> bool:
+def has_delta(spark: SparkSession) -> bool:
+    """True where the session reads and writes Delta tables itself."""
     return "io.delta" in (spark.conf.get("spark.sql.extensions", "") or "")
 
 

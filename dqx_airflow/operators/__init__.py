@@ -1,17 +1,36 @@
-"""Gate operators. With `plugin`, the only house that imports Airflow; it never imports pyspark."""
+"""Gate operators. With `plugin`, the only house that imports Airflow; it never imports pyspark.
 
-from dqx_airflow.operators.dql_gate import DqlGateOperator
-from dqx_airflow.operators.outcome import (
-    GateBlocked,
-    GateBroken,
-    GateInfrastructureError,
-    GateMisconfigured,
-)
+The names are looked up when they are used: the UI needs some modules of this house in processes
+where the provider of Spark may not be installed.
+"""
 
-__all__ = [
-    "DqlGateOperator",
-    "GateBlocked",
-    "GateBroken",
-    "GateInfrastructureError",
-    "GateMisconfigured",
-]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dqx_airflow.operators.contract_gate import ContractGateOperator as ContractGateOperator
+    from dqx_airflow.operators.dql_gate import DqlGateOperator as DqlGateOperator
+    from dqx_airflow.operators.outcome import GateBlocked as GateBlocked
+    from dqx_airflow.operators.outcome import GateBroken as GateBroken
+    from dqx_airflow.operators.outcome import GateInfrastructureError as GateInfrastructureError
+    from dqx_airflow.operators.outcome import GateMisconfigured as GateMisconfigured
+
+_HOME = {
+    "ContractGateOperator": "dqx_airflow.operators.contract_gate",
+    "DqlGateOperator": "dqx_airflow.operators.dql_gate",
+    "GateBlocked": "dqx_airflow.operators.outcome",
+    "GateBroken": "dqx_airflow.operators.outcome",
+    "GateInfrastructureError": "dqx_airflow.operators.outcome",
+    "GateMisconfigured": "dqx_airflow.operators.outcome",
+}
+
+__all__ = [*_HOME]  # noqa: PLE0604 (the names are those of the table)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)

@@ -16,18 +16,54 @@ from dqx_airflow.values import DatasetRef
 _FOLDER_NAME = re.compile(r"\w[\w.-]*")
 
 
-def dataset_ref(name: str, given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetRef:
-    """The dataset `name`: a path, a table, or its settings.
+def rendered(given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSetting:
+    """What is said about a dataset, the templates of a `DatasetRef` rendered.
 
-    :param render: renders the templates of a `DatasetRef`; Airflow has rendered all else.
-    :raises GateMisconfigured: it makes no sense.
+    :param render: renders a value; Airflow has rendered all that is no `DatasetRef`.
     """
     if isinstance(given, DatasetRef):
-        given = {key: render(value) for key, value in settings_of(given).items()}
+        return {key: render(value) for key, value in settings_of(given).items()}
+    return given
+
+
+def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
+    """The dataset `name`: a path, a table, or its settings.
+
+    :raises GateMisconfigured: it makes no sense.
+    """
     try:
         return datasets.dataset_ref(name, given)
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
+
+
+def promotions(
+    given: str | os.PathLike[str] | Mapping[str, Any] | None, datasets: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """The path or table to which each dataset is promoted that has one.
+
+    :param given: a mapping of datasets to paths or tables; of the only dataset, its own alone.
+    :raises GateMisconfigured: it makes no sense.
+    """
+    if not given:
+        return ()
+    if isinstance(given, str | os.PathLike):
+        if len(datasets) != 1:
+            raise GateMisconfigured(
+                f"promote_to={os.fspath(given)!r}: which of the datasets "
+                f"{', '.join(datasets)} is promoted? Write a mapping of datasets to paths or tables"
+            )
+        return ((datasets[0], os.fspath(given)),)
+    if not isinstance(given, Mapping):
+        raise GateMisconfigured(
+            f"promote_to={given!r}: write a path, a table, or a mapping of datasets to them"
+        )
+    unknown = [str(name) for name in given if name not in datasets]
+    if unknown:
+        raise GateMisconfigured(
+            f"promote_to names {', '.join(unknown)}: the datasets are {', '.join(datasets)}"
+        )
+    return tuple((str(name), str(place)) for name, place in given.items() if place)
 
 
 def quarantine_paths(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal, TypeAlias
 
 # The exceptions moved between Airflow 3.1 and 3.3; the Spark provider brings this for all of them.
@@ -16,10 +17,14 @@ from dqx_airflow.values import GateReport, MetricValue, Outcome, Status
 
 OnViolation: TypeAlias = Literal["fail", "skip", "warn"]
 
+XCOM_KEY = "dqx_report"
+"""The key under which a gate leaves the summary of its report."""
+
 _MOST_VERDICTS = 20
-_MOST_VERSIONS = 50
+_MOST_DATASETS = 25
 _LONGEST_TEXT = 200
 _LONGEST_MESSAGE = 1000
+_LONGEST_PLACE = 1000
 
 
 class GateBlocked(AirflowFailException):
@@ -41,17 +46,18 @@ class GateInfrastructureError(AirflowException):
 def end_task(report: GateReport, on_violation: OnViolation) -> str:
     """Returns the outcome where the task succeeds, else raises what ends it.
 
-    :raises GateBlocked: blocked, and `on_violation` is "fail".
+    :raises GateBlocked: blocked, and `on_violation` is neither "skip" nor "warn".
     :raises AirflowSkipException: blocked, and `on_violation` is "skip".
     :raises GateBroken: broken.
     """
     message = _cut(headline(report), _LONGEST_MESSAGE)
     if report.outcome is Outcome.BROKEN:
         raise GateBroken(message)
-    if report.outcome is Outcome.BLOCKED and on_violation == "fail":
-        raise GateBlocked(message)
     if report.outcome is Outcome.BLOCKED and on_violation == "skip":
         raise AirflowSkipException(message)
+    # Only the word itself lets blocked data through, never a slip.
+    if report.outcome is Outcome.BLOCKED and on_violation != "warn":
+        raise GateBlocked(message)
     outcome: str = report.outcome.value
     return outcome
 
@@ -72,28 +78,64 @@ def summary(report: GateReport) -> dict[str, Any]:
         for dataset in report.datasets
         if dataset.quarantined is not None
     ]
+    promoted = [
+        (_cut(dataset.name), dataset.promotion.version)
+        for dataset in report.datasets
+        if dataset.promotion is not None
+    ]
     return {
         "run_id": report.run_id,
         "gate": _cut(report.run_key.gate),
         "date": report.run_key.date.isoformat(),
         "suite": _cut(report.suite),
+        "fail_on": report.fail_on.value,
+        "finished_at": report.finished_at.isoformat(),
+        "datasets": [_cut(dataset.name) for dataset in report.datasets[:_MOST_DATASETS]],
+        "contract": _contract(report),
         "outcome": report.outcome.value,
         "headline": _cut(headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
-        "versions": dict(versions[:_MOST_VERSIONS]),
-        "quarantined": dict(quarantined[:_MOST_VERSIONS]),
+        "versions": dict(versions[:_MOST_DATASETS]),
+        "quarantined": dict(quarantined[:_MOST_DATASETS]),
+        "promoted": dict(promoted[:_MOST_DATASETS]),
+        "validated": validated_places(report),
         "verdicts": [
             {
                 "name": _cut(verdict.name),
+                "expression": _cut(verdict.expression),
                 "status": verdict.status.value,
                 "severity": verdict.severity.value,
                 "value": _cut_value(verdict.scaled_value),
+                "multiplier": verdict.multiplier,
                 "expected": _cut(verdict.expected),
                 "reason": _cut(verdict.reason) if verdict.reason else None,
+                "clause": _cut(verdict.clause) if verdict.clause else None,
             }
             for verdict in shown[:_MOST_VERDICTS]
         ],
         "more_verdicts": max(len(shown) - _MOST_VERDICTS, 0),
+    }
+
+
+def validated_places(report: GateReport) -> dict[str, dict[str, Any]]:
+    """Where the rows that were validated are, promoted or not: nothing here is cut."""
+    found = {name: asdict(rows) for name, rows in report.validated.items()}
+    short = (name for name in found if len(f"{name}{found[name]}") <= _LONGEST_PLACE)
+    return {name: found[name] for name in [*short][:_MOST_DATASETS]}
+
+
+def _contract(report: GateReport) -> dict[str, Any] | None:
+    """The contract that was enforced, with how many of its clauses were checked."""
+    contract = report.contract
+    if contract is None:
+        return None
+    return {
+        "id": _cut(contract.id),
+        "version": _cut(contract.version) if contract.version else None,
+        "dialect": _cut(contract.dialect),
+        "checked": contract.checked,
+        "documented": contract.documented,
+        "unsupported": contract.unsupported,
     }
 
 

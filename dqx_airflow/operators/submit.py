@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, get_args
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -18,11 +17,16 @@ from airflow.providers.common.compat.sdk import (
 )
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.datasets import DatasetSetting, check_quarantine
+from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
+from dqx_airflow.datasets import DatasetSetting, check_promotion, check_quarantine
 from dqx_airflow.errors import RequestError
+from dqx_airflow.operators.assets import announce
 from dqx_airflow.operators.context import attempt_of, date_of, lineage_parent_of, run_key_of
-from dqx_airflow.operators.datasets import dataset_ref, quarantine_paths
+from dqx_airflow.operators.datasets import dataset_ref, promotions, quarantine_paths, rendered
+from dqx_airflow.operators.lineage import lineage_after, lineage_before
+from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.outcome import (
+    XCOM_KEY,
     GateInfrastructureError,
     GateMisconfigured,
     OnViolation,
@@ -40,8 +44,6 @@ from dqx_airflow.values import (
     Status,
 )
 
-XCOM_KEY = "dqx_report"
-
 _LONGEST_CAUSE = 300
 
 
@@ -50,6 +52,16 @@ class GateOperator(SparkSubmitOperator):
 
     Subclasses say which source is enforced. All arguments of `SparkSubmitOperator` are passed
     through, save `application_args`, which carry the request, and `durable`.
+
+    Before the task ends, whatever its end, a summary of the report is in XCom under `dqx_report`,
+    for notifiers and for the tasks behind the gate: `gate`, `date`, `outcome`, `headline` (one
+    line for people), `run_id` (for `dql results show`), `suite`, `contract`, `fail_on`,
+    `finished_at`, `counts` of the assertions by status, `verdicts` (those that failed or could not
+    be evaluated, worst first) and `more_verdicts` (how many were left out), `datasets`, and by
+    dataset `versions` (what was read), `quarantined` (rows), `promoted` (the new version) and
+    `validated` (what `read_validated` reads). A notifier says, as `on_failure_callback`,
+    `{{ ti.xcom_pull(task_ids=ti.task_id, key="dqx_report")["headline"] }}`. An asset among the
+    `outlets` is updated on a pass alone; the extra of its event says what was validated.
 
     :param datasets: the datasets by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
@@ -71,6 +83,11 @@ class GateOperator(SparkSubmitOperator):
         severity of `fail_on` or worse: a mapping of dataset names to paths of Delta tables, or a
         folder with one table for each dataset. They go there whole and unmasked. By default
         nowhere. (templated)
+    :param promote_to: where the rows go that were validated, on a pass and in the same job: a
+        mapping of dataset names to paths of Delta tables, or to tables of the catalog; the place
+        itself where there is one dataset. Of a dataset with a date column the date is replaced
+        there, else the whole table, in one commit. Where that fails, there is no report, and the
+        task is retried. By default nowhere. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -79,7 +96,10 @@ class GateOperator(SparkSubmitOperator):
         "date",
         "results_root",
         "quarantine",
+        "promote_to",
     )
+    operator_extra_links = (GateReportLink(),)
+    outlets: list[Any]
     ui_color = "#e3f2e8"
 
     def __init__(
@@ -95,22 +115,11 @@ class GateOperator(SparkSubmitOperator):
         recompute: bool = False,
         sample_rows: int = DEFAULT_SAMPLE_ROWS,
         quarantine: str | Mapping[str, str] | None = None,
+        promote_to: str | os.PathLike[str] | Mapping[str, str] | None = None,
         name: str = "dqx-gate",
         **kwargs: Any,
     ) -> None:
         super().__init__(name=name, **kwargs)
-        if self.application_args:
-            raise GateMisconfigured(
-                "a gate takes no application_args, its request travels in them: remove them"
-            )
-        if fail_on not in tuple(Severity):
-            raise GateMisconfigured(f"fail_on={fail_on!r}: write P0, P1, P2 or P3")
-        if on_violation not in get_args(OnViolation):
-            raise GateMisconfigured(f"on_violation={on_violation!r}: write fail, skip or warn")
-        if not isinstance(sample_rows, int) or not 0 <= sample_rows <= MOST_SAMPLE_ROWS:
-            raise GateMisconfigured(
-                f"sample_rows={sample_rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
-            )
         self.datasets = datasets
         self.date = date
         self.results_root = results_root
@@ -121,10 +130,12 @@ class GateOperator(SparkSubmitOperator):
         self.recompute = recompute
         self.sample_rows = sample_rows
         self.quarantine = quarantine
+        self.promote_to = promote_to
         # A resumable job survives a clear: the cleared gate would turn green on the old job
         # without validating anything.
         self.durable = False
         self.report: GateReport | None = None
+        self.request: GateRequest | None = None
 
     @abstractmethod
     def read_source(self, context: Any) -> SourceFile:
@@ -145,8 +156,10 @@ class GateOperator(SparkSubmitOperator):
         :raises GateMisconfigured: the gate cannot run as it is written.
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
+        self._check_settings()
+        self.report = None
         request = self.build_request(context)
-        request = self.check_source(request)
+        self.request = request = self.check_source(request)
         connection = self._require_connection()
         report = self._read_report(request)
         if report is None:
@@ -161,7 +174,35 @@ class GateOperator(SparkSubmitOperator):
         self.report = report
         context["ti"].xcom_push(key=XCOM_KEY, value=summary(report))
         self._log_report(report)
-        return end_task(report, self.on_violation)
+        outcome = end_task(report, self.on_violation)
+        self.outlets = announce(report, self.outlets, context)
+        return outcome
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        return lineage_before(self.datasets)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        if self.request is None or self.report is None:
+            return lineage_before(self.datasets)
+        return lineage_after(self.request, self.report)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        return self.get_openlineage_facets_on_complete(task_instance)
+
+    def _check_settings(self) -> None:
+        if self.application_args:
+            raise GateMisconfigured(
+                "a gate takes no application_args, its request travels in them: remove them"
+            )
+        if self.fail_on not in tuple(Severity):
+            raise GateMisconfigured(f"fail_on={self.fail_on!r}: write P0, P1, P2 or P3")
+        if self.on_violation not in get_args(OnViolation):
+            raise GateMisconfigured(f"on_violation={self.on_violation!r}: write fail, skip or warn")
+        rows = self.sample_rows
+        if not isinstance(rows, int) or not 0 <= rows <= MOST_SAMPLE_ROWS:
+            raise GateMisconfigured(
+                f"sample_rows={rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
+            )
 
     def build_request(self, context: Any) -> GateRequest:
         """The request of this task run, templates rendered and source inlined."""
@@ -169,19 +210,15 @@ class GateOperator(SparkSubmitOperator):
             on = date_of(context, self.date)
         except ValueError:
             raise GateMisconfigured(f"date={self.date!r} is not a date: write YYYY-MM-DD") from None
-        if not isinstance(self.datasets, Mapping):
-            raise GateMisconfigured(
-                f"datasets={self.datasets!r}: write a mapping of names to paths or tables"
-            )
+        source = self.read_source(context)
+        render = partial(self.render_template, context=context)
+        settings = self.dataset_settings(render)
         timeout = self.execution_timeout
         request = GateRequest(
             run_key=run_key_of(context, self.gate, on),
             attempt=attempt_of(context),
-            suite=self.read_source(context),
-            datasets=tuple(
-                dataset_ref(str(name), given, partial(self.render_template, context=context))
-                for name, given in self.datasets.items()
-            ),
+            suite=source,
+            datasets=tuple(dataset_ref(str(name), given) for name, given in settings.items()),
             results_root=self._results_root(),
             fail_on=Severity(self.fail_on),
             allow_empty=self.allow_empty,
@@ -189,13 +226,28 @@ class GateOperator(SparkSubmitOperator):
             parent=lineage_parent_of(context),
             timeout_s=timeout.total_seconds() if timeout else None,
             sample_rows=self.sample_rows,
-            quarantine=quarantine_paths(self.quarantine, tuple(map(str, self.datasets))),
+            quarantine=quarantine_paths(self.quarantine, tuple(map(str, settings))),
+            promote_to=promotions(self.promote_to, tuple(map(str, settings))),
         )
         try:
             check_quarantine(request)
+            check_promotion(request)
         except RequestError as error:
             raise GateMisconfigured(str(error)) from None
         return request
+
+    def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
+        """What is said about each dataset, by name; called when the source is read.
+
+        :param render: renders what Airflow has not, the values of a `DatasetRef`.
+
+        :raises GateMisconfigured: it makes no sense.
+        """
+        if not isinstance(self.datasets, Mapping):
+            raise GateMisconfigured(
+                f"datasets={self.datasets!r}: write a mapping of names to paths or tables"
+            )
+        return {name: rendered(given, render) for name, given in self.datasets.items()}
 
     def _results_root(self) -> str:
         root = self.results_root or airflow_conf.get("dqx", "results_root", fallback=None)
@@ -241,7 +293,9 @@ class GateOperator(SparkSubmitOperator):
         if not self.application:
             self.application: str = str(shipped("spark_jobs/gate_job.py"))
         self.application_args = to_arguments(request)
-        self.conf: dict[str, str] = {**self._driver_python(connection), **(self.conf or {})}
+        self.conf: dict[str, str] = {**(self.conf or {})}
+        if self._is_driver_here(connection):
+            self.conf = {**self._driver_python(), **self.conf, **self._driver_jvm()}
         # `dag.test()` runs all tries on one operator, and a hook keeps the arguments it was given.
         self._hook: Any = None
         error: Exception | None = None
@@ -252,6 +306,8 @@ class GateOperator(SparkSubmitOperator):
         except ValueError as unfit:
             # What the hook says to settings that it cannot use, those of the connection among them.
             raise GateMisconfigured(f"the Spark job cannot be submitted: {unfit}") from None
+        finally:
+            self.application_args = []  # they are of this try, not of the gate
         how, advice = self._how_it_ended(error)
         if error is not None:
             self.log.warning("%s; looking for the report of the gate", how)
@@ -263,20 +319,37 @@ class GateOperator(SparkSubmitOperator):
         hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
         return hook
 
-    def _driver_python(self, connection: Any) -> dict[str, str]:
-        """In client mode the driver runs on this worker: in its Python, unless told otherwise."""
-        told = {**os.environ, **(self.env_vars or {})}
-        if told.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
-            return {}
-        conf = self.conf or {}
+    def _is_driver_here(self, connection: Any) -> bool:
+        """In client mode the driver runs on this worker."""
         modes = (
             self._deploy_mode,
             connection.extra_dejson.get("deploy-mode"),
-            conf.get("spark.submit.deployMode"),
+            self.conf.get("spark.submit.deployMode"),
         )
-        if next(filter(None, modes), "client") == "cluster" or "spark.pyspark.python" in conf:
+        return next(filter(None, modes), "client") != "cluster"
+
+    def _driver_python(self) -> dict[str, str]:
+        """The Python of this worker, unless told otherwise."""
+        told = {**os.environ, **(self.env_vars or {})}
+        if told.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
+            return {}
+        if "spark.pyspark.python" in self.conf:
             return {}
         return {"spark.pyspark.driver.python": sys.executable}
+
+    def _driver_jvm(self) -> dict[str, str]:
+        """The archive with which the JVM of a driver starts faster, where one was made."""
+        archive = airflow_conf.get("dqx", "jvm_archive", fallback=None)
+        if not archive:
+            return {}
+        if not os.path.isfile(archive):
+            self.log.warning(
+                "there is no file %s, which jvm_archive in section [dqx] names: make it with "
+                "`dql package --jvm-archive`; the gate runs without it",
+                archive,
+            )
+            return {}
+        return {DRIVER_OPTIONS: with_archive(self.conf.get(DRIVER_OPTIONS, ""), archive)}
 
     def _how_it_ended(self, error: Exception | None) -> tuple[str, str]:
         if isinstance(error, FileNotFoundError):
@@ -319,9 +392,3 @@ class GateOperator(SparkSubmitOperator):
         if fails:
             log = self.log.error
         log("%s", headline(report))
-
-
-def dag_folder(context: Any) -> Path | None:
-    """The folder of the DAG's file, against which relative paths are resolved."""
-    location = getattr(context.get("dag"), "fileloc", None)
-    return Path(location).parent if location else None

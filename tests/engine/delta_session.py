@@ -1,21 +1,26 @@
-"""What Spark's Delta source reads, in a session of its own: run by `test_delta_source.py`."""
+"""What Spark's Delta source reads and writes, in a session of its own: `test_delta_source.py`."""
 
 from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from dqx_airflow.api.validated import read_validated
 from dqx_airflow.engine.frames import rows_of
 from dqx_airflow.engine.java import java_environment
+from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.session import create_session
 from dqx_airflow.engine.sources import open_dataset
-from dqx_airflow.errors import DatasetError
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.errors import DatasetError, PromotionError
+from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
 
 TODAY = date(2024, 3, 2)
 
@@ -36,6 +41,7 @@ def main(jars: str, folder: str) -> None:
     deleted_rows(spark, ids, f"{folder}/deleted")
     renamed_columns(spark, ids, f"{folder}/renamed")
     catalog_tables(spark, ids)
+    promotions(spark, folder)
 
 
 def deleted_rows(spark: Any, ids: Any, path: str) -> None:
@@ -95,6 +101,56 @@ def catalog_tables(spark: Any, ids: Any) -> None:
         open_dataset(spark, DatasetRef("orders", table="shop", timestamp="2020-01-01"))
     spark.sql("CREATE TABLE plain (id INT) USING parquet")
     assert open_dataset(spark, DatasetRef("orders", table="plain")).version is None
+
+
+def promotions(spark: Any, folder: str) -> None:
+    """Into a table with deletion vectors and a constraint, and into one of the catalog."""
+    path = f"{folder}/promoted"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT NOT NULL, ds DATE) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = true)"
+    )
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (id < 100)")
+    values = f"(1, DATE'{TODAY}'), (2, DATE'{TODAY}'), (3, DATE'2024-03-01')"
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES {values}")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 2")
+    for place in (path, "published"):
+        staged = f"{folder}/staged_{place.rpartition('/')[2]}"
+        spark.sql(f"CREATE TABLE delta.`{staged}` (id INT, ds DATE) USING delta")
+        spark.sql(f"INSERT INTO delta.`{staged}` VALUES {values.replace('1', '5', 1)}")
+        for attempt in (1, 2):
+            gate = GateRequest(
+                RunKey("gate", TODAY, "run"),
+                Attempt(attempt, str(attempt)),
+                SourceFile("s", 'suite "S" { check "C" on orders { assert num_rows() == 2 } }'),
+                (DatasetRef("orders", staged, date_column="ds"),),
+                f"{folder}/results",
+                promote_to=(("orders", place),),
+            )
+            report = run_gate(gate, lambda _: spark)
+            promotion = report.datasets[0].promotion
+            assert promotion is not None
+            assert (promotion.location, promotion.rows) == (place, 2)
+            rows = read_validated(spark, report, "orders").collect()
+            assert sorted(row.id for row in rows) == [2, 5]
+        table = place if place == "published" else f"delta.`{place}`"
+        newest = spark.sql(f"DESCRIBE HISTORY {table}").selectExpr("max(version)").collect()
+        assert newest[0][0] == promotion.version
+        there = sorted(row.id for row in spark.table(table).collect())
+        assert there == ([2, 5] if place == "published" else [2, 3, 5])
+    # Of a table that needs nothing, the files with other dates that are not touched stay once.
+    plain = f"{folder}/plain_promoted"
+    for day in ("2024-03-01", str(TODAY)):
+        ids = pa.array([1, 2], pa.int32())
+        ds = pa.array([date.fromisoformat(day)] * 2)
+        write_deltalake(plain, pa.table({"id": ids, "ds": ds}), mode="append")
+    run_gate(replace(gate, promote_to=(("orders", plain),)), lambda _: spark)
+    there = spark.read.format("delta").load(plain).collect()
+    assert sorted((row.id, row.ds.day) for row in there) == [(1, 1), (2, 1), (2, 2), (5, 2)]
+    spark.sql(f"INSERT INTO delta.`{staged}` VALUES (500, DATE'{TODAY}')")
+    suite = replace(gate.suite, text=gate.suite.text.replace("== 2", "== 3"))
+    with pytest.raises(PromotionError, match=r"(?i)constraint"):
+        run_gate(replace(gate, suite=suite, promote_to=(("orders", path),)), lambda _: spark)
 
 
 if __name__ == "__main__":

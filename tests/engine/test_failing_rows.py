@@ -85,6 +85,7 @@ SAMPLES = [
     ("90% of rows: price >= 10", [({"id": 3, "price": 5.0}, "not (price >= 10)")]),
     ("unique(id)", [({"id": 3}, "2 rows")]),
     ("duplicate_count([id, ds]) == 0", [({"id": 3, "ds": "2024-03-02"}, "2 rows")]),
+    ("repeated_count([id, ds]) == 0", [({"id": 3, "ds": "2024-03-02"}, "2 rows")]),
     (
         "values(country) in values(code, dataset countries)",
         [({"id": 3, "country": "XX"}, "not (country in values(code, dataset countries))")],

@@ -195,3 +195,16 @@ def test_a_quarantine_among_the_results_is_refused_before_anything_is_read(
     with pytest.raises(RequestError, match="lies in the place of the results"):
         run(replace(gate, quarantine=(("orders", path),)))
     assert not (tmp_path / "lineage.jsonl").exists()
+
+
+def test_rows_that_repeat_a_key_go_there_and_those_without_one_do_not(
+    run: Run, tmp_path: Path
+) -> None:
+    table = pa.table(
+        {"id": [1, 2, 3, 4, 5], "amount": [0] * 5, "code": ["a", "a", None, None, "b"]}
+    )
+    place = (("orders", str(tmp_path / "quarantine")),)
+    body = 'assert repeated_count(code) == 0 name "again"'
+    gate = request(tmp_path, body, [delta(tmp_path, "orders", table)], quarantine=place)
+    run(gate)
+    assert [row["id"] for row in quarantined(gate)] == [1, 2]

@@ -15,11 +15,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import STUB, SUITE, WRITER, FakeDag, FakeTask, Log, SparkSubmit
+from gate_stubs import STUB, SUITE, WRITER, FakeDag, FakeTask, Log, Run, SparkSubmit
 
 collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_*.py"]
 
@@ -97,6 +97,43 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSubmit
     stub = SparkSubmit(home)
     stub.will("passed")
     return stub
+
+
+@pytest.fixture
+def run_file(
+    airflow_settings: dict[str, str],
+    airflow_database: None,
+    request: pytest.FixtureRequest,
+    spark_submit: SparkSubmit,
+) -> Iterator[Callable[..., Run]]:
+    """Runs the DAG called DAG_ID of a text, with files beside it.
+
+    It is a file in the DAGs folder, since Airflow serialises it.
+    """
+    folder = Path(airflow_settings["AIRFLOW__CORE__DAGS_FOLDER"])
+    dag_id = "".join(letter if letter.isalnum() else "_" for letter in request.node.name)
+    written: list[Path] = []
+
+    def run(text: str, files: Mapping[str, str] = MappingProxyType({})) -> Run:
+        texts = {f"{dag_id}.py": text.replace("DAG_ID", dag_id), **files}
+        written.extend(folder / name for name in texts)
+        for name, content in texts.items():
+            (folder / name).write_text(content)
+        from airflow.dag_processing.dagbag import DagBag
+
+        bag = DagBag(dag_folder=str(folder / f"{dag_id}.py"))
+        if bag.import_errors:
+            raise ImportError("\n".join(bag.import_errors.values()))
+        ended = bag.dags[dag_id].test()
+        tasks = {
+            f"{ti.task_id}[{ti.map_index}]" if ti.map_index >= 0 else ti.task_id: ti
+            for ti in ended.get_task_instances()
+        }
+        return Run(str(ended.state), tasks)
+
+    yield run
+    for path in written:
+        path.unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -87,6 +87,34 @@ class Log:
         return "\n".join(str(one["event"]) for one in self.entries)
 
 
+@dataclass(frozen=True)
+class Run:
+    """A DAG run that came to its end."""
+
+    state: str
+    tasks: dict[str, Any]
+
+    def __getitem__(self, task: str) -> str:
+        return str(self.tasks[task].state)
+
+    def tries(self, task: str = "gate") -> int:
+        return int(self.tasks[task].try_number)
+
+    def xcom(self, key: str, task: str = "gate") -> Any:
+        """As the next task would read it."""
+        from airflow.models.xcom import XComModel
+        from airflow.utils.session import create_session
+
+        with create_session() as session:
+            return session.scalar(
+                XComModel.get_many(
+                    run_id=self.tasks[task].run_id, task_ids=task.partition("[")[0], key=key
+                )
+                .with_only_columns(XComModel.value)
+                .limit(1)
+            )
+
+
 @dataclass
 class FakeRun:
     logical_date: datetime | None = datetime(2024, 5, 17, 3, tzinfo=timezone.utc)

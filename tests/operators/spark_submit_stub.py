@@ -21,6 +21,7 @@ from dqx_airflow.values import (
     GateReport,
     GateRequest,
     Outcome,
+    Promotion,
     Severity,
     Status,
     Verdict,
@@ -69,6 +70,9 @@ def canned_report(request: GateRequest, action: str) -> GateReport:
         one = replace(one, expected="e" * 2000, value=text, scaled_value=text, threshold=text)
         verdicts = (one,) * 300
     names = [f"{number}{'d' * 100}" for number in range(500)] if action == "long" else ["orders"]
+    promotions = {}
+    if outcome in ("passed", "warned"):
+        promotions = {name: Promotion(place, 17, 100) for name, place in request.promote_to}
     return GateReport(
         run_id=str(uuid.uuid4()),
         run_key=request.run_key,
@@ -78,7 +82,11 @@ def canned_report(request: GateRequest, action: str) -> GateReport:
         outcome=Outcome(outcome),
         verdicts=verdicts,
         datasets=tuple(
-            DatasetSnapshot(name, "/lake/orders", "delta", 3, 100, quarantined=4) for name in names
+            replace(
+                DatasetSnapshot(name, "/lake/orders", "delta", 3, 100, quarantined=4),
+                promotion=promotions.get(name),
+            )
+            for name in names
         ),
         started_at=now,
         finished_at=now,

@@ -10,15 +10,21 @@ from gate_stubs import FakeTask, Log
 
 from dqx_airflow.shipped import shipped
 
+EXAMPLES = {"flights_medallion", "slot_telemetry"}
 
-@pytest.fixture
-def dag(airflow_database: None) -> Any:
+
+def example(name: str) -> Any:
     from airflow.dag_processing.dagbag import DagBag
 
-    bag = DagBag(dag_folder=str(shipped("dags_examples/flights_medallion.py")))
+    bag = DagBag(dag_folder=str(shipped(f"dags_examples/{name}.py")))
     assert bag.import_errors == {}
     (dag,) = bag.dags.values()
     return dag
+
+
+@pytest.fixture
+def dag(airflow_database: None) -> Any:
+    return example("flights_medallion")
 
 
 @pytest.mark.airflow
@@ -49,6 +55,24 @@ def test_the_gates_of_the_medallion_have_sound_suites(dag: Any, task_id: str, lo
     assert request.run_key.gate == f"flights_medallion.{task_id}"
 
 
+@pytest.mark.airflow
+@pytest.mark.parametrize("task_id", ["ingest_gate", "boundary_gate"])
+def test_the_gates_of_the_telemetry_have_a_sound_contract(
+    airflow_database: None, task_id: str, log: Log
+) -> None:
+    dag = example("slot_telemetry")
+    task = FakeTask(dag_id=dag.dag_id, task_id=task_id)
+    context = {"ti": task, "dag_run": task.dag_run, "dag": dag, "ds": "2026-06-12"}
+    gate = dag.get_task(task_id)
+    gate.render_template_fields(context)
+    request = gate.check_source(gate.build_request(context))
+    assert log.at("warning", "error") == []
+    assert request.contract is not None
+    assert (request.contract.id, request.contract.unsupported) == ("bronze.slot_telemetry", 0)
+    assert [ref.name for ref in request.datasets] == ["slot_telemetry", "lh_silver.dim_casino"]
+    bronze = ("slot_telemetry", "/data/lake/bronze/slot_telemetry")
+    assert request.promote_to == ((bronze,) if task_id == "ingest_gate" else ())
+
+
 def test_every_example_is_tested() -> None:
-    names = {path.name for path in shipped("dags_examples").glob("*.py")}
-    assert names == {"flights_medallion.py"}
+    assert {path.stem for path in shipped("dags_examples").glob("*.py")} == EXAMPLES

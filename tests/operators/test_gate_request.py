@@ -252,6 +252,25 @@ def test_a_quarantine_is_a_folder_or_a_path_for_each_dataset(
     assert rendered(gate(quarantine=given), context).build_request(context).quarantine == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, ()),
+        ("", ()),
+        ("/lake/silver/{{ layer }}", (("orders", "/lake/silver/silver"),)),
+        (Path("/silver/orders"), (("orders", "/silver/orders"),)),
+        ("{{ layer }}.orders", (("orders", "silver.orders"),)),
+        ({"orders": "s3://lake/{{ ds }}"}, (("orders", "s3://lake/2024-05-17"),)),
+        ({"orders": None}, ()),
+    ],
+    ids=str,
+)
+def test_a_promotion_goes_to_a_path_or_a_table(
+    gate: Gate, context: Context, given: Any, expected: tuple[tuple[str, str], ...]
+) -> None:
+    assert rendered(gate(promote_to=given), context).build_request(context).promote_to == expected
+
+
 def test_a_dataset_says_what_tells_its_rows_apart_and_what_must_not_be_seen(
     gate: Gate, context: Context
 ) -> None:
@@ -270,7 +289,7 @@ def test_the_size_of_samples_travels_in_the_request(gate: Gate, context: Context
 
 def test_every_template_field_is_an_attribute(gate: Gate) -> None:
     made = gate()
-    assert {"suite", "datasets", "date", "results_root"} < set(made.template_fields)
+    assert {"suite", "datasets", "date", "results_root", "promote_to"} < set(made.template_fields)
     assert [name for name in made.template_fields if not hasattr(made, name)] == []
 
 
@@ -289,7 +308,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"suite": "~nobody-here/x.dql"}, r"no suite ~nobody-here/x\.dql"),
     ({"suite": "binary.dql"}, r"binary\.dql: this is not .*text"),
     ({"suite": "nul\0.dql"}, r"cannot be read: .*null"),
-    ({"suite": ""}, r"suite='': give the path of a \.dql file, or a suite"),
+    ({"suite": ""}, r"suite='': give the path of a file, or a suite"),
     ({"suite": None}, r"suite=None: give the path"),
     ({"suite": 7}, r"suite=7: give the path"),
     ({"date": "yesterday"}, r"date='yesterday' is not a date: write YYYY-MM-DD"),
@@ -320,6 +339,17 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"quarantine": 5}, r"quarantine=5: write a folder, or a mapping"),
     ({"quarantine": "/lake", "datasets": {"orders": "/lake/orders"}}, r"place of dataset 'orders'"),
     ({"quarantine": {"order": "/q"}}, r"quarantine names order: the datasets are orders"),
+    ({"promote_to": 5}, r"promote_to=5: write a path, a table, or a mapping"),
+    ({"promote_to": "/lake/orders"}, r"promoted to the place of dataset 'orders': /lake/orders"),
+    ({"promote_to": {"order": "/p"}}, r"promote_to names order: the datasets are orders"),
+    (
+        {"promote_to": "/p", "datasets": {"orders": "/lake/orders", "codes": "/lake/codes"}},
+        r"promote_to='/p': which of the datasets orders, codes is promoted\? Write a mapping",
+    ),
+    (
+        {"promote_to": "/p", "datasets": {"orders": {"query": "SELECT 1"}}},
+        r"dataset 'orders' is a query, and cannot be promoted",
+    ),
     ({"fail_on": "P4"}, r"fail_on='P4': write P0, P1, P2 or P3"),
     ({"fail_on": "p0"}, r"fail_on='p0': write P0"),
     ({"fail_on": ["P0"]}, r"fail_on=\['P0'\]: write P0"),

@@ -5,17 +5,15 @@ The outcome table of the design, row for row. Only Spark is a stub.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Log, SparkSubmit
+from gate_stubs import SUITE, Log, Run, SparkSubmit
 
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 
@@ -64,64 +62,25 @@ with DAG(
 """
 
 
-@dataclass(frozen=True)
-class Run:
-    """A DAG run that came to its end."""
-
-    state: str
-    tasks: dict[str, Any]
-
-    def __getitem__(self, task: str) -> str:
-        return str(self.tasks[task].state)
-
-    def tries(self, task: str = "gate") -> int:
-        return int(self.tasks[task].try_number)
-
-    def xcom(self, key: str, task: str = "gate") -> Any:
-        """As the next task would read it."""
-        from airflow.models.xcom import XComModel
-        from airflow.utils.session import create_session
-
-        with create_session() as session:
-            return session.scalar(
-                XComModel.get_many(
-                    run_id=self.tasks[task].run_id, task_ids=task.partition("[")[0], key=key
-                )
-                .with_only_columns(XComModel.value)
-                .limit(1)
-            )
-
+A_REQUEST = GateRequest(
+    RunKey("lake.gate", date(2024, 5, 17), "manual__1"),
+    Attempt(1, "attempt-1"),
+    SourceFile("orders.dql", SUITE),
+    (DatasetRef("orders", path="/lake/orders"),),
+    results_root="",
+)
 
 RunDag = Callable[..., Run]
 
 
 @pytest.fixture
-def run_dag(
-    airflow_settings: dict[str, str], request: pytest.FixtureRequest, spark_submit: SparkSubmit
-) -> Iterator[RunDag]:
-    """Runs a DAG whose gate is `body`; a file in the DAGs folder, since Airflow serialises it."""
-    folder = Path(airflow_settings["AIRFLOW__CORE__DAGS_FOLDER"])
-    dag_id = "".join(letter if letter.isalnum() else "_" for letter in request.node.name)
-    written = [folder / f"{dag_id}.py", folder / "orders.dql"]
+def run_dag(run_file: Callable[..., Run]) -> RunDag:
+    """Runs a DAG whose gate is `body`."""
 
     def run(body: str = "gate()", suite: str = SUITE) -> Run:
-        written[0].write_text(DAG_FILE.replace("DAG_ID", dag_id).replace("GATE", body))
-        written[1].write_text(suite)
-        from airflow.dag_processing.dagbag import DagBag
+        return run_file(DAG_FILE.replace("GATE", body), {"orders.dql": suite})
 
-        bag = DagBag(dag_folder=str(written[0]))
-        if bag.import_errors:
-            raise ImportError("\n".join(bag.import_errors.values()))
-        ended = bag.dags[dag_id].test()
-        tasks = {
-            f"{ti.task_id}[{ti.map_index}]" if ti.map_index >= 0 else ti.task_id: ti
-            for ti in ended.get_task_instances()
-        }
-        return Run(str(ended.state), tasks)
-
-    yield run
-    for path in written:
-        path.unlink(missing_ok=True)
+    return run
 
 
 def test_passed_lets_the_pipeline_go_on(run_dag: RunDag, log: Log) -> None:
@@ -134,6 +93,19 @@ def test_passed_lets_the_pipeline_go_on(run_dag: RunDag, log: Log) -> None:
     assert report["versions"] == {"orders": 3}
     assert report["quarantined"] == {"orders": 4}
     assert log.at("warning", "error") == []
+
+
+def test_the_version_that_was_promoted_is_handed_downstream(
+    run_dag: RunDag, spark_submit: SparkSubmit
+) -> None:
+    run = run_dag("gate(promote_to='/lake/{{ params.layer }}/orders')")
+    report = run.xcom("dqx_report")
+    assert report["promoted"] == {"orders": 17}
+    assert report["versions"] == {"orders": 3}
+    assert report["validated"] == {
+        "orders": {"location": "/lake/silver/orders", "version": 17, "condition": None}
+    }
+    assert spark_submit.requests[0].promote_to == (("orders", "/lake/silver/orders"),)
 
 
 def test_warned_lets_it_go_on_and_says_so(
@@ -161,6 +133,7 @@ def test_blocked_stops_it_at_the_first_try(
     assert len(spark_submit.calls) == 1
     report = run.xcom("dqx_report")
     assert report["outcome"] == "blocked"
+    assert (report["promoted"], report["validated"]) == ({}, {})
     assert [verdict["name"] for verdict in report["verdicts"]] == ["orders.id", "orders.note"]
     assert report["headline"] in log.at("error")
     assert run.xcom("return_value") is None
@@ -265,11 +238,25 @@ def test_a_misconfigured_gate_is_not_retried(
     assert spark_submit.calls == []
 
 
-def test_a_setting_that_no_gate_has_is_an_import_error(
-    operators: ModuleType, run_dag: RunDag
+def test_a_slip_in_what_a_violation_does_lets_nothing_through(
+    run_dag: RunDag, spark_submit: SparkSubmit
 ) -> None:
-    with pytest.raises(ImportError, match="on_violation='halt': write fail, skip or warn"):
-        run_dag("gate(on_violation='halt')")
+    spark_submit.will("blocked")
+    run = run_dag("gate(on_violation='wran')")
+    assert (run["gate"], run["downstream"], run.tries()) == ("failed", "upstream_failed", 1)
+    assert spark_submit.calls == []
+
+
+def test_only_the_word_itself_lets_blocked_data_through(operators: ModuleType) -> None:
+    from spark_submit_stub import canned_report
+
+    from dqx_airflow.operators.outcome import end_task
+
+    report = canned_report(A_REQUEST, "blocked")
+    assert end_task(report, "warn") == "blocked"
+    for slip in ("Warn", "wran", "pass", "", None, True):
+        with pytest.raises(operators.GateBlocked):
+            end_task(report, slip)  # type: ignore[arg-type]
 
 
 def test_an_unreadable_store_is_retried(

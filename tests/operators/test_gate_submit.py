@@ -108,6 +108,43 @@ def test_a_python_given_in_conf_or_by_the_worker_is_kept(
     assert PYTHON not in spark_submit.conf
 
 
+# The JVM of the driver
+
+
+JVM = "spark.driver.extraJavaOptions"
+
+
+def test_in_client_mode_the_jvm_starts_from_the_archive_that_is_set(
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    archive = tmp_path / "gate.jsa"
+    archive.touch()
+    monkeypatch.setenv("AIRFLOW__DQX__JVM_ARCHIVE", str(archive))
+    gate(conf={JVM: "-Xss4m"}).execute(context)
+    assert spark_submit.conf[JVM].startswith(f"-Xss4m -XX:SharedArchiveFile={archive} ")
+    context["ti"].id = "attempt-2"
+    gate(deploy_mode="cluster").execute(context)
+    assert len(spark_submit.calls) == 2
+    assert JVM not in spark_submit.conf
+
+
+def test_without_its_archive_a_gate_runs_and_says_so(
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    log: Log,
+) -> None:
+    monkeypatch.setenv("AIRFLOW__DQX__JVM_ARCHIVE", "/there/is/none.jsa")
+    gate().execute(context)
+    assert JVM not in spark_submit.conf
+    assert any("/there/is/none.jsa" in text for text in log.at("warning"))
+
+
 # The results store
 
 

@@ -1,0 +1,104 @@
+"""Lands a day of generated slot telemetry in staging, if asked for with a fault in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from day import Day, arguments
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+ROWS = 20_000
+CASINOS = ("RENO", "VEGAS", "TAHOE", "LAUGHLIN", "ELKO")
+GAMES = ("SLOT", "VIDEO_POKER", "KENO", "TABLE")
+
+
+def decimal_slip(frame: DataFrame) -> DataFrame:
+    """A firmware that reports cents as dollars for one machine in a hundred."""
+    slipped = F.col("machine_id").endswith("07")
+    return frame.withColumn(
+        "amount_won",
+        F.when(slipped, F.col("amount_wagered") * 250)
+        .otherwise(F.col("amount_won"))
+        .cast("decimal(18,2)"),
+    )
+
+
+def unknown_casino(frame: DataFrame) -> DataFrame:
+    """A property that opened, and that nobody added to the dimension."""
+    moved = F.col("machine_id") == "M0042"
+    return frame.withColumn("casino_id", F.when(moved, "SPARKS").otherwise(F.col("casino_id")))
+
+
+def plain_tax_ids(frame: DataFrame) -> DataFrame:
+    """A producer that forgot to hash."""
+    there = F.col("tax_id_hashed").isNotNull()
+    return frame.withColumn("tax_id_hashed", F.when(there, F.lit("078-05-1120")))
+
+
+def replayed_batch(frame: DataFrame) -> DataFrame:
+    """A batch that was sent twice."""
+    return frame.unionByName(frame.where("second(event_ts) < 3"))
+
+
+def half_a_day(frame: DataFrame) -> DataFrame:
+    """An event stream that stopped in the night."""
+    return frame.where("hour(event_ts) < 5")
+
+
+FAULTS: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "none": lambda frame: frame,
+    "decimal_slip": decimal_slip,
+    "unknown_casino": unknown_casino,
+    "plain_tax_ids": plain_tax_ids,
+    "replayed_batch": replayed_batch,
+    "half_a_day": half_a_day,
+}
+
+
+def telemetry(spark: SparkSession, day: Day) -> DataFrame:
+    """The events of a day. The same day has the same events."""
+    seed = day.date.toordinal()
+
+    def one_of(choices: tuple[str, ...], number: int) -> Column:
+        drawn = F.floor(F.rand(seed + number) * len(choices)).cast("int") + 1
+        return F.element_at(F.array(*map(F.lit, choices)), drawn)
+
+    events = spark.range(ROWS).select(
+        F.format_string("M%04d", F.floor(F.rand(seed) * 400).cast("int")).alias("machine_id"),
+        # No two events of a day share a millisecond.
+        (
+            F.lit(day.date).cast("timestamp")
+            + F.make_interval(secs=(F.col("id") * (86_000 / ROWS)).cast("decimal(18,3)"))
+        ).alias("event_ts"),
+        (F.rand(seed + 1) * 99 + 1).cast("decimal(18,2)").alias("amount_wagered"),
+        F.rand(seed + 2).alias("luck"),
+        one_of(GAMES, 3).alias("game_type"),
+        F.when(F.rand(seed + 4) < 0.65, F.floor(F.rand(seed + 5) * 5_000)).alias("player"),
+    )
+    return events.select(
+        "machine_id",
+        F.element_at(
+            F.array(*map(F.lit, CASINOS)), F.substring("machine_id", 2, 4).cast("int") % 5 + 1
+        ).alias("casino_id"),
+        "event_ts",
+        "amount_wagered",
+        F.when(F.col("luck") < 0.3, F.col("amount_wagered") * F.col("luck") * 10)
+        .otherwise(0)
+        .cast("decimal(18,2)")
+        .alias("amount_won"),
+        "game_type",
+        F.format_string("P%010d", "player").alias("player_id"),
+        F.when(F.col("player").isNotNull(), F.sha2(F.col("player").cast("string"), 256)).alias(
+            "tax_id_hashed"
+        ),
+        F.lit(day.date).alias("event_date"),
+    ).withColumn("player_id", F.when(F.col("tax_id_hashed").isNotNull(), F.col("player_id")))
+
+
+given = arguments("--fault", default="none", choices=sorted(FAULTS))
+day = Day(given.lake, given.date, "event_date")
+spark = SparkSession.builder.appName("land_telemetry").getOrCreate()
+day.replace("staging/slot_telemetry", FAULTS[given.fault](telemetry(spark, day)))
+casinos = spark.createDataFrame([(name,) for name in CASINOS], "casino_id string")
+day.write("silver/dim_casino", casinos)

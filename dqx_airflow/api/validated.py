@@ -1,0 +1,69 @@
+"""Reads what a gate let through, and exactly that, whatever was written since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dqx_airflow.datasets import is_table
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import DatasetRef, GateReport, ValidatedRows, from_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_validated(
+    spark: SparkSession, report: GateReport | Mapping[str, Any] | str, dataset: str
+) -> DataFrame:
+    """The rows of a dataset that a gate let through, in the very version: where they were promoted
+    to, else where they were read.
+
+    :param report: a report; or the summary of one that a gate leaves in XCom under `dqx_report`,
+        also as JSON, for the arguments of a job.
+    :raises RequestError: the gate let nothing through, or no version of the dataset is known.
+    :raises DatasetError: the version cannot be read any more.
+    """
+    from dqx_airflow.engine.sources import open_dataset
+
+    rows = _validated(report, dataset)
+    place = {"table" if is_table(rows.location) else "path": rows.location}
+    opened = open_dataset(spark, DatasetRef(dataset, version=rows.version, **place))  # type: ignore[arg-type]
+    frame = opened.read({None})
+    return frame if rows.condition is None else frame.where(rows.condition)
+
+
+def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> ValidatedRows:
+    if isinstance(report, GateReport):
+        outcome, found = report.outcome.value, report.validated
+    else:
+        summary = _summary(report)
+        outcome = str(summary.get("outcome"))
+        try:
+            text = json.dumps(summary.get("validated"))
+            found = from_json(dict[str, ValidatedRows], text)
+        except ValueError as error:
+            raise RequestError(f"the summary of the gate cannot be read: {error}") from error
+    if dataset in found:
+        return found[dataset]
+    if outcome not in ("passed", "warned"):
+        raise RequestError(f"the gate is {outcome}: it let nothing through")
+    raise RequestError(
+        f"no version of dataset '{dataset}' is known to the gate",
+        f"it knows those of {', '.join(found) or 'none'}; only Delta tables have versions",
+    )
+
+
+def _summary(given: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError as error:
+            raise RequestError(f"this is no summary of a gate: {error}") from error
+    if not isinstance(given, Mapping) or "validated" not in given:
+        raise RequestError(
+            "this is no summary of a gate",
+            "pass what it leaves in XCom under the key dqx_report",
+        )
+    return given

@@ -1,0 +1,341 @@
+"""Promotion: the very rows that were validated, into another Delta table, in one commit.
+
+Of a dataset with dates its date is replaced in the target, else all that the target holds. What
+else a table needs than files and a log (constraints, deletion vectors...), and every table of a
+catalog, is written by Spark's Delta source, where the session has it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import count
+from urllib.parse import unquote
+
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import RemoveAction, create_table_with_add_actions
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from dqx_airflow.datasets import is_table
+from dqx_airflow.engine.delta_files import WAITS_S, WrittenFiles, nullable, write_files
+from dqx_airflow.engine.delta_log import DeltaLog, struct_of
+from dqx_airflow.engine.failures import explain, first_line, spark_failures
+from dqx_airflow.engine.frames import rows_of
+from dqx_airflow.engine.paths import absolute
+from dqx_airflow.engine.source_errors import package_for
+from dqx_airflow.engine.sources import OpenDataset, frame_of_parts, has_delta
+from dqx_airflow.errors import DatasetError, PromotionError
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.plan.masks import without_values
+from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion
+
+_log = logging.getLogger("dqx.gate")
+
+_RUN_ID, _ROWS = "dqx_run_id", "dqx_rows"
+_HARMLESS = frozenset(
+    {
+        *("appendOnly", "changeDataFeed", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
+        # These matter where a column or a property makes use of them.
+        *("checkConstraints", "generatedColumns", "invariants"),
+    }
+)
+"""The features of tables that ask nothing of who adds and removes whole files."""
+_EXTENSIONS = "set the conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension as well"
+_OF_COLUMNS = {
+    "delta.invariants": "invariants",
+    "delta.generationExpression": "generated columns",
+    "delta.identity.start": "identity columns",
+}
+
+
+def promote(
+    spark: SparkSession,
+    opened: Mapping[str, OpenDataset],
+    request: GateRequest,
+    told: Sequence[DatasetSnapshot],
+    run_id: str,
+    started: datetime,
+) -> dict[str, Promotion]:
+    """Promotes the datasets that the request names; what became of each, by name.
+
+    Each is a commit of its own. Repeated, it replaces what it wrote; a run that started earlier
+    than the one that promoted last promotes nothing.
+
+    :param told: what was validated.
+    :raises PromotionError: a dataset cannot be promoted, for sure or as it is now.
+    """
+    rows = {snapshot.name: snapshot.rows for snapshot in told}
+    promoted = {}
+    for name, target in request.promote_to:
+        dataset = opened.get(name)
+        if dataset is None:
+            raise PromotionError(f"dataset '{name}' cannot be promoted: it could not be read")
+        place = target if is_table(target) else absolute(target)
+        on = request.run_key.date if dataset.dates else None
+        promotion = _Promotion(spark, dataset, place, on, rows[name], run_id, started)
+        promoted[name] = promotion.run()
+        _log.info("dataset '%s' is promoted: %s", name, promoted[name])
+    return promoted
+
+
+@dataclass(frozen=True, slots=True)
+class _Promotion:
+    """The promotion of one dataset.
+
+    :param on: the date whose rows are replaced; None where all are.
+    :param rows: how many rows were validated, where that is known.
+    """
+
+    spark: SparkSession
+    dataset: OpenDataset
+    target: str
+    on: date | None
+    rows: int | None
+    run_id: str
+    started: datetime
+
+    @property
+    def _slice(self) -> str:
+        """The identifier of what is replaced, under which the log notes who did it last."""
+        return f"dqx:promote:{self.on.isoformat() if self.on else 'all'}"
+
+    @property
+    def _order(self) -> int:
+        """Of two runs, the one that started later wins, whoever comes to its end first."""
+        return int(self.started.timestamp() * 1000)
+
+    def run(self) -> Promotion:
+        if self.dataset.version is None and self.dataset.files is None:
+            raise self._refused(
+                f"nobody can tell whether {self.dataset.location} is still what was validated",
+                "promote a Delta table, or files whose folder can be listed",
+            )
+        try:
+            with spark_failures(all_of_them=True):
+                needs = self._needs_spark()
+                if not needs:
+                    return self._by_files()
+                if has_delta(self.spark):
+                    return self._by_spark()
+                raise self._refused(f"{needs}; {package_for(self.spark, 'delta')}", _EXTENSIONS)
+        except PySparkException as error:
+            reason = explain(error)
+            is_masked = bool(self.dataset.ref.masked)
+            raise self._refused(without_values(reason) if is_masked else reason) from error
+        except DatasetError as error:
+            raise self._refused(error.problem, error.hint) from error
+        except (DeltaError, OSError, ValueError) as error:
+            raise self._refused(first_line(error)) from error
+
+    def _needs_spark(self) -> str | None:
+        """Why Spark's Delta source has to write the target; None where files and a log will do."""
+        if is_table(self.target):
+            return "a table of a catalog is written by Spark's Delta source"
+        table = self._table()
+        found = demands_of(table) if table is not None else ()
+        return f"the table there has {', '.join(found)}" if found else None
+
+    def _refused(self, reason: str, hint: str = "") -> PromotionError:
+        name = self.dataset.ref.name
+        return PromotionError(
+            f"dataset '{name}' passed, and cannot be promoted to {self.target}: {reason}", hint
+        )
+
+    def _is_late(self) -> PromotionError:
+        return self._refused("a run of a gate that started later has promoted already")
+
+    def _check_columns(self, there: StructType) -> None:
+        wanted = {field.name: field.dataType.simpleString() for field in self.dataset.struct}
+        found = {field.name: field.dataType.simpleString() for field in there}
+        odd = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
+        if odd:
+            raise self._refused(
+                f"its column '{odd[0]}' is {found.get(odd[0], 'not there')}, "
+                f"and that of the dataset is {wanted.get(odd[0], 'not there')}",
+                "change the columns of the table before: a promotion changes none",
+            )
+
+    @property
+    def _partition_columns(self) -> list[str]:
+        """Those of a target that is made now."""
+        if self.dataset.log is not None:
+            return list(self.dataset.log.table.metadata().partition_columns)
+        dates = self.dataset.dates
+        return [] if dates is None or dates.is_moment else [dates.name]
+
+    def _table(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self.target)
+        except TableNotFoundError:
+            return None
+
+    def _by_files(self) -> Promotion:
+        """Spark writes the files, deltalake commits them."""
+        before = self._table()
+        since = -1 if before is None else int(before.version())
+        waits = iter(WAITS_S)
+        for number in count():
+            try:
+                self._commit(f"promoted-{self.run_id}/{number}")
+                break
+            except CommitFailedError:
+                wait_s = next(waits, None)
+                if wait_s is None:
+                    raise
+                time.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (spreads the writers)
+        newest = DeltaTable(self.target)
+        commits = newest.history(int(newest.version()) - since)
+        (own,) = (commit for commit in commits if commit.get(_RUN_ID) == self.run_id)
+        return Promotion(self.target, int(own["version"]), int(own[_ROWS]))
+
+    def _commit(self, folder: str) -> None:
+        """Commits once. What of the target may have changed since is found out by the commit.
+
+        :raises CommitFailedError: another writer came first.
+        """
+        table = self._table()
+        if table is None:
+            self._create(folder)
+            return
+        done = table.transaction_version(self._slice)
+        if done == self._order:
+            return  # the commit of which nobody could tell whether it was one
+        if done is not None and done > self._order:
+            raise self._is_late()
+        self._check_columns(struct_of(table))
+        columns = list(table.metadata().partition_columns)
+        removes, kept = self._replaced(table, folder, columns)
+        files = self._written(self._rows(), f"{folder}/rows", columns)
+        table.create_write_transaction(
+            [*self._checked(files).adds, *kept.adds, *removes],
+            mode="append",
+            schema=table.schema(),
+            partition_by=columns,
+            commit_properties=self._noted(files),
+        )
+
+    def _create(self, folder: str) -> None:
+        columns = self._partition_columns
+        files = self._checked(self._written(self._rows(), f"{folder}/rows", columns))
+        try:
+            create_table_with_add_actions(
+                self.target,
+                Schema.from_json(nullable(self.dataset.struct).json()),
+                [*files.adds],
+                partition_by=columns,
+                commit_properties=self._noted(files),
+            )
+        except DeltaError as error:
+            if self._table() is None:
+                raise
+            raise CommitFailedError(first_line(error)) from error
+
+    def _rows(self) -> DataFrame:
+        """The rows that go to the target.
+
+        A row whose date cannot be read is validated with every date, and replaced with none: it
+        stays behind, and then the numbers of rows differ.
+        """
+        frame = rows_of(self.dataset, self.on or date.min)
+        return frame if self._condition is None else frame.where(self._condition)
+
+    @property
+    def _condition(self) -> str | None:
+        """What is replaced in the target, as Spark SQL; None where it is everything."""
+        if self.dataset.dates is None or self.on is None:
+            return None
+        return self.dataset.dates.filter({self.on})
+
+    def _written(self, frame: DataFrame, folder: str, columns: Sequence[str]) -> WrittenFiles:
+        dates = self.dataset.dates
+        return write_files(
+            self.spark,
+            frame,
+            self.target,
+            folder,
+            partition_by=columns,
+            extremes_of=None if dates is None or dates.is_moment else dates.name,
+        )
+
+    def _checked(self, files: WrittenFiles) -> WrittenFiles:
+        """The files, if they hold what was validated."""
+        change = self.dataset.change
+        if change is None and self.rows is not None and files.rows != self.rows:
+            change = f"{self.rows} rows were validated, and {files.rows} of them have the date"
+        if change is not None:
+            raise self._refused(change)
+        return files
+
+    def _replaced(
+        self, table: DeltaTable, folder: str, columns: Sequence[str]
+    ) -> tuple[list[RemoveAction], WrittenFiles]:
+        """The files of the target that are replaced, and what they hold of other dates."""
+        log = DeltaLog(table, self.target, struct_of(table), self.dataset.dates)
+        kept = WrittenFiles()
+        if self._condition is not None and not log.is_partitioned_by_date:
+            replaced = frame_of_parts(self.spark, log, log.parts_of([self.on]))
+            others = replaced.where(f"NOT coalesce({self._condition}, false)")
+            kept = self._written(others, f"{folder}/kept", columns)
+        now = int(time.time() * 1000)
+        return [
+            RemoveAction(unquote(path), True, now, size) for path, size, _ in log.files_of(self.on)
+        ], kept
+
+    def _noted(self, files: WrittenFiles) -> CommitProperties:
+        return CommitProperties(
+            custom_metadata={_RUN_ID: self.run_id, _ROWS: str(files.rows)},
+            app_transactions=[Transaction(self._slice, self._order)],
+        )
+
+    def _by_spark(self) -> Promotion:
+        named = is_table(self.target)
+        place = self.target if named else f"delta.{quote_name(self.target)}"
+        writer = self._rows().write.format("delta").mode("overwrite")
+        is_there = self.spark.catalog.tableExists(place) if named else self._table() is not None
+        if is_there:
+            self._check_columns(self.spark.table(place).schema)
+        if is_there and self._condition is not None:
+            writer = writer.option("replaceWhere", self._condition)
+        if not is_there:
+            writer = writer.partitionBy(*self._partition_columns)
+        # Spark leaves out a write whose number is no greater than that of the last one.
+        writer = writer.options(
+            txnAppId=self._slice, txnVersion=self._order, userMetadata=self.run_id
+        )
+        if (change := self.dataset.change) is not None:
+            raise self._refused(change)
+        if named:
+            writer.saveAsTable(place)
+        else:
+            writer.save(self.target)
+        own = (
+            self.spark.sql(f"DESCRIBE HISTORY {place}")
+            .where(f"userMetadata = {quote_literal(self.run_id)}")
+            .selectExpr("version", "operationMetrics['numOutputRows']")
+            .collect()
+        )
+        if not own:
+            raise self._is_late()
+        return Promotion(self.target, int(own[0][0]), int(own[0][1] or 0))
+
+
+def demands_of(table: DeltaTable) -> tuple[str, ...]:
+    """What a writer of the table has to know beyond files and a log."""
+    configuration = table.metadata().configuration
+    found = set(table.protocol().writer_features or ()) - _HARMLESS
+    if any(name.startswith("delta.constraints.") for name in configuration):
+        found.add("check constraints")
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        found.add("columnMapping")
+    for field in table.schema().fields:
+        found |= {word for key, word in _OF_COLUMNS.items() if key in field.metadata}
+        if not field.nullable:
+            found.add("columns that are NOT NULL")
+    return tuple(sorted(found))

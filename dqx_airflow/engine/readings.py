@@ -1,0 +1,67 @@
+"""Which needs share one pass over the rows of a dataset.
+
+With few rows all of them do: a pass takes less than the start of another job. With many, distinct
+values are counted apart, a day that is there to be compared with is not read for all that is asked
+of the target date, and no pass has more aggregates than Spark compiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+
+from dqx_airflow.engine.memory import Need
+from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.plan.passes import MOST_COMPILED
+
+MOST_ROWS_FUSED = 250_000
+"""Up to so many rows one pass with everything in it takes less than the start of another job."""
+
+_LEAST_WASTE = 0.5
+"""Days are read apart where one pass would compute so much more than is needed, in parts of it."""
+
+
+def readings(dataset: OpenDataset, needs: Sequence[Need]) -> Iterator[list[Need]]:
+    """The needs of each pass."""
+    distinct = [need for need in needs if need.aggregate.distinct]
+    rest = [need for need in needs if not need.aggregate.distinct]
+    if rest and _has_few_rows(dataset, {need.date for need in needs}):
+        yield list(needs)
+        return
+    for part in _by_day(rest):
+        yield from _by_width(part)
+    if distinct:
+        yield distinct
+
+
+def _has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:
+    """True where the transaction log says so."""
+    if dataset.log is None:
+        return False
+    rows = [dataset.log.rows_of(on) for on in dates]
+    return None not in rows and sum(filter(None, rows)) <= MOST_ROWS_FUSED
+
+
+def _by_day(needs: list[Need]) -> Iterator[list[Need]]:
+    """All needs at once, or those of the day of which most is asked apart from the others."""
+    by_date: dict[date | None, list[Need]] = {}
+    for need in needs:
+        by_date.setdefault(need.date, []).append(need)
+    computed = len(by_date) * len({need.aggregate for need in needs})
+    if computed - len(needs) <= _LEAST_WASTE * len(needs):
+        if needs:
+            yield needs
+        return
+    busiest = max(by_date, key=lambda on: len(by_date[on]))
+    yield by_date[busiest]
+    yield [need for need in needs if need.date != busiest]
+
+
+def _by_width(needs: list[Need]) -> Iterator[list[Need]]:
+    """The needs in parts of equal size, as few as can be compiled."""
+    aggregates = list(dict.fromkeys(need.aggregate for need in needs))
+    parts = math.ceil(len(aggregates) / MOST_COMPILED)
+    for number in range(parts):
+        chosen = frozenset(aggregates[number::parts])
+        yield [need for need in needs if need.aggregate in chosen]

@@ -1,0 +1,41 @@
+"""The assets that a gate declares as its outlets: data that was validated, and says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.providers.common.compat.sdk import Asset
+
+from dqx_airflow.operators.outcome import validated_places
+from dqx_airflow.values import GateReport, Outcome
+
+
+def announce(report: GateReport, outlets: Sequence[Any], context: Any) -> list[Any]:
+    """The outlets of which Airflow shall tell that they were updated, with what there is to say.
+
+    Assets are left out where the data did not pass: a gate that only warns lets the task succeed,
+    but nothing was validated. An alias is left to whoever adds assets to it.
+    """
+    if report.outcome not in (Outcome.PASSED, Outcome.WARNED):
+        return [outlet for outlet in outlets if not isinstance(outlet, Asset)]
+    for outlet in outlets:
+        if isinstance(outlet, Asset):
+            context["outlet_events"][outlet].extra = asset_extra(report)
+    return list(outlets)
+
+
+def asset_extra(report: GateReport) -> dict[str, Any]:
+    """What the event of an asset tells of the data; `read_validated` takes it like a summary."""
+    contract = report.contract
+    return {
+        "gate": report.run_key.gate,
+        "run_id": report.run_id,
+        "date": report.run_key.date.isoformat(),
+        "outcome": report.outcome.value,
+        "versions": {name: rows.version for name, rows in report.validated.items()},
+        "rows": {item.name: item.rows for item in report.datasets if item.rows is not None},
+        "contract": contract.id if contract else None,
+        "contract_version": contract.version if contract else None,
+        "validated": validated_places(report),
+    }

@@ -1,0 +1,127 @@
+"""The gate that enforces a data contract."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dqx_airflow.datasets import DatasetSetting
+from dqx_airflow.errors import RequestError
+from dqx_airflow.operators.context import date_of
+from dqx_airflow.operators.datasets import rendered
+from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.sources import find_source, tell
+from dqx_airflow.operators.submit import GateOperator
+from dqx_airflow.values import GateRequest, SourceFile
+
+_MOST_TOLD = 10
+
+
+class ContractGateOperator(GateOperator):
+    """Stops the pipeline where the data breaks a data contract.
+
+    The contract is read and compiled on the worker, before anything is submitted: a contract with
+    errors, of another version than the pinned one, or past its end, fails the task in a second. A
+    broken clause at or above `fail_on` fails the task without a retry. What no assertion checks is
+    said in the log.
+
+    :param contract: the path of a contract (DCS, ODCS, and the formats of `dql contract --help`),
+        relative to the DAG's file or to the working directory; or its text. `$ref` is followed
+        within the folder of the contract. (templated; a file is read as it is)
+    :param data: where the data is, for a contract of one model: a path, a table, or its settings.
+        (templated)
+    :param datasets: where the models are, by name, and the datasets that their references lead to;
+        what is not given here is looked up in the contract's servers. (templated)
+    :param server: the server of the contract whose data is read; needed where it names several.
+        (templated)
+    :param expect_version: the version that this gate relies on, `2`, `2.3` or `2.3.0`: any other
+        one fails the task before any data is read. (templated)
+    :param models: the models that are enforced, all of them by default.
+    :param strict: columns that the contract does not name are violations, also where it does not
+        say so itself.
+    """
+
+    template_fields: Sequence[str] = (
+        *GateOperator.template_fields,
+        "contract",
+        "data",
+        "server",
+        "expect_version",
+    )
+
+    def __init__(
+        self,
+        *,
+        contract: str | os.PathLike[str],
+        data: DatasetSetting | None = None,
+        datasets: Mapping[str, DatasetSetting] | None = None,
+        server: str | None = None,
+        expect_version: str | int | None = None,
+        models: Sequence[str] = (),
+        strict: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(datasets=datasets or {}, **kwargs)
+        self.contract = contract
+        self.data = data
+        self.server = server
+        self.expect_version = expect_version
+        self.models = models
+        self.strict = strict
+
+    def read_source(self, context: Any) -> SourceFile:
+        from dqx_airflow.contracts.enforce import enforce
+        from dqx_airflow.contracts.references import FolderReader, no_files
+
+        found = find_source(self.contract, context, kind="contract", signs="\n")
+        read = no_files if found.place is None else FolderReader(found.place.parent)
+        # The file is looked up in its own folder, by its own name.
+        named = found.source
+        if found.place is not None:
+            named = SourceFile(found.place.name, named.text)
+        pin = str(self.expect_version) if self.expect_version not in (None, "") else None
+        enforcement = enforce(
+            named,
+            read,
+            on=date_of(context, self.date),
+            expect_version=pin,
+            models=tuple(self.models),
+            is_strict=self.strict,
+        )
+        tell(enforcement.diagnostics, enforcement.sources, self.log, kind="contract")
+        if enforcement.refused:
+            raise GateMisconfigured("; ".join(enforcement.refused))
+        for warning in enforcement.warnings:
+            self.log.warning("%s", warning)
+        self._enforcement = enforcement
+        return named
+
+    def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
+        from dqx_airflow.contracts.places import dataset_settings
+
+        given = dict(super().dataset_settings(render))
+        contract = self._enforcement.contract
+        assert contract is not None
+        if self.data is not None and self.data != "":
+            if len(contract.models) != 1 or contract.models[0].name in given:
+                raise GateMisconfigured(
+                    "data is for a contract of one model, which has no entry in datasets: "
+                    f"write datasets for {', '.join(model.name for model in contract.models)}"
+                )
+            given[contract.models[0].name] = rendered(self.data, render)
+        try:
+            return dataset_settings(contract, given, self.server)
+        except RequestError as error:
+            raise GateMisconfigured(str(error)) from None
+
+    def check_source(self, request: GateRequest) -> GateRequest:
+        enforced = self._enforcement.over(request.datasets)
+        if enforced.objections:
+            raise GateMisconfigured("; ".join(enforced.objections))
+        for item in enforced.unchecked[:_MOST_TOLD]:
+            self.log.warning("not checked: %s: %s", item.path, item.reason)
+        if (more := len(enforced.unchecked) - _MOST_TOLD) > 0:
+            self.log.warning("not checked: %d more; see `dql contract coverage`", more)
+        return replace(request, suite=enforced.suite, contract=enforced.contract)

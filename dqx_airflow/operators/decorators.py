@@ -1,0 +1,97 @@
+"""The gates as `@task.dql_gate` and `@task.contract_gate`: a function says what is enforced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow.providers.common.compat.sdk import (
+    DecoratedOperator,
+    TaskDecorator,
+    context_merge,
+    determine_kwargs,
+    task_decorator_factory,
+)
+
+from dqx_airflow.datasets import DatasetSetting
+from dqx_airflow.operators.contract_gate import ContractGateOperator
+from dqx_airflow.operators.dql_gate import DqlGateOperator
+from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.submit import GateOperator
+
+
+class _DecoratedGate(DecoratedOperator, GateOperator):
+    """A gate whose datasets, or whose source, a function returns when the task runs.
+
+    What it returns is taken as it is, without templates: the function knows the context.
+    """
+
+    source_field = ""
+    """The argument for the source, `suite` or `contract`."""
+
+    def execute(self, context: Any) -> str:
+        context_merge(context, self.op_kwargs)
+        arguments = determine_kwargs(self.python_callable, self.op_args, context)
+        returned = self.python_callable(*self.op_args, **arguments)
+        if isinstance(returned, Mapping):
+            self.datasets = returned
+        elif isinstance(returned, str | os.PathLike):
+            setattr(self, self.source_field, returned)
+        else:
+            raise GateMisconfigured(
+                f"the function of task {self.task_id} returned {returned!r}: return the datasets, "
+                f"a mapping of names to paths or tables, or the {self.source_field}"
+            )
+        return GateOperator.execute(self, context)
+
+
+class _DecoratedDqlGate(_DecoratedGate, DqlGateOperator):
+    template_fields = (*DecoratedOperator.template_fields, *DqlGateOperator.template_fields)
+    custom_operator_name = "@task.dql_gate"
+    source_field = "suite"
+
+    def __init__(
+        self,
+        *,
+        suite: str | os.PathLike[str] = "",
+        datasets: Mapping[str, DatasetSetting] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(suite=suite, datasets=datasets or {}, **kwargs)
+
+
+class _DecoratedContractGate(_DecoratedGate, ContractGateOperator):
+    template_fields = (*DecoratedOperator.template_fields, *ContractGateOperator.template_fields)
+    custom_operator_name = "@task.contract_gate"
+    source_field = "contract"
+
+    def __init__(self, *, contract: str | os.PathLike[str] = "", **kwargs: Any) -> None:
+        super().__init__(contract=contract, **kwargs)
+
+
+def dql_gate_task(
+    python_callable: Callable[..., Any] | None = None, **kwargs: Any
+) -> TaskDecorator:
+    """`@task.dql_gate(suite="orders.dql")`: the function returns the datasets, or the suite.
+
+    :param python_callable: the function.
+    :param kwargs: the arguments of `DqlGateOperator`.
+    """
+    return task_decorator_factory(
+        python_callable=python_callable, decorated_operator_class=_DecoratedDqlGate, **kwargs
+    )
+
+
+def contract_gate_task(
+    python_callable: Callable[..., Any] | None = None, **kwargs: Any
+) -> TaskDecorator:
+    """`@task.contract_gate(contract="orders.yaml")`: the function returns the datasets, or the
+    contract.
+
+    :param python_callable: the function.
+    :param kwargs: the arguments of `ContractGateOperator`.
+    """
+    return task_decorator_factory(
+        python_callable=python_callable, decorated_operator_class=_DecoratedContractGate, **kwargs
+    )

@@ -1,0 +1,128 @@
+"""The pages of the operators as Markdown, written from their docstrings and signatures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from inspect import Parameter, cleandoc, signature
+
+from dqx_airflow.operators.contract_gate import ContractGateOperator
+from dqx_airflow.operators.dql_gate import DqlGateOperator
+from dqx_airflow.operators.submit import GateOperator
+
+OPERATORS: Mapping[str, type[GateOperator]] = {
+    "dql_gate.md": DqlGateOperator,
+    "contract_gate.md": ContractGateOperator,
+}
+"""The operators by the names of their pages."""
+
+_EXAMPLES: Mapping[type[GateOperator], str] = {
+    DqlGateOperator: """\
+from airflow.sdk import DAG
+
+from dqx_airflow.operators import DqlGateOperator
+
+with DAG("orders"):
+    gate = DqlGateOperator(
+        task_id="gate",
+        suite="suites/orders.dql",
+        datasets={"orders": {"path": "s3://lake/silver/orders", "date_column": "ordered_at"}},
+        results_root="s3://lake/dqx",
+    )""",
+    ContractGateOperator: """\
+from airflow.sdk import DAG
+
+from dqx_airflow.operators import ContractGateOperator
+
+with DAG("orders"):
+    gate = ContractGateOperator(
+        task_id="gate",
+        contract="contracts/orders.odcs.yaml",
+        expect_version="2",
+        data={"path": "s3://lake/staging/orders", "date_column": "ordered_at"},
+        results_root="s3://lake/dqx",
+    )""",
+}
+
+_PASSED_ON = """\
+## What it shares with SparkSubmitOperator
+
+The operator is a `SparkSubmitOperator`, and `SparkSubmitOperator` is a `BaseOperator`: all their
+arguments go through, such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`,
+`execution_timeout`, `outlets` and `trigger_rule`. These differ:
+
+- `application` is our job, if it is not given.
+- `application_args` carry the request: giving any fails the task.
+- `durable` is always off: a cleared gate would turn green on the job of the run before, without
+  looking at the data.
+- `name` is `dqx-gate`, if it is not given.
+- `outlets`: an asset among them is updated only where the data passed, with or without warnings.
+  Its event carries the run, the date, and the versions and rows of the datasets.
+- `execution_timeout` also ends the job itself, whose driver may outlive the task.
+
+All arguments are given by keyword. `.partial(...).expand(...)` works: every map index is a run of
+its own in the results."""
+
+
+def reference_page(operator: type[GateOperator]) -> str:
+    """The page of an operator: its example, and every argument of its own and of all gates."""
+    own = _arguments(operator.__doc__)
+    shared = _arguments(GateOperator.__doc__)
+    # Its own arguments stand first, and what it says itself counts.
+    table = _table(own | shared | own, operator)
+    sections = [
+        f"# {operator.__name__}",
+        _opening(operator),
+        f"```python\n{_EXAMPLES[operator]}\n```",
+        "What it makes of the task is told in [outcomes](../outcomes.md), and what there is to say "
+        "about a dataset in [datasets](../datasets.md).",
+        "## Arguments",
+        table,
+        _PASSED_ON,
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _opening(operator: type[GateOperator]) -> str:
+    return cleandoc(operator.__doc__ or "").split("\n:param", 1)[0].strip()
+
+
+def _arguments(docstring: str | None) -> dict[str, str]:
+    """What a docstring says about each argument, on one line."""
+    found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", cleandoc(docstring or ""), re.M | re.S)
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def _table(arguments: Mapping[str, str], operator: type[GateOperator]) -> str:
+    parameters = _parameters(operator)
+    if missing := parameters.keys() - arguments.keys() - {"name"}:
+        raise ValueError(f"{operator.__name__} says nothing about {', '.join(sorted(missing))}")
+    rows = (_row(name, text, parameters[name]) for name, text in arguments.items())
+    return "\n".join(["| argument | default | what it does |", "|---|---|---|", *rows])
+
+
+def _row(name: str, text: str, parameter: Parameter) -> str:
+    default = parameter.default
+    shown = "**required**" if default is Parameter.empty else f"`{_default(default)}`"
+    return f"| `{name}` | {shown} | {_sentence(text)} |"
+
+
+def _default(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}".replace("(templated", "(Templated").replace("|", "\\|")
+
+
+def _parameters(operator: type[GateOperator]) -> dict[str, Parameter]:
+    """The parameters of the operator, and those that it hands on to what all gates share."""
+    given = {
+        **signature(GateOperator.__init__).parameters,
+        **signature(operator.__init__).parameters,
+    }
+    return {
+        name: parameter
+        for name, parameter in given.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+    }

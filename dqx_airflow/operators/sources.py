@@ -1,0 +1,89 @@
+"""The source of a gate, a suite or a contract: found beside the DAG, and told what is wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from logging import Logger
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.values import SourceFile
+
+if TYPE_CHECKING:
+    from dqx_airflow.diagnostics.diagnostic import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A source; its file, None for one that stands in the DAG; and the folder of the DAG."""
+
+    source: SourceFile
+    place: Path | None
+    folder: Path | None
+
+
+def find_source(given: Any, context: Any, *, kind: str, signs: str) -> Found:
+    """The source that an argument of an operator means: a path, or the text itself.
+
+    :param kind: "suite" or "contract", the argument and its word in messages.
+    :param signs: the characters that stand in every such text, and in no path.
+    :raises GateMisconfigured: there is no such file, or it cannot be read.
+    """
+    from dqx_airflow.dql.source import read_source
+
+    if not isinstance(given, str | os.PathLike) or not str(given).strip():
+        raise GateMisconfigured(f"{kind}={given!r}: give the path of a file, or a {kind}")
+    folder = dag_folder(context)
+    text = os.fspath(given)
+    if any(sign in text for sign in signs):
+        return Found(SourceFile(f"<inline {kind}>", text), None, folder)
+    path = Path(os.path.expanduser(text))
+    places = [path] if path.is_absolute() or folder is None else [folder / path, path]
+    for place in places:
+        source = read_source(place, text)
+        if isinstance(source, SourceFile):
+            return Found(source, place, folder)
+        if not source.is_missing:
+            raise GateMisconfigured(f"the {kind} {place}: {source.reason}")
+    looked = " or ".join(str(place.absolute()) for place in places)
+    raise GateMisconfigured(
+        f"there is no {kind} {text}: looked for {looked}; give its path relative to the file "
+        "of the DAG, or absolute"
+    )
+
+
+def tell(
+    found: Iterable[Diagnostic], sources: Mapping[str, str], log: Logger, *, kind: str
+) -> None:
+    """Logs all that there is to say about a source.
+
+    :raises GateMisconfigured: it has errors; the message holds the first of them.
+    """
+    from dqx_airflow.diagnostics.diagnostic import Level
+    from dqx_airflow.diagnostics.text import draw, shown
+
+    found = list(found)
+    kept, rest = shown(found)
+    for diagnostic in kept:
+        write = log.error if diagnostic.level is Level.ERROR else log.warning
+        write("%s", draw([diagnostic], sources))
+    if rest:
+        log.error("%s", rest)
+    errors = [diagnostic for diagnostic in found if diagnostic.level is Level.ERROR]
+    if errors:
+        first = errors[0]
+        many = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
+        hint = first.help or first.label
+        raise GateMisconfigured(
+            f"the {kind} {first.span.file} has {many} in line {first.span.line}: "
+            f"{first.message}{f' ({hint})' if hint else ''}"
+        )
+
+
+def dag_folder(context: Any) -> Path | None:
+    """The folder of the DAG's file, against which relative paths are resolved."""
+    location = getattr(context.get("dag"), "fileloc", None)
+    return Path(location).parent if location else None

@@ -1,0 +1,61 @@
+"""The gates in Airflow's UI: a tab of each task, a board of all gates, a page for each dataset.
+
+Every process of Airflow imports this module, and only the API server needs more of the house than
+its names: what serves the pages is imported when the server asks for its apps.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+# Airflow moves this class to the SDK; the Spark provider brings what finds it in every version.
+from airflow.providers.common.compat.sdk import AirflowPlugin
+
+from dqx_airflow.operators.links import TAB_ROUTE, GateReportLink
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "/dqx"
+_TASK = "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}"
+
+
+class DqxPlugin(AirflowPlugin):
+    """Registered by the entry point `airflow.plugins`."""
+
+    name = "dqx"
+    # Relative addresses, since Airflow itself may live below a path of its host.
+    external_views = [  # noqa: RUF012 (Airflow reads this attribute, nobody writes it)
+        {
+            "name": "Data quality",
+            "href": f"dqx/gate?{_TASK}",
+            "destination": "task_instance",
+            "url_route": TAB_ROUTE,
+            "icon": "dqx/icon.svg",
+        },
+        {
+            "name": "Data quality",
+            "href": "dqx/board",
+            "destination": "nav",
+            "url_route": "dqx-board",
+            "icon": "dqx/icon.svg",
+            "category": "browse",
+        },
+    ]
+    operator_extra_links = [GateReportLink()]  # noqa: RUF012
+
+    @property
+    def fastapi_apps(self) -> list[dict[str, Any]]:
+        return [{"app": _server(), "url_prefix": _PREFIX, "name": "dqx"}]
+
+
+def _server() -> Any:
+    """The app; where Airflow lacks anything that it relies on, one that refuses everybody."""
+    try:
+        from dqx_airflow.plugin.app import app
+    except Exception:
+        log.exception("the data quality pages are closed: this Airflow lacks what they rely on")
+        from dqx_airflow.plugin.closed import closed
+
+        return closed
+    return app

@@ -1,0 +1,212 @@
+"""All that the pages ask of Airflow: who is asking, what they may read, what the tasks left.
+
+Airflow promises none of these names. Where one is missing, this module cannot be imported, and the
+house is closed: see `closed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
+from airflow.configuration import conf
+from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.taskinstancehistory import TaskInstanceHistory
+from airflow.models.xcom import XComModel
+from fastapi import Depends, HTTPException, Request
+from sqlalchemy import and_, func, select, tuple_
+
+from dqx_airflow.operators.outcome import XCOM_KEY
+
+__all__ = [
+    "MOST_INSTANCES",
+    "READS_DAG",
+    "SIGNED_IN",
+    "GateTasks",
+    "SessionDep",
+    "TaskRun",
+    "attempts_of",
+    "gate_tasks",
+    "recent_runs",
+    "results_root",
+    "task_runs",
+]
+
+MOST_INSTANCES = 500
+"""So many instances of a mapped task are looked at."""
+
+_MOST_ROWS = 20_000
+
+SIGNED_IN = Depends(get_user)
+"""Lets nobody pass who is not signed in: 401."""
+
+READS_DAG = Depends(requires_access_dag("GET", DagAccessEntity.XCOM))
+"""Lets nobody pass who may not read what tasks of the DAG `dag_id` leave: 403."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """A task instance of a run. `pushed` is what it left as the summary of its report: None where
+    there is none, and else whatever its author put there."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    state: str | None
+    operator: str | None
+    attempt_id: str
+    run_after: datetime | None = None
+    pushed: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateTasks:
+    """The tasks that ever left a report, of the DAGs that the user may read.
+
+    `owners` are those of the DAGs, as Airflow joins them.
+    """
+
+    tasks: frozenset[tuple[str, str]]
+    owners: dict[str, str]
+
+
+def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateTasks:
+    """A dependency: what the user may see on pages about more than one DAG."""
+    found = session.execute(
+        select(XComModel.dag_id, XComModel.task_id).where(XComModel.key == XCOM_KEY).distinct()
+    )
+    tasks = {(dag_id, task_id) for dag_id, task_id in found}
+    readable = {dag_id for dag_id, _ in tasks if _may_read(request, user, dag_id)}
+    owners = session.execute(
+        select(DagModel.dag_id, DagModel.owners).where(DagModel.dag_id.in_(readable))
+    )
+    return GateTasks(
+        frozenset((dag_id, task_id) for dag_id, task_id in tasks if dag_id in readable),
+        {dag_id: names or "" for dag_id, names in owners},
+    )
+
+
+def _may_read(request: Request, user: Any, dag_id: str) -> bool:
+    """Asks what guards the tab, so that both always say the same."""
+    try:
+        refusal = requires_access_dag("GET", DagAccessEntity.XCOM, dag_id)(request, user)
+    except HTTPException:
+        return False
+    return refusal is None  # a coroutine, in some version to come, has allowed nothing yet
+
+
+def task_runs(
+    session: Any, dag_id: str, run_id: str, task_id: str, map_index: int | None = None
+) -> tuple[TaskRun, ...]:
+    """The instances of a task in a run, or the one with that map index."""
+    where = [
+        TaskInstance.dag_id == dag_id,
+        TaskInstance.run_id == run_id,
+        TaskInstance.task_id == task_id,
+    ]
+    if map_index is not None:
+        where.append(TaskInstance.map_index == map_index)
+    rows = session.execute(
+        _instances().where(*where).order_by(TaskInstance.map_index).limit(MOST_INSTANCES)
+    )
+    return tuple(_task_run(row) for row in rows)
+
+
+def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
+    """The ids of all attempts of a task instance, also of those before it was cleared."""
+    earlier = session.scalars(
+        select(TaskInstanceHistory.task_instance_id).where(
+            TaskInstanceHistory.dag_id == run.dag_id,
+            TaskInstanceHistory.run_id == run.run_id,
+            TaskInstanceHistory.task_id == run.task_id,
+            TaskInstanceHistory.map_index == run.map_index,
+        )
+    )
+    return frozenset({run.attempt_id, *map(str, earlier)})
+
+
+def recent_runs(
+    session: Any, tasks: Collection[tuple[str, str]], depth: int
+) -> tuple[TaskRun, ...]:
+    """The instances of these tasks in the last runs of their DAGs, newest run first."""
+    if not tasks:
+        return ()
+    number = func.row_number().over(
+        partition_by=DagRun.dag_id, order_by=(DagRun.run_after.desc(), DagRun.id.desc())
+    )
+    recent = (
+        select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, number.label("number"))
+        .where(DagRun.dag_id.in_({dag_id for dag_id, _ in tasks}))
+        .subquery()
+    )
+    newest = and_(
+        TaskInstance.dag_id == recent.c.dag_id,
+        TaskInstance.run_id == recent.c.run_id,
+        recent.c.number <= depth,
+    )
+    rows = session.execute(
+        _instances(recent.c.run_after)
+        .join(recent, newest)
+        .where(tuple_(TaskInstance.dag_id, TaskInstance.task_id).in_(tasks))
+        .order_by(recent.c.number, TaskInstance.map_index)
+        .limit(_MOST_ROWS)
+    )
+    return tuple(_task_run(row) for row in rows)
+
+
+def results_root() -> str | None:
+    """The root of the results store that this server is told of, as the operators are."""
+    root = conf.get("dqx", "results_root", fallback=None)
+    return str(root) if root else None
+
+
+def _instances(*more: Any) -> Any:
+    """Selects task instances with what they pushed, and more columns."""
+    pushed = and_(
+        XComModel.dag_id == TaskInstance.dag_id,
+        XComModel.task_id == TaskInstance.task_id,
+        XComModel.run_id == TaskInstance.run_id,
+        XComModel.map_index == TaskInstance.map_index,
+        XComModel.key == XCOM_KEY,
+    )
+    return select(
+        TaskInstance.dag_id,
+        TaskInstance.run_id,
+        TaskInstance.task_id,
+        TaskInstance.map_index,
+        TaskInstance.state,
+        TaskInstance.operator,
+        TaskInstance.id,
+        XComModel.value,
+        *more,
+    ).join(XComModel, pushed, isouter=True)
+
+
+def _task_run(row: Sequence[Any]) -> TaskRun:
+    dag_id, run_id, task_id, map_index, state, operator, attempt, value, *more = row
+    if isinstance(value, str):
+        # Some ways into the table store the text of the JSON, not the JSON.
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    return TaskRun(
+        dag_id=dag_id,
+        run_id=run_id,
+        task_id=task_id,
+        map_index=map_index,
+        state=str(state) if state else None,
+        operator=operator,
+        attempt_id=str(attempt),
+        run_after=more[0] if more else None,
+        pushed=value,
+    )

@@ -1,0 +1,245 @@
+"""The app that serves the pages, mounted into Airflow's API server under `/dqx`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, Query, Request, Response
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from dqx_airflow.plugin.airflow import (
+    MOST_INSTANCES,
+    READS_DAG,
+    SIGNED_IN,
+    GateTasks,
+    SessionDep,
+    TaskRun,
+    attempts_of,
+    gate_tasks,
+    recent_runs,
+    results_root,
+    task_runs,
+)
+from dqx_airflow.plugin.board_page import DEPTH, Filters, GateRow, board_of, gate_rows
+from dqx_airflow.plugin.contract_page import contract_page, runs_under
+from dqx_airflow.plugin.dataset_page import dataset_page
+from dqx_airflow.plugin.gate_page import gate_page
+from dqx_airflow.plugin.render import HEADERS, ICON, render
+from dqx_airflow.plugin.report_view import view_of_summary
+from dqx_airflow.plugin.store import Answer, desk_of
+from dqx_airflow.results.contract_uses import ContractRun
+from dqx_airflow.values import GateReport
+
+log = logging.getLogger(__name__)
+
+_INDEX = re.compile(r"[0-9]{1,9}")
+_LAST_RUNS = 3
+_MOST_GATES = 10
+_MOST_PAST, _MOST_PAST_OF_GATE = 300, 60
+
+app = FastAPI(
+    title="dqx-airflow",
+    dependencies=[SIGNED_IN],
+    docs_url=None,
+    redoc_url=None,
+    openapi_url=None,
+)
+
+_Next = Callable[[Request], Awaitable[Response]]
+
+
+@app.middleware("http")
+async def guard(request: Request, call_next: _Next) -> Response:
+    """Puts our headers on every answer, also on that to a mistake of ours."""
+    try:
+        response = await call_next(request)
+    except Exception:
+        log.exception("the page %s failed", request.url.path)
+        response = _notice(
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "This page failed",
+            "The log of the API server says why. The report itself is safe: "
+            "`dql results show` prints it.",
+        )
+    response.headers.update(HEADERS)
+    return response
+
+
+@app.exception_handler(StarletteHTTPException)
+async def refuse(request: Request, error: StarletteHTTPException) -> Response:
+    told = {
+        HTTPStatus.UNAUTHORIZED: "Sign in to Airflow, then come back.",
+        HTTPStatus.FORBIDDEN: "You may not read what the tasks of this DAG leave.",
+    }
+    phrase = HTTPStatus(error.status_code).phrase
+    return _notice(error.status_code, phrase, told.get(HTTPStatus(error.status_code), ""))
+
+
+@app.get("/gate", dependencies=[READS_DAG])
+def gate(
+    session: SessionDep,
+    dag_id: str = "",
+    run_id: str = "",
+    task_id: str = "",
+    map_index: str = "",
+    attempt: str = "",
+) -> Response:
+    """The tab of a task instance. Airflow writes `{MAP_INDEX}` where there is none."""
+    index = int(map_index) if _INDEX.fullmatch(map_index) else None
+    runs = task_runs(session, dag_id, run_id, task_id, index)
+    if not runs:
+        return _notice(
+            HTTPStatus.NOT_FOUND,
+            "No such task instance",
+            f"Task {task_id} has no instance in run {run_id} of DAG {dag_id}: it was removed, "
+            "or the run has not come to it.",
+        )
+    if len(runs) > 1:
+        return _mapped(runs)
+    (run,) = runs
+    summary = view_of_summary(run.pushed)
+    if summary is None and "Gate" not in (run.operator or ""):
+        return _page("not_a_gate.html", run=run)
+    attempts = attempts_of(session, run)
+    session.close()  # the store may take seconds: meanwhile the connection serves others
+    desk = desk_of(results_root())
+    known = desk.ask(lambda store: store.reports_of(attempts))
+    past: Answer[GateReport] = Answer()
+    if known.found:
+        key = known.found[0].run_key
+        past = desk.ask(lambda store: store.past_reports({key.gate}, key.date))
+    page = gate_page(run.pushed, known.found, past.found, attempt, run.attempt_id)
+    if page is None:
+        return _page("no_report.html", run=run, problem=known.problem)
+    return _page(
+        "gate.html",
+        run=run,
+        page=page,
+        problem=known.problem or past.problem,
+        root=desk.root or "",
+    )
+
+
+@app.get("/board")
+def board(
+    session: SessionDep,
+    tasks: Annotated[GateTasks, Depends(gate_tasks)],
+    dag: str = "",
+    dataset: str = "",
+    contract: str = "",
+    outcome: str = "",
+    severity: str = "",
+    owner: str = "",
+) -> Response:
+    """The gates of all DAGs that the user may read."""
+    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.owners)
+    filters = Filters(dag, dataset, contract, outcome, severity, owner)
+    return _page("board.html", board=board_of(rows, filters))
+
+
+@app.get("/dataset")
+def dataset(
+    session: SessionDep, tasks: Annotated[GateTasks, Depends(gate_tasks)], name: str = ""
+) -> Response:
+    """What the gates of those DAGs found in a dataset."""
+    found = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.owners)
+    session.close()
+    rows = [row for row in found if name in row.datasets]
+    if not rows:
+        return _notice(
+            HTTPStatus.NOT_FOUND,
+            "No such dataset",
+            f"No gate that you may read has lately reported on a dataset {name}.",
+        )
+    shown, more = rows[:_MOST_GATES], max(len(rows) - _MOST_GATES, 0)
+    past, problem = _past_of(shown)
+    return _page("dataset.html", page=dataset_page(name, shown, past, more), problem=problem)
+
+
+@app.get("/contract")
+def contract(
+    session: SessionDep,
+    tasks: Annotated[GateTasks, Depends(gate_tasks)],
+    contract_id: Annotated[str, Query(alias="id")] = "",
+) -> Response:
+    """How the gates of those DAGs enforce a contract."""
+    runs = recent_runs(session, tasks.tasks, DEPTH)
+    session.close()
+    rows = gate_rows(runs_under(runs, contract_id), tasks.owners)
+    if not rows:
+        return _notice(
+            HTTPStatus.NOT_FOUND,
+            "No such contract",
+            f"No gate that you may read has lately enforced a contract {contract_id}.",
+        )
+    shown, more = list(rows[:_MOST_GATES]), max(len(rows) - _MOST_GATES, 0)
+    past, problem = _past_of(shown, DEPTH)
+    enforced: Answer[ContractRun] = Answer()
+    newest = [reports[0].run_key for reports in past.values() if reports]
+    if newest:
+        gates, until = {key.gate for key in newest}, max(key.date for key in newest)
+        desk = desk_of(results_root())
+        enforced = desk.ask(lambda store: store.contract_runs(gates, contract_id, until))
+    return _page(
+        "contract.html",
+        page=contract_page(contract_id, shown, past, enforced.found, more),
+        problem=problem or enforced.problem,
+    )
+
+
+@app.get("/icon.svg")
+def icon() -> Response:
+    """The sign of the pages in Airflow's menus."""
+    return Response(ICON, media_type="image/svg+xml")
+
+
+def _past_of(
+    rows: list[GateRow], most: int = _MOST_PAST_OF_GATE
+) -> tuple[dict[tuple[str, str], list[GateReport]], str | None]:
+    """The reports of gates by DAG and task, newest first; and why there are none.
+
+    A task says under which name its gate reported, and could say anything. The store knows it by
+    the id of the attempt, which Airflow gave.
+    """
+    tasks = {
+        cell.run.attempt_id: (row.dag_id, row.task_id)
+        for row in rows
+        for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
+    }
+    desk = desk_of(results_root())
+    known = desk.ask(lambda store: store.reports_of(tasks))
+    if not known.found:
+        return {}, known.problem
+    gates = {tasks[report.attempt.id]: report.run_key.gate for report in known.found}
+    names = set(gates.values())
+    until = max(report.run_key.date for report in known.found)
+    most = min(_MOST_PAST // len(names), most)
+    past = desk.ask(lambda store: store.past_reports(names, until, most))
+    by_gate: dict[str, list[GateReport]] = {name: [] for name in names}
+    for report in past.found:
+        by_gate[report.run_key.gate].append(report)
+    return {task: by_gate[name] for task, name in gates.items()}, past.problem
+
+
+def _mapped(runs: tuple[TaskRun, ...]) -> Response:
+    """The instances of a mapped task, to choose from."""
+    (row,) = gate_rows(runs, {})
+    instances = [(run, gate_rows([run], {})[0]) for run in runs]
+    is_gate = any(one.latest.report for _, one in instances)
+    if not is_gate and "Gate" not in (runs[0].operator or ""):
+        return _page("not_a_gate.html", run=runs[0])
+    instances.sort(key=lambda one: one[0].map_index)
+    return _page("mapped.html", row=row, instances=instances, most=MOST_INSTANCES)
+
+
+def _page(template: str, **values: object) -> Response:
+    return Response(render(template, **values), media_type="text/html")
+
+
+def _notice(status: int, title: str, text: str) -> Response:
+    page = render("notice.html", title=title, text=text)
+    return Response(page, status, media_type="text/html")

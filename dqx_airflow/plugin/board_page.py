@@ -1,0 +1,221 @@
+"""The board: the gates of all DAGs that a user may read, how they stand and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.plugin.airflow import TaskRun
+from dqx_airflow.plugin.report_view import ReportView, view_of_summary
+from dqx_airflow.values import EnforcedContract, Status, Verdict
+
+DEPTH = 14
+"""So many of the last runs of a DAG are looked at."""
+
+NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
+
+_MOST_ROWS = 500
+_WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
+_BAD = ("broken", "blocked", NO_REPORT)
+_UNDECIDED = (RUNNING, NOT_RUN)
+_RUNNING_STATES = ("running", "queued", "scheduled", "up_for_retry", "restarting", "deferred")
+_ENDED_STATES = ("failed", "success")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What became of a gate in one run of its DAG; of a mapped one, the worst of its instances.
+
+    `contracts` are those that any of the instances enforced.
+    """
+
+    state: str
+    run: TaskRun
+    report: ReportView | None
+    instances: int = 1
+    contracts: tuple[EnforcedContract, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    """A gate on the board. `cells` are its last runs, oldest first."""
+
+    gate: str
+    dag_id: str
+    task_id: str
+    owner: str
+    state: str
+    streak: str
+    latest: Cell
+    cells: tuple[Cell, ...]
+    datasets: tuple[str, ...]
+    contracts: tuple[EnforcedContract, ...]
+    worst: Verdict | None
+
+    @property
+    def worst_told(self) -> str:
+        """The worst of what did not pass, as the headline tells it."""
+        if self.worst is None:
+            return ""
+        if self.worst.status is Status.ERROR:
+            return f"{self.worst.name}: {self.worst.reason or 'could not be evaluated'}"
+        value = format_value(self.worst.scaled_value)
+        return f"{self.worst.name} is {value}, expected {self.worst.expected}"
+
+    @property
+    def counted(self) -> str:
+        """How many failed in the latest run."""
+        return counts_told(self.latest.report.counts) if self.latest.report else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is asked for; empty texts ask for everything."""
+
+    dag: str = ""
+    dataset: str = ""
+    contract: str = ""
+    outcome: str = ""
+    severity: str = ""
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The gates that are asked for, worst first, and what one can ask for."""
+
+    rows: tuple[GateRow, ...]
+    more: int
+    counts: Mapping[str, int]
+    choices: Mapping[str, tuple[str, ...]]
+    filters: Filters
+
+
+def gate_rows(runs: Iterable[TaskRun], owners: Mapping[str, str]) -> tuple[GateRow, ...]:
+    """A row for each task that ever left a report.
+
+    :param runs: their instances in the last runs of their DAGs, newest run first.
+    """
+    by_task: dict[tuple[str, str], dict[str, list[TaskRun]]] = {}
+    for run in runs:
+        by_run = by_task.setdefault((run.dag_id, run.task_id), {})
+        by_run.setdefault(run.run_id, []).append(run)
+    rows = [
+        _row([_cell(instances) for instances in by_run.values()], owners.get(dag_id, ""))
+        for (dag_id, _), by_run in by_task.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.dag_id, row.task_id)))
+
+
+def counts_told(counts: Mapping[Status, int]) -> str:
+    """How many failed: `2 of 6 failed, 1 not evaluated`."""
+    errors = counts.get(Status.ERROR, 0)
+    told = f"{counts.get(Status.FAILED, 0)} of {sum(counts.values())} failed"
+    return f"{told}, {errors} not evaluated" if errors else told
+
+
+def board_of(rows: Sequence[GateRow], filters: Filters) -> Board:
+    """The board of these gates."""
+    shown = [row for row in rows if _is_asked_for(row, filters)]
+    states = [row.state for row in rows]
+    return Board(
+        rows=tuple(shown[:_MOST_ROWS]),
+        more=max(len(shown) - _MOST_ROWS, 0),
+        counts={state: states.count(state) for state in _WORST_FIRST if state in states},
+        choices={
+            "dag": _choices(row.dag_id for row in rows),
+            "dataset": _choices(name for row in rows for name in row.datasets),
+            "contract": _choices(one.id for row in rows for one in row.contracts),
+            "outcome": tuple(state for state in _WORST_FIRST if state in states),
+            "severity": _choices(row.worst.severity.value for row in rows if row.worst),
+            "owner": _choices(name for row in rows for name in _owners(row)),
+        },
+        filters=filters,
+    )
+
+
+def _row(cells: Sequence[Cell], owner: str) -> GateRow:
+    """:param cells: newest first."""
+    # A run that has not come to the gate says nothing about it: what it said last stands.
+    latest = next((cell for cell in cells if cell.state not in _UNDECIDED), cells[0])
+    report = latest.report
+    heard = next((cell for cell in cells if cell.report), None)
+    known = heard.report if heard else None
+    run = latest.run
+    return GateRow(
+        gate=(known.gate if known else "") or f"{run.dag_id}.{run.task_id}",
+        dag_id=run.dag_id,
+        task_id=run.task_id,
+        owner=owner,
+        state=latest.state,
+        streak=_streak(cells),
+        latest=latest,
+        cells=tuple(reversed(cells)),
+        datasets=tuple(dataset.name for dataset in known.datasets) if known else (),
+        contracts=heard.contracts if heard else (),
+        worst=report.worst if report else None,
+    )
+
+
+def _cell(instances: Sequence[TaskRun]) -> Cell:
+    reports = [view_of_summary(run.pushed) for run in instances]
+    contracts = {
+        (report.contract.id, report.contract.version): report.contract
+        for report in reports
+        if report and report.contract
+    }
+    return min(
+        (
+            Cell(_state(run, report), run, report, len(instances), tuple(contracts.values()))
+            for run, report in zip(instances, reports, strict=True)
+        ),
+        key=lambda cell: _rank(cell.state),
+    )
+
+
+def _state(run: TaskRun, report: ReportView | None) -> str:
+    if report is not None:
+        return report.outcome.value
+    if run.state in _RUNNING_STATES:
+        return RUNNING
+    return NO_REPORT if run.state in _ENDED_STATES else NOT_RUN
+
+
+def _rank(state: str) -> int:
+    return _WORST_FIRST.index(state)
+
+
+def _streak(cells: Sequence[Cell]) -> str:
+    """How long it has been so: `failing for 3 runs`."""
+    decided = [cell.state for cell in cells if cell.state not in _UNDECIDED]
+    if not decided:
+        return ""
+    is_bad = decided[0] in _BAD
+    length = next(
+        (place for place, state in enumerate(decided) if (state in _BAD) != is_bad), len(decided)
+    )
+    what = "failing" if is_bad else "passing"
+    if length == 1 and len(decided) > 1:
+        return f"{what} since this run"
+    more = "+" if length == len(decided) and len(cells) >= DEPTH else ""
+    return f"{what} for {length}{more} run{'' if length == 1 else 's'}"
+
+
+def _is_asked_for(row: GateRow, filters: Filters) -> bool:
+    return (
+        filters.dag in ("", row.dag_id)
+        and (not filters.dataset or filters.dataset in row.datasets)
+        and (not filters.contract or filters.contract in [one.id for one in row.contracts])
+        and filters.outcome in ("", row.state)
+        and (not filters.severity or bool(row.worst and row.worst.severity == filters.severity))
+        and (not filters.owner or filters.owner in _owners(row))
+    )
+
+
+def _owners(row: GateRow) -> list[str]:
+    return [name.strip() for name in row.owner.split(",") if name.strip()]
+
+
+def _choices(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(values) - {""}))

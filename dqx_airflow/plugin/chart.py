@@ -1,0 +1,208 @@
+"""A history of values as a small chart: where its lines and marks are, in the units of an SVG."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.plugin.numbers import Reading, scale_end
+from dqx_airflow.values import MetricValue, Status, Verdict
+
+_NUMBER = re.compile(r"(?<![\w.])(-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(%?)(?=\)?$)")
+_Point: TypeAlias = tuple[float, float]
+_Scale: TypeAlias = Callable[[float], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A value of the past. `when` is its date as text, `limits` what it was compared with."""
+
+    when: str
+    value: MetricValue
+    limits: tuple[float, ...]
+    status: Status
+    multiplier: float = 1.0
+    profiles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A value in the chart; one that is not there stands at the bottom."""
+
+    x: float
+    y: float
+    status: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A stretch of time in which profiles held."""
+
+    x: float
+    width: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What is drawn. `lines` and `limits` are the points of polylines."""
+
+    width: int
+    height: int
+    label: str
+    lines: tuple[str, ...]
+    limits: tuple[str, ...]
+    marks: tuple[Mark, ...]
+    bands: tuple[Band, ...]
+    high: str
+    low: str
+    first: str
+    last: str
+
+
+def past_of(when: str, verdict: Verdict) -> Past:
+    """A verdict as a value of the past: the number that was compared, and with what."""
+    return Past(
+        when,
+        verdict.scaled_value,
+        limits_of(verdict.threshold, verdict.expected),
+        verdict.status,
+        verdict.multiplier,
+        verdict.profiles,
+    )
+
+
+def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
+    """The threshold, and the upper one of conditions with two, which the text ends with."""
+    if not is_number(threshold):
+        return ()
+    assert isinstance(threshold, int | float)
+    lower = float(threshold)
+    if expected.startswith(("between", "within")) and (found := _NUMBER.search(expected)):
+        upper = float(found[1].replace("_", "")) / (100 if found[2] else 1)
+        return (lower, upper) if upper >= lower else (lower,)
+    return (lower,)
+
+
+def is_number(value: MetricValue) -> bool:
+    """Whether it can be drawn."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def chart_of(
+    name: str, history: Sequence[Past], width: int, height: int, read: Reading = format_value
+) -> Chart | None:
+    """The chart of a history, oldest first; None where fewer than two values are numbers.
+
+    :param read: how the values read.
+    """
+    values = [_number(past.value) for past in history]
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return None
+    drawn = [*known, *(limit for past in history for limit in past.limits)]
+    low, high = float(min(drawn)), float(max(drawn))
+    margin = 6.0
+    # Halves, since the span of the largest numbers is none.
+    span = high / 2 - low / 2
+    step = (width - 2 * margin) / max(len(history) - 1, 1)
+
+    def x(place: float) -> float:
+        return round(margin + place * step, 1)
+
+    def y(value: float) -> float:
+        share = (value / 2 - low / 2) / span if span else 0.5
+        return round(height - margin - share * (height - 2 * margin), 1)
+
+    points = [None if value is None else (x(i), y(value)) for i, value in enumerate(values)]
+    bottom = round(height - margin / 2, 1)
+    return Chart(
+        width=width,
+        height=height,
+        label=_label(name, history, known, read),
+        lines=_polylines(points),
+        limits=tuple(
+            line
+            for which in range(max(len(past.limits) for past in history))
+            for line in _steps([past.limits[which : which + 1] for past in history], x, y)
+        ),
+        marks=tuple(
+            Mark(*(point or (x(i), bottom)), past.status.value, _told(past, read))
+            for i, (point, past) in enumerate(zip(points, history, strict=True))
+        ),
+        bands=_bands(history, x),
+        high=scale_end(high, read),
+        low=scale_end(low, read),
+        first=history[0].when,
+        last=history[-1].when,
+    )
+
+
+def _number(value: MetricValue) -> float | None:
+    return float(value) if is_number(value) and not isinstance(value, str | None) else None
+
+
+def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
+    """The stretches without a gap."""
+    stretches = [list(group) for there, group in groupby(points, bool) if there]
+    return tuple(
+        " ".join(f"{point[0]},{point[1]}" for point in stretch if point)
+        for stretch in stretches
+        if len(stretch) > 1
+    )
+
+
+def _steps(limits: Sequence[tuple[float, ...]], x: _Scale, y: _Scale) -> tuple[str, ...]:
+    """A limit as a line with a step where it changes; each value has it to both of its sides."""
+    points: list[_Point | None] = []
+    for place, limit in enumerate(limits):
+        if not limit:
+            points.append(None)
+            continue
+        left, right = max(place - 0.5, 0), min(place + 0.5, len(limits) - 1)
+        points += [(x(left), y(limit[0])), (x(right), y(limit[0]))]
+    return _polylines(points)
+
+
+def _bands(history: Sequence[Past], x: _Scale) -> tuple[Band, ...]:
+    """The stretches in which profiles held; each value has its half of the way to the next."""
+    bands = []
+    place = 0
+    for profiles, group in groupby(history, lambda past: past.profiles):
+        end = place + len(list(group))
+        if profiles:
+            left, right = x(max(place - 0.5, 0)), x(min(end - 0.5, len(history) - 1))
+            bands.append(Band(left, round(right - left, 1), ", ".join(profiles)))
+        place = end
+    return tuple(bands)
+
+
+def _label(name: str, history: Sequence[Past], known: Sequence[float], read: Reading) -> str:
+    failed = sum(past.status is Status.FAILED for past in history)
+    return (
+        f"{name}: {len(history)} runs from {history[0].when} to {history[-1].when}, "
+        f"from {read(min(known))} to {read(max(known))}, "
+        f"the last {read(history[-1].value)}; {failed} failed"
+    )
+
+
+def _told(past: Past, read: Reading) -> str:
+    parts = [f"{past.when}: {read(past.value)}", past.status.value]
+    if past.limits:
+        parts.append(f"limit {' and '.join(map(read, past.limits))}")
+    if past.multiplier != 1.0:
+        parts.append(f"multiplier {past.multiplier:g}")
+    if past.profiles:
+        parts.append(", ".join(past.profiles))
+    return ", ".join(parts)

@@ -1,0 +1,209 @@
+"""The page of a contract: its versions over time, who enforces it, which clauses are broken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from dqx_airflow.plugin.airflow import TaskRun
+from dqx_airflow.plugin.board_page import GateRow, counts_told
+from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
+from dqx_airflow.results.contract_uses import ContractRun
+from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Status, Verdict
+
+_SHOWN_VERSIONS = 30
+_SHOWN_CLAUSES = 20
+_BAD = (Status.FAILED, Status.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionUse:
+    """The runs that enforced a version. `first` and `last` are of the oldest and newest data."""
+
+    first: ContractRun
+    last: ContractRun
+    gates: tuple[str, ...]
+    outcomes: Mapping[str, int]
+
+    @property
+    def contract(self) -> EnforcedContract:
+        """The contract with its coverage, as it was enforced last."""
+        return self.last.contract
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetUse:
+    """How the assertions about a dataset stand: counts by status in the newest report."""
+
+    name: str
+    counts: Mapping[Status, int]
+
+    @property
+    def state(self) -> str:
+        """The worst status, as a word."""
+        worst = (Status.FAILED, Status.ERROR, Status.PASSED, Status.SKIPPED)
+        return next((status.value for status in worst if self.counts.get(status)), "")
+
+    @property
+    def told(self) -> str:
+        """How many failed."""
+        return counts_told(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class GateUse:
+    """A gate that enforces the contract. `version` is the one that it enforced last."""
+
+    row: GateRow
+    version: str | None
+    datasets: tuple[DatasetUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenClause:
+    """A clause that was broken in some of the last `runs`. `newest` is the last such verdict."""
+
+    path: str
+    failures: int
+    runs: int
+    last: date | None
+    newest: Verdict
+    gates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContractPage:
+    """What is known of a contract, versions newest first, gates worst first."""
+
+    id: str
+    versions: tuple[VersionUse, ...]
+    more_versions: int
+    gates: tuple[GateUse, ...]
+    more_gates: int
+    clauses: tuple[BrokenClause, ...]
+    more_clauses: int
+    runs: int
+
+    @property
+    def newest(self) -> EnforcedContract | None:
+        return self.versions[0].contract if self.versions else None
+
+
+def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
+    """The runs of the task instances that lately enforced the contract, in the same order."""
+    known = [(run, view_of_summary(run.pushed)) for run in runs]
+    under = {
+        _place(run)
+        for run, view in known
+        if view and view.contract and view.contract.id == contract_id
+    }
+    return [run for run, _ in known if _place(run) in under]
+
+
+def contract_page(
+    contract_id: str,
+    rows: Sequence[GateRow],
+    past: Mapping[tuple[str, str], Sequence[GateReport]],
+    runs: Sequence[ContractRun],
+    more: int = 0,
+) -> ContractPage:
+    """The page of a contract.
+
+    :param rows: the gates that enforce it.
+    :param past: by DAG and task of a gate its reports, newest first. What the store does not say
+        is taken from what the tasks left.
+    :param runs: the runs that enforced it, newest first.
+    :param more: how many gates enforce it beyond these.
+    """
+    views = [_views(row, past, contract_id) for row in rows]
+    known = [view for of_row in views for view in of_row]
+    versions = _versions(runs or _runs(known))
+    clauses = _broken(known)
+    return ContractPage(
+        id=contract_id,
+        versions=versions[:_SHOWN_VERSIONS],
+        more_versions=max(len(versions) - _SHOWN_VERSIONS, 0),
+        gates=tuple(_gate(row, of_row) for row, of_row in zip(rows, views, strict=True)),
+        more_gates=more,
+        clauses=clauses[:_SHOWN_CLAUSES],
+        more_clauses=max(len(clauses) - _SHOWN_CLAUSES, 0),
+        runs=len(known),
+    )
+
+
+def _place(run: TaskRun) -> tuple[str, str, int]:
+    return run.dag_id, run.task_id, run.map_index
+
+
+def _views(
+    row: GateRow, past: Mapping[tuple[str, str], Sequence[GateReport]], contract_id: str
+) -> list[ReportView]:
+    """The last reports of a gate about the contract, newest first."""
+    stored = [view_of_report(report) for report in past.get((row.dag_id, row.task_id), ())]
+    left = [cell.report for cell in reversed(row.cells) if cell.report]
+    return [view for view in stored or left if view.contract and view.contract.id == contract_id]
+
+
+def _runs(views: Iterable[ReportView]) -> list[ContractRun]:
+    """The runs that the reports are of, newest first."""
+    runs = [
+        ContractRun(view.gate, view.date, view.outcome, view.contract)
+        for view in views
+        if view.date and view.contract
+    ]
+    return sorted(runs, key=lambda run: run.date, reverse=True)
+
+
+def _versions(runs: Iterable[ContractRun]) -> tuple[VersionUse, ...]:
+    by_version: dict[str | None, list[ContractRun]] = {}
+    for run in runs:
+        by_version.setdefault(run.contract.version, []).append(run)
+    return tuple(
+        VersionUse(
+            first=found[-1],
+            last=found[0],
+            gates=tuple(sorted({run.gate for run in found})),
+            outcomes=_by_outcome(found),
+        )
+        for found in by_version.values()
+    )
+
+
+def _by_outcome(runs: Iterable[ContractRun]) -> dict[str, int]:
+    counted = Counter(run.outcome for run in runs)
+    return {outcome.value: counted[outcome] for outcome in Outcome if counted[outcome]}
+
+
+def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
+    if not views:
+        return GateUse(row, None, ())
+    newest = views[0]
+    datasets = []
+    for snapshot in newest.datasets:
+        about = (one.status for one in newest.verdicts if snapshot.name in one.datasets)
+        datasets.append(DatasetUse(snapshot.name, Counter(about)))
+    version = newest.contract.version if newest.contract else None
+    return GateUse(row, version, tuple(datasets))
+
+
+def _broken(views: Sequence[ReportView]) -> tuple[BrokenClause, ...]:
+    """The clauses that were broken or could not be checked, most often first."""
+    found: dict[str, list[tuple[ReportView, Verdict]]] = {}
+    for view in views:
+        paths = set()
+        for verdict in view.verdicts:
+            if verdict.clause and verdict.status in _BAD and verdict.clause not in paths:
+                paths.add(verdict.clause)
+                found.setdefault(verdict.clause, []).append((view, verdict))
+    clauses = []
+    for path, broken in found.items():
+        newest, verdict = max(broken, key=lambda one: one[0].date or date.min)
+        gates = {view.gate for view, _ in broken}
+        runs = sum(view.gate in gates for view in views)
+        clauses.append(
+            BrokenClause(path, len(broken), runs, newest.date, verdict, tuple(sorted(gates)))
+        )
+    clauses.sort(key=lambda one: (-one.failures, one.newest.severity.value, one.path))
+    return tuple(clauses)

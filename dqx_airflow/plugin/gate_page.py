@@ -1,0 +1,231 @@
+"""The tab of a task: what became of its gate, assertion by assertion, and how it went before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dqx_airflow.plugin.chart import Chart, chart_of, past_of
+from dqx_airflow.plugin.numbers import reading_of
+from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
+from dqx_airflow.values import FailingRow, GateReport, Status, Verdict
+
+SPARK_WIDTH, SPARK_HEIGHT = 168, 34
+WIDE_WIDTH, WIDE_HEIGHT = 640, 132
+
+_SHOWN_ROWS, _SHOWN_COLUMNS = 20, 12
+
+AssertionKey: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Failing rows as a table, as many as fit. A cell is None for NULL."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    reasons: tuple[str, ...]
+    more_rows: int
+    more_columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionView:
+    """An assertion with its history. `blocks` says that its failure counts against the task."""
+
+    verdict: Verdict
+    blocks: bool
+    spark: Chart | None
+    wide: Chart | None
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of a suite, cut where the guilty span is. `state` is that of its worst assertion."""
+
+    number: int
+    before: str
+    span: str
+    after: str
+    state: str
+    follows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """The lines of a file that assertions stand in."""
+
+    file: str
+    lines: tuple[SourceLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt of the task that reported. `id` is Airflow's."""
+
+    id: str
+    number: int
+    outcome: str
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GatePage:
+    """The report of an attempt, as far as it is known, with what stands around it."""
+
+    report: ReportView
+    assertions: tuple[AssertionView, ...]
+    sources: tuple[SourceView, ...]
+    attempts: tuple[Attempt, ...]
+    past: tuple[GateReport, ...]
+    is_superseded: bool
+
+
+def gate_page(
+    pushed: object,
+    reports: Sequence[GateReport],
+    past: Sequence[GateReport],
+    attempt_id: str,
+    current_attempt_id: str,
+) -> GatePage | None:
+    """The page of a task instance; None where nothing is known of any report.
+
+    :param pushed: what the task left as its summary.
+    :param reports: the reports of its attempts, the one started last first.
+    :param past: earlier reports of the gate, newest first.
+    :param attempt_id: the attempt that is asked for; the last one that reported where it is none.
+    """
+    chosen = next((report for report in reports if report.attempt.id == attempt_id), None)
+    summary = view_of_summary(pushed)
+    if chosen is None:
+        matching = (one for one in reports if summary and one.run_id == summary.run_id)
+        chosen = next(matching, None) or (reports[0] if reports and not summary else None)
+    view = view_of_report(chosen) if chosen else summary
+    if view is None:
+        return None
+    history = _until(past, chosen) if chosen else ()
+    return GatePage(
+        report=view,
+        assertions=_assertions(view, history),
+        sources=sources_of(view.verdicts),
+        attempts=tuple(
+            Attempt(one.attempt.id, one.attempt.number, one.outcome.value, one is chosen)
+            for one in reversed(reports)
+        ),
+        past=history,
+        is_superseded=chosen is not None and chosen.attempt.id != current_attempt_id,
+    )
+
+
+def histories(reports: Iterable[GateReport]) -> Mapping[AssertionKey, list[tuple[str, Verdict]]]:
+    """The verdicts of each assertion with the dates of their data, in the order of the reports."""
+    found: dict[AssertionKey, list[tuple[str, Verdict]]] = {}
+    for report in reports:
+        day = report.run_key.date.isoformat()
+        for verdict in report.verdicts:
+            found.setdefault((verdict.check, verdict.name), []).append((day, verdict))
+    return found
+
+
+def sample_of(rows: Sequence[FailingRow]) -> Sample:
+    """Failing rows as one table, as they are stored: what was masked is masked here."""
+    cells = [_cells(failing.row) for failing in rows[:_SHOWN_ROWS]]
+    names = tuple(dict.fromkeys(name for row in cells for name in row))
+    columns = names[:_SHOWN_COLUMNS]
+    return Sample(
+        columns=columns,
+        rows=tuple(tuple(row.get(column, "") for column in columns) for row in cells),
+        reasons=tuple(failing.reason for failing in rows[:_SHOWN_ROWS]),
+        more_rows=max(len(rows) - _SHOWN_ROWS, 0),
+        more_columns=len(names) - len(columns),
+    )
+
+
+def sources_of(verdicts: Iterable[Verdict]) -> tuple[SourceView, ...]:
+    """The lines of the suite, as far as the verdicts brought them, in the order of each file."""
+    files: dict[str, dict[int, SourceLine]] = {}
+    for verdict in verdicts:  # the worst come first
+        span, text = verdict.span, verdict.source_line
+        if span is None or text is None:
+            continue
+        start = max(span.column - 1, 0)
+        end = span.end_column - 1 if span.end_line == span.line else len(text)
+        line = SourceLine(
+            span.line, text[:start], text[start:end], text[end:], verdict.status.value, False
+        )
+        files.setdefault(span.file, {}).setdefault(span.line, line)
+    return tuple(SourceView(file, _in_order(lines)) for file, lines in sorted(files.items()))
+
+
+def _in_order(lines: Mapping[int, SourceLine]) -> tuple[SourceLine, ...]:
+    numbers = sorted(lines)
+    indent = min(len(line.before) - len(line.before.lstrip()) for line in lines.values())
+    return tuple(
+        SourceLine(
+            number,
+            lines[number].before[indent:],
+            lines[number].span,
+            lines[number].after,
+            lines[number].state,
+            follows=number - 1 in lines or number == numbers[0],
+        )
+        for number in numbers
+    )
+
+
+def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, ...]:
+    """The history of a report, oldest first, which ends with it, whatever superseded it."""
+    key = chosen.run_key
+    earlier = [
+        report
+        for report in past
+        if report.run_key != key
+        and (report.run_key.date, report.started_at) <= (key.date, chosen.started_at)
+    ]
+    return (*reversed(earlier), chosen)
+
+
+def _assertions(view: ReportView, history: Sequence[GateReport]) -> tuple[AssertionView, ...]:
+    earlier = histories(history)
+    return tuple(
+        _assertion(verdict, view, earlier.get((verdict.check, verdict.name), ()))
+        for verdict in view.verdicts
+    )
+
+
+def _assertion(
+    verdict: Verdict, view: ReportView, earlier: Sequence[tuple[str, Verdict]]
+) -> AssertionView:
+    past = [past_of(day, one) for day, one in earlier]
+    read = reading_of(verdict)
+    bad = verdict.status in (Status.FAILED, Status.ERROR)
+    by_dataset: dict[str, list[FailingRow]] = {}
+    for row in verdict.failing_rows:
+        by_dataset.setdefault(row.dataset, []).append(row)
+    return AssertionView(
+        verdict=verdict,
+        blocks=bad and (view.fail_on is None or verdict.severity.at_least(view.fail_on)),
+        spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read),
+        wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read),
+        samples=tuple(map(sample_of, by_dataset.values())),
+    )
+
+
+def _cells(row: str) -> dict[str, str | None]:
+    """The cells of a row, numbers as they are written."""
+    try:
+        cells = json.loads(row, parse_int=str, parse_float=str)
+    except ValueError:
+        return {"row": row}
+    if not isinstance(cells, dict):
+        return {"row": row}
+    return {name: _cell(value) for name, value in cells.items()}
+
+
+def _cell(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,33 @@
+"""How the values of an assertion read: durations as such, the ends of a scale in a few digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from dqx_airflow.diagnostics.verdicts import format_duration, format_value
+from dqx_airflow.values import MetricValue, Verdict
+
+Reading: TypeAlias = Callable[[MetricValue], str]
+
+_AGES = ("freshness(", "data_lag(", "timeliness(")
+
+
+def reading_of(verdict: Verdict) -> Reading:
+    """How to read the values and the limits of an assertion."""
+    return format_duration if verdict.expression.startswith(_AGES) else format_value
+
+
+def value_of(verdict: Verdict) -> str:
+    """The value that was compared, for people."""
+    value = verdict.scaled_value
+    if value is None:
+        return "\N{EN DASH}"
+    return value if isinstance(value, str) else reading_of(verdict)(value)
+
+
+def scale_end(value: float, read: Reading) -> str:
+    """An end of a scale: three digits are enough where there are more behind the point."""
+    if read is format_value and not value.is_integer():
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return read(int(value) if value.is_integer() else value)

@@ -1,0 +1,88 @@
+"""From a page and its values to HTML: everything is escaped, nothing may steer the reader."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import date, datetime, timezone
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.plugin.numbers import value_of
+
+_PAGES = Path(__file__).parent / "pages"
+_LONGEST = 4000
+
+ICON = (_PAGES / "icon.svg").read_text(encoding="utf-8")
+STYLE = (_PAGES / "style.css").read_text(encoding="utf-8")
+_STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+
+HEADERS = {
+    "Content-Security-Policy": (
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'self'"
+    ),
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""They go out with every answer: no scripts, no other style than ours, nothing kept."""
+
+
+def render(template: str, **values: Any) -> str:
+    """The HTML of a page, such as `board.html`."""
+    return _environment().get_template(template).render(**values)
+
+
+def plain(text: str) -> str:
+    """The text without what is not seen: marks that turn the direction, control characters.
+
+    Half a pair of surrogates is among them, which no answer could be encoded with.
+    """
+    kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    if kept.isprintable():
+        return kept
+    return "".join(
+        character if character.isprintable() or character == "\n" else "\N{REPLACEMENT CHARACTER}"
+        for character in kept
+    )
+
+
+def address(page: str, **query: object) -> str:
+    """The address of one of our pages, relative to any other. Empty values are left out."""
+    given = {name: str(value) for name, value in query.items() if value not in ("", None)}
+    return f"{page}?{urlencode(given, errors='replace')}" if given else page
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_PAGES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"address": address, "style": Markup(STYLE)}  # noqa: S704 (our own file)
+    environment.filters |= {"value": format_value, "told": value_of, "moment": _moment}
+    return environment
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return plain(value)
+    return "" if value is None else value
+
+
+def _moment(value: date | datetime | None) -> str:
+    if isinstance(value, datetime):
+        utc = value.astimezone(timezone.utc) if value.tzinfo else value
+        return f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+    return value.isoformat() if value else ""

@@ -1,0 +1,200 @@
+"""The report of a gate as the pages show it: whole, or the summary that its task left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import Enum
+from typing import Any, TypeVar
+
+from dqx_airflow.diagnostics.verdicts import headline
+from dqx_airflow.values import (
+    DatasetSnapshot,
+    EnforcedContract,
+    GateReport,
+    MetricValue,
+    Outcome,
+    Severity,
+    Status,
+    Verdict,
+)
+
+E = TypeVar("E", bound=Enum)
+
+_WORST_FIRST = (Status.FAILED, Status.ERROR, Status.SKIPPED, Status.PASSED)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """A report for people. `is_whole` is False where only the summary is known: its verdicts are
+    those that did not pass, and `more_verdicts` of these are missing."""
+
+    run_id: str
+    gate: str
+    date: date | None
+    suite: str
+    outcome: Outcome
+    headline: str
+    counts: Mapping[Status, int]
+    verdicts: tuple[Verdict, ...]
+    datasets: tuple[DatasetSnapshot, ...]
+    fail_on: Severity | None
+    finished_at: datetime | None
+    is_whole: bool
+    more_verdicts: int = 0
+    contract: EnforcedContract | None = None
+
+    @property
+    def summary(self) -> str:
+        """The headline without the gate and the date, which stand above it."""
+        return self.headline.partition(f"date {self.date}: ")[2] or self.headline
+
+    @property
+    def worst(self) -> Verdict | None:
+        """The verdict that the headline names, or the one that the summary begins with."""
+        failed = [verdict for verdict in self.verdicts if verdict.status in _WORST_FIRST[:2]]
+        if self.outcome is Outcome.BROKEN:
+            failed.sort(key=lambda verdict: verdict.status is not Status.ERROR)
+        return failed[0] if failed else None
+
+
+def view_of_report(report: GateReport) -> ReportView:
+    """A whole report. Its verdicts are in the order in which they matter."""
+    return ReportView(
+        run_id=report.run_id,
+        gate=report.run_key.gate,
+        date=report.run_key.date,
+        suite=report.suite,
+        outcome=report.outcome,
+        headline=headline(report),
+        counts={status: report.count(status) for status in Status},
+        verdicts=tuple(
+            verdict for status in _WORST_FIRST for verdict in report.with_status(status)
+        ),
+        datasets=report.datasets,
+        fail_on=report.fail_on,
+        finished_at=report.finished_at,
+        is_whole=True,
+        contract=report.contract,
+    )
+
+
+def view_of_summary(pushed: object) -> ReportView | None:
+    """What a task left as its summary; None for anything that is not one.
+
+    Any task can leave anything under our key, so nothing in it is taken for granted.
+    """
+    if not isinstance(pushed, Mapping):
+        return None
+    outcome = _member(Outcome, pushed.get("outcome"))
+    if outcome is None:
+        return None
+    counts = _mapping(pushed.get("counts"))
+    quarantined = _mapping(pushed.get("quarantined"))
+    versions = _mapping(pushed.get("versions"))
+    return ReportView(
+        run_id=_text(pushed.get("run_id")),
+        gate=_text(pushed.get("gate")),
+        date=_day(pushed.get("date")),
+        suite=_text(pushed.get("suite")),
+        outcome=outcome,
+        headline=_text(pushed.get("headline")),
+        counts={status: _count(counts.get(status.value)) for status in Status},
+        verdicts=tuple(
+            verdict for one in _list(pushed.get("verdicts")) if (verdict := _verdict(one))
+        ),
+        datasets=tuple(
+            DatasetSnapshot(
+                name,
+                location="",
+                format="",
+                version=_whole(versions.get(name)),
+                quarantined=_whole(quarantined.get(name)),
+            )
+            for name in map(_text, _list(pushed.get("datasets")))
+        ),
+        fail_on=_member(Severity, pushed.get("fail_on")),
+        finished_at=_moment(pushed.get("finished_at")),
+        is_whole=False,
+        more_verdicts=_count(pushed.get("more_verdicts")),
+        contract=_contract(pushed.get("contract")),
+    )
+
+
+def _contract(given: object) -> EnforcedContract | None:
+    contract = _mapping(given)
+    if not (contract_id := _text(contract.get("id"))):
+        return None
+    return EnforcedContract(
+        contract_id,
+        _text(contract.get("version")) or None,
+        _text(contract.get("dialect")),
+        checked=_count(contract.get("checked")),
+        documented=_count(contract.get("documented")),
+        unsupported=_count(contract.get("unsupported")),
+    )
+
+
+def _verdict(given: object) -> Verdict | None:
+    row = _mapping(given)
+    status, severity = _member(Status, row.get("status")), _member(Severity, row.get("severity"))
+    if status is None or severity is None:
+        return None
+    multiplier = row.get("multiplier")
+    reason = row.get("reason")
+    return Verdict(
+        name=_text(row.get("name")),
+        check="",
+        datasets=(),
+        expression=_text(row.get("expression")),
+        expected=_text(row.get("expected")),
+        severity=severity,
+        status=status,
+        scaled_value=_value(row.get("value")),
+        multiplier=float(multiplier) if isinstance(multiplier, int | float) else 1.0,
+        reason=_text(reason) if reason else None,
+        clause=_text(row.get("clause")) or None,
+    )
+
+
+def _member(kind: type[E], given: object) -> E | None:
+    return next((member for member in kind if member.value == given), None)
+
+
+def _text(given: object) -> str:
+    return given if isinstance(given, str) else "" if given is None else str(given)
+
+
+def _value(given: object) -> MetricValue:
+    return given if given is None or isinstance(given, int | float | str) else str(given)
+
+
+def _whole(given: object) -> int | None:
+    return given if isinstance(given, int) else None
+
+
+def _count(given: object) -> int:
+    return max(_whole(given) or 0, 0)
+
+
+def _mapping(given: object) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def _list(given: object) -> list[Any]:
+    return given if isinstance(given, list) else []
+
+
+def _day(given: object) -> date | None:
+    try:
+        return date.fromisoformat(_text(given))
+    except ValueError:
+        return None
+
+
+def _moment(given: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(_text(given))
+    except ValueError:
+        return None

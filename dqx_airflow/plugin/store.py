@@ -1,0 +1,90 @@
+"""The results store as this server reaches it: an answer in seconds or none, and never an error.
+
+The pages live without it. An API server often lacks the credentials of the storage, and what cannot
+be reached may take minutes to say so.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from dqx_airflow.errors import DqxError
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.history import OpenStore
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PATIENCE_S = 8.0
+"""So long a page waits for the store. The first answer of a server includes its imports."""
+
+_REST_S = 30.0
+
+UNKNOWN = (
+    "This server knows no results store: set results_root in section [dqx] of its configuration "
+    "to see all assertions, their history and failing rows."
+)
+UNREACHABLE = (
+    "The results store did not answer this server, so only what the task left in Airflow is shown. "
+    "The log of the API server says why."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What the store said; `problem` tells people why it said nothing."""
+
+    found: tuple[T, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class Desk:
+    """Puts questions to the store below `root`. After one without an answer it rests a while."""
+
+    root: str | None
+    _store: OpenStore | None = None
+    _rests_until: float = 0.0
+    _pool: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(4, thread_name_prefix="dqx-results"), repr=False
+    )
+
+    def ask(self, question: Callable[[OpenStore], tuple[T, ...]]) -> Answer[T]:
+        """The answer to a question."""
+        if self.root is None:
+            return Answer(problem=UNKNOWN)
+        if time.monotonic() < self._rests_until:
+            return Answer(problem=UNREACHABLE)
+        try:
+            asked = self._pool.submit(lambda: question(self._open()))
+            return Answer(asked.result(timeout=PATIENCE_S))
+        except TooLate:
+            log.warning("the results store %s did not answer in %g s", self.root, PATIENCE_S)
+        except (DqxError, ImportError) as error:
+            log.warning("the results store %s: %s", self.root, error)
+        self._rests_until = time.monotonic() + _REST_S
+        return Answer(problem=UNREACHABLE)
+
+    def _open(self) -> OpenStore:
+        from dqx_airflow.results.history import OpenStore
+
+        if self._store is None:
+            assert self.root is not None
+            self._store = OpenStore(self.root)
+        return self._store
+
+
+_DESKS: dict[str | None, Desk] = {}
+
+
+def desk_of(root: str | None) -> Desk:
+    """The desk of a root: the same for all requests of this process."""
+    return _DESKS.setdefault(root, Desk(root))

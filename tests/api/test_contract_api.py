@@ -1,0 +1,131 @@
+"""Contracts in Python: run over tables, and held against a DataFrame before it is read."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dqx_airflow import Contract, ContractViolation, MemoryDatabase, Status, assert_contract
+from dqx_airflow.errors import RequestError, SourceError
+
+DAY = date(2026, 5, 1)
+CONTRACT = """\
+dataContractSpecification: 1.2.1
+id: orders
+info:
+  title: Orders
+  version: 2.3.0
+models:
+  orders:
+    fields:
+      id:
+        type: bigint
+        required: true
+        unique: true
+      total:
+        type: number
+        minimum: 0
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "orders.yaml"
+    place.write_text(CONTRACT)
+    return place
+
+
+def rows(*pairs: tuple[int | None, float]) -> list[dict[str, Any]]:
+    return [{"id": number, "total": total} for number, total in pairs]
+
+
+def frame(**columns: str) -> Any:
+    """What `assert_contract` asks of a DataFrame."""
+    return SimpleNamespace(dtypes=list(columns.items()))
+
+
+def test_a_contract_runs_like_a_suite_and_tells_its_clauses(path: Path) -> None:
+    contract = Contract.load(path, version="2.3")
+    assert (contract.id, contract.version, contract.models) == ("orders", "2.3.0", ("orders",))
+    data = {"orders": rows((1, 5.0), (1, -2.0), (None, 3.0))}
+    results = contract.run(MemoryDatabase(data), DAY)
+    failed = {item.name: item.clause for item in results if item.status is Status.FAILED}
+    assert failed == {
+        "orders.id.required": "models.orders.fields.id.required",
+        "orders.id.unique": "models.orders.fields.id.unique",
+        "orders.total.minimum": "models.orders.fields.total.minimum",
+    }
+    assert results.report.contract is not None
+    assert results.report.contract.version == "2.3.0"
+    assert "orders.yaml:11:19" in str(results)
+
+
+def test_data_that_keeps_the_contract_passes(path: Path) -> None:
+    data = {"orders": rows((1, 5.0), (2, 0.0))}
+    results = Contract.load(path).run(MemoryDatabase(data), DAY)
+    assert {item.status for item in results} == {Status.PASSED}
+
+
+def test_a_contract_of_a_text_shows_the_suite_that_it_is_compiled_to() -> None:
+    assert "assert null_count(id) == 0" in Contract.from_string(CONTRACT).suite
+
+
+def test_a_contract_that_cannot_be_relied_on_is_refused(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="version 3 is pinned"):
+        Contract.load(path, version="3")
+    with pytest.raises(SourceError, match="there is no such file"):
+        Contract.load(tmp_path / "nothing.yaml")
+    with pytest.raises(SourceError, match="E405"):
+        Contract.from_string(CONTRACT.replace("minimum: 0", "minimum: none"))
+    with pytest.raises(RequestError, match="the gate has no dataset 'orders'"):
+        Contract.load(path).run(MemoryDatabase({"order": rows((1, 1.0))}), DAY)
+
+
+def test_a_frame_with_the_columns_of_the_contract_is_handed_through(path: Path) -> None:
+    given = frame(id="int", total="decimal(10,2)", more="string")
+    assert assert_contract(given, path, version="2") is given
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"total": "double"}, "orders.id.exists"),
+        ({"id": "string", "total": "double"}, "orders.id.type"),
+        ({"id": "bigint", "total": "string"}, "orders.total.type"),
+    ],
+)
+def test_a_frame_that_is_not_what_the_contract_promises_is_refused(
+    path: Path, columns: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ContractViolation) as caught:
+        assert_contract(frame(**columns), path)
+    assert said in str(caught.value)
+    assert "orders 2.3.0" in caught.value.problem
+    assert caught.value.verdicts
+
+
+def test_a_strict_reader_wants_no_other_columns(path: Path) -> None:
+    with pytest.raises(ContractViolation, match="only_columns"):
+        assert_contract(frame(id="bigint", total="double", more="string"), path, strict=True)
+
+
+def test_a_reader_relies_on_a_version(path: Path) -> None:
+    with pytest.raises(RequestError, match="version 1 is pinned"):
+        assert_contract(frame(id="bigint", total="double"), path, version="1")
+
+
+def test_a_contract_of_several_models_wants_to_know_which(tmp_path: Path) -> None:
+    place = tmp_path / "two.yaml"
+    place.write_text(CONTRACT + "  items:\n    fields:\n      id:\n        type: bigint\n")
+    with pytest.raises(RequestError, match=r"orders, items\n  help: say which"):
+        assert_contract(frame(id="bigint"), place)
+    assert assert_contract(frame(id="bigint"), place, model="items")
+
+
+def test_what_is_no_frame_is_told(path: Path) -> None:
+    with pytest.raises(RequestError, match="list is no DataFrame"):
+        assert_contract([1], path)

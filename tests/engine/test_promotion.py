@@ -1,0 +1,305 @@
+"""Gate before publish, on a real Spark: what passed goes to its target, once, whole, and nothing
+else does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from lake import ORDERS, TODAY, YESTERDAY, delta, request
+
+from dqx_airflow.engine.delta_files import write_files
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.errors import PromotionError, RequestError
+from dqx_airflow.results.reader import read_report
+from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Promotion, RunKey
+
+pytestmark = pytest.mark.spark
+
+Run = Callable[[GateRequest], GateReport]
+PASSES, WARNS, BLOCKS = (
+    f"assert num_rows() > {n} severity {s}" for n, s in ((0, "P1"), (9, "P2"), (9, "P1"))
+)
+
+
+@pytest.fixture
+def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    return lambda gate: run_gate(gate, lambda _: spark)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> DatasetRef:
+    return replace(delta(tmp_path, "orders", ORDERS), date_column="ds")
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    return str(tmp_path / "silver" / "orders")
+
+
+@pytest.fixture
+def gate(orders: DatasetRef, target: str, tmp_path: Path) -> GateRequest:
+    return request(tmp_path, PASSES, [orders], promote_to=(("orders", target),))
+
+
+def suite(gate: GateRequest, body: str) -> GateRequest:
+    text = f'suite "Test" {{\n check "All" on orders {{\n{body}\n }}\n}}\n'
+    return replace(gate, suite=replace(gate.suite, text=text))
+
+
+def next_attempt(gate: GateRequest, number: int = 2) -> GateRequest:
+    return replace(gate, attempt=Attempt(number, f"attempt-{number}"))
+
+
+def rows(path: str, columns: str = "id, amount, ds") -> list[tuple[Any, ...]]:
+    """The rows of a table, in a stable order, as deltalake reads them."""
+    query = f"SELECT {columns} FROM t"
+    found = QueryBuilder().register("t", DeltaTable(path)).execute(query).read_all()
+    return sorted((tuple(row.values()) for row in pa.table(found).to_pylist()), key=str)
+
+
+def promotion(report: GateReport) -> Promotion | None:
+    return report.datasets[0].promotion
+
+
+OF_TODAY = [(1, 1, TODAY), (2, 2, TODAY), (3, 3, TODAY), (3, 4, TODAY)]
+OF_YESTERDAY = [(5, None, YESTERDAY), (6, 6, YESTERDAY)]
+
+
+@pytest.mark.parametrize("body", [PASSES, WARNS])
+def test_what_passed_goes_to_the_target_and_the_report_says_where(
+    run: Run, gate: GateRequest, target: str, body: str
+) -> None:
+    report = run(suite(gate, body))
+    assert rows(target) == OF_TODAY
+    assert promotion(report) == Promotion(target, 0, 4)
+    assert DeltaTable(target).metadata().partition_columns == []
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
+
+
+@pytest.mark.parametrize("body", [BLOCKS, "assert null_count(nothing) == 0"])
+def test_what_is_blocked_or_broken_goes_nowhere(
+    run: Run, gate: GateRequest, target: str, body: str
+) -> None:
+    report = run(suite(gate, body))
+    assert promotion(report) is None
+    assert not Path(target).exists()
+
+
+@pytest.mark.parametrize("by", [["ds"], ["country"], ["country", "ds"], []])
+def test_the_date_is_replaced_and_other_dates_stay_however_the_table_is_partitioned(
+    run: Run, gate: GateRequest, target: str, by: list[str]
+) -> None:
+    odd = ORDERS.set_column(
+        ORDERS.schema.get_field_index("country"),
+        "country",
+        pa.array(["A B", "a/b:c", "50%25", None, "Ünï", "A B"]),
+    )
+    write_deltalake(target, odd, partition_by=by or None)
+    before = DeltaTable(target).version()
+    report = run(gate)
+    assert rows(target) == sorted([*OF_TODAY, *OF_YESTERDAY], key=str)
+    assert {row[0] for row in rows(target, "country") if row[0]} >= {"Ünï", "A B", "CH", "XX"}
+    assert promotion(report) == Promotion(target, before + 1, 4)
+    run(replace(gate, run_key=RunKey("test.gate", YESTERDAY, "manual")))
+    expected = [(*row, None) for row in rows(gate.datasets[0].path or "")]
+    assert [(*row, None) for row in rows(target)] == expected
+    assert rows(target, "id, country") == rows(gate.datasets[0].path or "", "id, country")
+
+
+def test_a_dataset_without_dates_replaces_the_whole_table(
+    run: Run, gate: GateRequest, target: str
+) -> None:
+    whole = replace(gate, datasets=(replace(gate.datasets[0], date_column=None),))
+    write_deltalake(target, ORDERS.slice(0, 1))
+    report = run(whole)
+    assert rows(target) == sorted([*OF_TODAY, *OF_YESTERDAY], key=str)
+    assert report.datasets[0].condition is None
+
+
+def test_only_the_rows_that_were_validated_go(run: Run, gate: GateRequest, target: str) -> None:
+    some = replace(gate, datasets=(replace(gate.datasets[0], filter="amount < 3"),))
+    report = run(some)
+    assert rows(target) == OF_TODAY[:2]
+    assert report.datasets[0].condition == "(amount < 3) AND (`ds` IN (DATE'2024-03-02'))"
+
+
+def test_the_very_version_goes_whatever_is_written_meanwhile(
+    run: Run, gate: GateRequest, target: str
+) -> None:
+    path = gate.datasets[0].path or ""
+    write_deltalake(path, ORDERS.slice(0, 1), mode="append")
+    pinned = replace(gate, datasets=(replace(gate.datasets[0], version=0),))
+    report = run(pinned)
+    assert report.datasets[0].version == 0
+    assert rows(target) == OF_TODAY
+
+
+def test_a_retry_changes_nothing_that_a_reader_sees(
+    run: Run, gate: GateRequest, target: str
+) -> None:
+    first, second = run(gate), run(next_attempt(gate))
+    assert rows(target) == OF_TODAY
+    assert (promotion(first), promotion(second)) == (
+        Promotion(target, 0, 4),
+        Promotion(target, 1, 4),
+    )
+
+
+@pytest.mark.parametrize("promoted", [True, False])
+def test_a_reader_downstream_gets_exactly_what_was_validated(
+    spark: Any, run: Run, gate: GateRequest, target: str, promoted: bool
+) -> None:
+    from dqx_airflow import read_validated
+
+    some = replace(gate, datasets=(replace(gate.datasets[0], filter="amount < 3"),))
+    report = run(some if promoted else replace(some, promote_to=()))
+    for path in (target, gate.datasets[0].path or ""):
+        if Path(path).exists():
+            write_deltalake(path, ORDERS.slice(0, 1), mode="append")
+    summary = {
+        "outcome": "passed",
+        "validated": {name: asdict(rows) for name, rows in report.validated.items()},
+    }
+    for given in (report, summary, json.dumps(summary)):
+        found = read_validated(spark, given, "orders").select("id", "amount").collect()
+        assert sorted(map(tuple, found)) == [(1, 1), (2, 2)]
+
+
+def test_what_was_not_let_through_cannot_be_read(spark: Any, run: Run, gate: GateRequest) -> None:
+    from dqx_airflow import read_validated
+
+    blocked = run(suite(gate, BLOCKS))
+    assert blocked.validated == {}
+    with pytest.raises(RequestError, match="the gate is blocked: it let nothing through"):
+        read_validated(spark, blocked, "orders")
+    with pytest.raises(RequestError, match="no version of dataset 'order' is known"):
+        read_validated(spark, {"outcome": "passed", "validated": {}}, "order")
+    for odd in ("{", "[]", {"validated": {"orders": 5}}, {}):
+        with pytest.raises(RequestError, match=r"summary of (a|the) gate"):
+            read_validated(spark, odd, "orders")
+
+
+def test_a_half_dead_driver_does_not_overwrite_what_a_later_one_promoted(
+    run: Run, gate: GateRequest, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(gate)
+    path = gate.datasets[0].path or ""
+    write_deltalake(path, ORDERS.slice(0, 1), mode="overwrite")
+    long_ago = datetime(2024, 3, 3, tzinfo=timezone.utc)
+    monkeypatch.setattr("dqx_airflow.engine.job._now", lambda: long_ago)
+    with pytest.raises(PromotionError, match="a run of a gate that started later has promoted"):
+        run(next_attempt(gate))
+    assert rows(target) == OF_TODAY
+    assert read_report(gate.results_root, gate.run_key, "attempt-2") is None
+
+
+def test_a_writer_that_comes_between_is_seen(
+    run: Run, gate: GateRequest, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(target, ORDERS)
+    crossed: list[bool] = []
+
+    def crossing(*given: Any, **more: Any) -> Any:
+        if not crossed:
+            crossed.append(True)
+            write_deltalake(target, ORDERS.slice(3, 3), mode="overwrite")
+        return write_files(*given, **more)
+
+    monkeypatch.setattr("dqx_airflow.engine.promotion.write_files", crossing)
+    report = run(gate)
+    assert rows(target) == sorted([*OF_TODAY, *OF_YESTERDAY], key=str)
+    assert promotion(report) == Promotion(target, 2, 4)
+
+
+def test_files_that_changed_since_are_not_promoted(
+    run: Run, gate: GateRequest, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet
+
+    folder = tmp_path / "landed"
+    folder.mkdir()
+    pyarrow.parquet.write_table(ORDERS, folder / "a.parquet")
+    landed = DatasetRef("orders", path=str(folder), format="parquet", date_column="ds")
+    files = replace(gate, datasets=(landed,))
+    assert promotion(run(files)) == Promotion(target, 0, 4)
+
+    def changing(*given: Any, **more: Any) -> Any:
+        written = write_files(*given, **more)
+        pyarrow.parquet.write_table(ORDERS.slice(0, 1), folder / "a.parquet")
+        return written
+
+    monkeypatch.setattr("dqx_airflow.engine.promotion.write_files", changing)
+    with pytest.raises(PromotionError, match=r"a\.parquet was changed or removed"):
+        run(next_attempt(files))
+    assert DeltaTable(target).version() == 0
+
+
+def test_a_target_that_cannot_take_the_rows_is_told_and_there_is_no_report(
+    run: Run, gate: GateRequest, target: str, tmp_path: Path
+) -> None:
+    def refused(message: str) -> None:
+        with pytest.raises(PromotionError, match=message):
+            run(gate)
+        assert read_report(gate.results_root, gate.run_key, gate.attempt.id) is None
+
+    write_deltalake(target, ORDERS.drop_columns(["price"]))
+    refused("its column 'price' is not there, and that of the dataset is double")
+    write_deltalake(target, ORDERS.select(["id"]), mode="overwrite", schema_mode="overwrite")
+    write_deltalake(target, ORDERS, mode="overwrite", schema_mode="overwrite")
+    DeltaTable(target).alter.add_constraint({"positive": "id > 0"})
+    refused("the table there has check constraints; give the gate packages=")
+    last = [json.loads(line) for line in (tmp_path / "lineage.jsonl").read_text().splitlines()][-1]
+    assert last["eventType"] == "FAIL"
+
+
+def test_a_table_of_a_catalog_needs_the_delta_source(run: Run, gate: GateRequest) -> None:
+    with pytest.raises(PromotionError, match="a table of a catalog is written by Spark's Delta"):
+        run(replace(gate, promote_to=(("orders", "silver.orders"),)))
+
+
+def test_a_place_that_is_taken_is_refused_before_spark_starts(
+    gate: GateRequest, tmp_path: Path
+) -> None:
+    own = gate.datasets[0].path or ""
+    for place in (own, f"{own}/below", gate.results_root, f"{gate.results_root}/x", str(tmp_path)):
+        with pytest.raises(RequestError, match="is promoted to the place of"):
+            run_gate(replace(gate, promote_to=(("orders", place),)), lambda _: pytest.fail("Spark"))
+    query = replace(gate, datasets=(DatasetRef("orders", query="SELECT 1 AS id"),))
+    with pytest.raises(RequestError, match="'orders' is a query, and cannot be promoted"):
+        run_gate(query, lambda _: pytest.fail("Spark"))
+
+
+@pytest.mark.parametrize("kind", ["string", "timestamp", "int"])
+def test_dates_may_be_texts_moments_and_numbers(
+    run: Run, gate: GateRequest, target: str, tmp_path: Path, kind: str
+) -> None:
+    days = [TODAY, TODAY, YESTERDAY]
+    ds = {
+        "string": pa.array([day.isoformat() for day in days]),
+        "timestamp": pa.array(
+            [datetime(day.year, day.month, day.day, 5, tzinfo=timezone.utc) for day in days],
+            pa.timestamp("us", "UTC"),
+        ),
+        "int": pa.array([int(day.strftime("%Y%m%d")) for day in days], pa.int32()),
+    }[kind]
+    table = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "ds": ds})
+    ref = replace(delta(tmp_path, kind, table), name="orders", date_column="ds")
+    if kind == "int":
+        ref = replace(ref, date_format="yyyyMMdd")
+    dated = replace(gate, datasets=(ref,))
+    write_deltalake(target, table)
+    run(dated)
+    run(next_attempt(dated))
+    assert rows(target, "id") == [(1,), (2,), (3,)]
+    run(replace(dated, run_key=RunKey("test.gate", date(2024, 3, 1), "manual")))
+    assert rows(target, "id, ds") == rows(ref.path or "", "id, ds")

@@ -1,0 +1,93 @@
+"""Which passes a scan makes: no more than it needs, and none that computes much for nothing."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql.types import StructType
+
+from dqx_airflow.engine import readings as rules
+from dqx_airflow.engine.date_column import DateColumn
+from dqx_airflow.engine.delta_log import DeltaLog, struct_of
+from dqx_airflow.engine.delta_tables import table_at
+from dqx_airflow.engine.memory import Need
+from dqx_airflow.engine.readings import readings
+from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.plan.passes import MOST_COMPILED
+from dqx_airflow.values import DatasetRef
+
+TODAY = date(2024, 11, 29)
+ROWS = METRICS["num_rows"].aggregates(())[0]
+MEAN = [Aggregate(f"avg(c{n})") for n in range(6)]
+VALUES = METRICS["unique_count"].aggregates(("status",))[0]
+KEY = METRICS["duplicate_count"].aggregates((("id", "line"),))[1]
+
+
+def files() -> OpenDataset:
+    """A dataset of which nobody knows how many rows it has."""
+    return OpenDataset(DatasetRef("t", path="t"), StructType(), lambda _: None, "t", None)  # type: ignore[arg-type,return-value]
+
+
+def delta(folder: Path) -> OpenDataset:
+    """A Delta table of one row."""
+    path = str(folder / "t")
+    write_deltalake(path, pa.table({"id": [1], "ds": pa.array([TODAY], pa.date32())}))
+    ref = DatasetRef("t", path=path, date_column="ds")
+    table = table_at(ref, path)
+    struct = struct_of(table)
+    dates = DateColumn.of(ref, struct)
+    log = DeltaLog(table, path, struct, dates, True)
+    return OpenDataset(ref, struct, lambda _: None, path, dates, 0, log)  # type: ignore[arg-type,return-value]
+
+
+def needs(*aggregates: Aggregate, days_before: int = 0) -> list[Need]:
+    return [Need(TODAY - timedelta(days_before), item) for item in aggregates]
+
+
+def test_one_pass_answers_all_that_needs_nothing_but_the_row() -> None:
+    wanted = needs(ROWS, *MEAN)
+    assert list(readings(files(), wanted)) == [wanted]
+
+
+def test_distinct_values_and_keys_are_counted_apart_on_their_own_days() -> None:
+    flat, distinct = needs(ROWS), needs(VALUES, KEY, days_before=1)
+    assert list(readings(files(), flat + distinct)) == [flat, distinct]
+
+
+def test_distinct_values_alone_are_one_reading(tmp_path: Path) -> None:
+    for dataset in (files(), delta(tmp_path)):
+        assert list(readings(dataset, needs(VALUES, KEY))) == [needs(VALUES, KEY)]
+
+
+def test_a_day_to_compare_with_is_not_read_for_all_that_the_target_date_needs() -> None:
+    today, before = needs(ROWS, *MEAN), needs(ROWS, days_before=1) + needs(ROWS, days_before=7)
+    assert list(readings(files(), before + today)) == [today, before]
+
+
+def test_days_that_need_the_same_are_read_together() -> None:
+    days = [need for n in range(8) for need in needs(ROWS, MEAN[0], days_before=n)]
+    days += needs(MEAN[1])
+    assert list(readings(files(), days)) == [days]
+
+
+def test_with_few_rows_everything_is_one_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = delta(tmp_path)
+    wanted = needs(ROWS, *MEAN, VALUES) + needs(ROWS, days_before=1)
+    assert list(readings(dataset, wanted)) == [wanted]
+    monkeypatch.setattr(rules, "MOST_ROWS_FUSED", 0)
+    assert len(list(readings(dataset, wanted))) == 3
+
+
+def test_no_pass_has_more_aggregates_than_spark_compiles() -> None:
+    wide = needs(ROWS, *(Aggregate(f"max(c{n})") for n in range(MOST_COMPILED * 2)))
+    parts = list(readings(files(), wide))
+    assert sorted(map(len, parts)) == [33, 34, 34]
+    assert {need for part in parts for need in part} == set(wide)

@@ -1,0 +1,340 @@
+"""Files of text whose columns are declared: one bad value is one failing row, and never unseen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from lake import TODAY, YESTERDAY, request
+
+from dqx_airflow.engine import texts
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
+
+pytestmark = pytest.mark.spark
+
+Gate = Callable[..., GateReport]
+
+WELL_FORMED = "orders.well_formed"
+PRICES = "price,id,note\n2.5,1,a\nabc,2,\n1.239,3,c\n7,4\n"
+"""A text that is no number, a number with too many digits, and a line that is too short."""
+
+
+@pytest.fixture
+def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
+
+    def run(body: str, ref: DatasetRef, on: date = TODAY, **changes: Any) -> GateReport:
+        return run_gate(request(tmp_path, body, [ref], on, **changes), lambda _: spark)
+
+    return run
+
+
+@pytest.fixture
+def prices(tmp_path: Path) -> DatasetRef:
+    (tmp_path / "prices.csv").write_text(PRICES)
+    schema = "id int, price decimal(4,2)"
+    return DatasetRef("orders", str(tmp_path / "prices.csv"), format="csv", schema=schema)
+
+
+def verdict(report: GateReport, name: str) -> Verdict:
+    return next(item for item in report.verdicts if item.name == name)
+
+
+def rows(report: GateReport, name: str) -> list[dict[str, Any]]:
+    found = [json.loads(row.row) for row in verdict(report, name).failing_rows]
+    return sorted(found, key=str)
+
+
+def fields(spark: Any, ref: DatasetRef) -> dict[str, str]:
+    return {field.name: field.type for field in open_dataset(spark, ref).fields}
+
+
+# What is malformed
+
+
+def test_a_bad_value_fails_the_gate_whatever_the_suite_asks_and_the_rest_is_judged(
+    gate: Gate, prices: DatasetRef
+) -> None:
+    report = gate('assert sum(id) == 10 name "sum"', replace(prices, keys=("id",)))
+    assert report.outcome is Outcome.BLOCKED
+    assert verdict(report, "sum").status.value == "passed"
+    assert verdict(report, WELL_FORMED).value == 3
+    assert rows(report, WELL_FORMED) == [
+        {"id": "2", "price": "abc"},
+        {"id": "3", "price": "1.239"},
+        {"id": "4", "(the whole line)": "7,4"},
+    ]
+    assert verdict(report, WELL_FORMED).failing_rows[0].reason == "a text is no value of its type"
+
+
+def test_a_suite_that_says_how_many_may_be_malformed_has_the_last_word(
+    gate: Gate, prices: DatasetRef
+) -> None:
+    report = gate('assert malformed_count(price) <= 3 name "p"', prices)
+    assert report.outcome is Outcome.PASSED
+    assert verdict(report, "p").value == 3
+    report = gate('assert malformed_count(id) <= 1 name "i"', prices)
+    assert verdict(report, "i").value == 1  # the line that is too short
+    assert verdict(report, WELL_FORMED).value == 2
+
+
+def test_without_keys_the_texts_of_the_whole_row_are_shown(gate: Gate, prices: DatasetRef) -> None:
+    report = gate('assert malformed_count(price) == 0 name "p"', prices)
+    assert rows(report, "p") == [
+        {"(the whole line)": "7,4"},
+        {"price": "1.239", "id": "3", "note": "c"},
+        {"price": "abc", "id": "2"},
+    ]
+    assert verdict(report, "p").failing_rows[0].reason == "price is no value of its type"
+
+
+def test_a_masked_text_is_not_shown_and_neither_is_a_line_that_may_hold_one(
+    gate: Gate, prices: DatasetRef
+) -> None:
+    hidden = replace(prices, keys=("id",), masked=("price",))
+    report = gate('assert malformed_count(price) == 0 name "p"', hidden)
+    assert rows(report, "p") == [
+        {"id": "2", "price": "***"},
+        {"id": "3", "price": "***"},
+        {"id": "4", "(the whole line)": "***"},
+    ]
+
+
+def test_what_is_malformed_goes_into_quarantine_as_it_was_written(
+    gate: Gate, prices: DatasetRef, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "quarantine")
+    gate("assert num_rows() > 0", prices, quarantine=(("orders", place),))
+    kept = DeltaTable(place).to_pyarrow_table().sort_by("id").to_pylist()
+    columns = ("id", "price", "note", "dqx_line", "dqx_reasons")
+    assert [tuple(row[name] for name in columns) for row in kept] == [
+        ("2", "abc", None, None, [WELL_FORMED]),
+        ("3", "1.239", "c", None, [WELL_FORMED]),
+        ("4", "7", None, "7,4", [WELL_FORMED]),
+    ]
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_who_asks_for_leniency_gets_it(gate: Gate, prices: DatasetRef, mode: str) -> None:
+    lenient = replace(prices, options=(("Mode", mode),))
+    report = gate('assert count(price) >= 1 name "n"', lenient)
+    assert report.outcome is Outcome.PASSED
+    report = gate('assert malformed_count(price) == 2 name "n"', lenient)
+    assert report.outcome is Outcome.PASSED
+
+
+def test_a_query_sees_the_columns_of_the_dataset_and_no_others(
+    gate: Gate, prices: DatasetRef
+) -> None:
+    body = 'assert query("SELECT max(size(array(*))) FROM orders") == 3 name "q"'
+    assert verdict(gate(body, replace(prices, schema="id string")), "q").status.value == "passed"
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_where_values_are_typed_or_guessed_nothing_is_malformed(
+    gate: Gate, tmp_path: Path, format: str
+) -> None:
+    if format == "parquet":
+        pq.write_table(pa.table({"id": [1, None]}), tmp_path / "t")
+    else:
+        (tmp_path / "t").write_text("id\n1\nx\n")
+    ref = DatasetRef("orders", str(tmp_path / "t"), format=format)
+    report = gate('assert malformed_count(id) == 0 name "m"', ref)
+    assert report.outcome is Outcome.PASSED
+    assert WELL_FORMED not in [item.name for item in report.verdicts]
+
+
+# Which column is which
+
+
+def test_the_header_decides_which_column_is_which(spark: Any, prices: DatasetRef) -> None:
+    assert fields(spark, prices) == {"price": "decimal(4,2)", "id": "int", "note": "string"}
+    declared = replace(prices, schema="ID bigint, Note string, missing int")
+    assert fields(spark, declared) == {"price": "string", "id": "bigint", "note": "string"}
+
+
+def test_without_a_header_the_place_decides(spark: Any, gate: Gate, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1;2.5;x\n2;y;z\n")
+    options = (("header", "false"), ("sep", ";"))
+    ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv", options=options)
+    some = replace(ref, schema="id int, price double")
+    assert fields(spark, some) == {"id": "int", "price": "double", "_c2": "string"}
+    body = 'assert malformed_count(price) == 1 name "p"\nassert sum(id) == 3 name "s"'
+    assert gate(body, some).outcome is Outcome.PASSED
+    more = replace(ref, schema="id int, price double, kind string, missing int")
+    assert fields(spark, more) == {"id": "int", "price": "double", "kind": "string"}
+
+
+def test_a_declared_column_that_is_not_there_is_missing_and_an_extra_one_is_told(
+    gate: Gate, prices: DatasetRef
+) -> None:
+    declared = replace(prices, schema="id int, weight double")
+    body = """
+    assert column weight exists name "missing"
+    assert extra_column_count([id, weight]) == 0 name "extra"
+    """
+    report = gate(body, declared)
+    assert verdict(report, "missing").reason == "there is no such column"
+    assert verdict(report, "extra").reason == "not listed: price, note"
+
+
+def test_files_with_other_headers_have_the_columns_of_all_of_them(
+    gate: Gate, spark: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "a.csv").write_text("id,price\n1,2.5\n")
+    (tmp_path / "t" / "b.csv").write_text("ID,price\n2,2.5\n")
+    (tmp_path / "t" / "c.csv").write_text("note,price,id\nx,abc,3\n4,5\n")
+    (tmp_path / "t" / "d.csv").write_text("")
+    ref = DatasetRef("orders", str(tmp_path / "t" / "*.csv"), format="csv")
+    ref = replace(ref, schema="id int, price double, note string", keys=("id",))
+    assert fields(spark, ref) == {"id": "int", "price": "double", "note": "string"}
+    body = """
+    assert sum(id) == 6 name "sum"
+    assert null_count(note) == 2 name "notes"
+    assert malformed_count(price) == 2 name "price"
+    """
+    report = gate(body, ref)
+    assert [verdict(report, name).value for name in ("sum", "notes", "price")] == [6, 3, 2]
+    assert rows(report, "price") == [
+        {"id": "3", "price": "abc"},
+        {"(the whole line)": "4,5"},
+    ]
+
+
+def test_a_nested_type_in_a_csv_file_is_an_error(spark: Any, prices: DatasetRef) -> None:
+    with pytest.raises(DatasetError, match=r"(?i)array<int>"):
+        open_dataset(spark, replace(prices, schema="id array<int>"))
+
+
+# Dates
+
+
+def test_dates_and_moments_are_read_as_the_options_say(gate: Gate, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("day,at\n02.03.2024,02.03.2024 10:30\n2024-03-02,x\n")
+    ref = DatasetRef(
+        "orders",
+        str(tmp_path / "a.csv"),
+        format="csv",
+        schema="day date, at timestamp",
+        options=(("dateFormat", "dd.MM.yyyy"), ("timestampformat", "dd.MM.yyyy HH:mm")),
+    )
+    body = """
+    assert malformed_count(day) == 1 name "day"
+    assert malformed_count(at) == 1 name "at"
+    assert minimum(day) == 2024-03-02 name "least"
+    assert maximum(at) == "2024-03-02 10:30:00" name "most"
+    """
+    assert gate(body, ref).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_partitions_of_dates_are_no_texts_and_the_others_are_left_alone(
+    spark: Any, gate: Gate, tmp_path: Path, format: str
+) -> None:
+    for day in (TODAY, YESTERDAY):
+        folder = tmp_path / "t" / f"ds={day}"
+        folder.mkdir(parents=True)
+        row = {"csv": "id\nx\n7\n", "json": '{"id": "x"}\n{"id": 7}\n'}[format]
+        (folder / f"a.{format}").write_text(row)
+    schema = "id int, ds date"
+    ref = DatasetRef("orders", str(tmp_path / "t"), format=format, schema=schema, date_column="ds")
+    assert fields(spark, ref) == {"id": "int", "ds": "date"}
+    opened = open_dataset(spark, ref)
+    assert opened.dates is not None
+    frame = opened.read({TODAY}).where(opened.dates.filter({TODAY}))
+    assert "PartitionFilters: [isnotnull(ds" in frame._jdf.queryExecution().toString()
+    body = 'assert malformed_count(id) == 1 name "m"\nassert sum(id, lag 1) == 7 name "s"'
+    assert gate(body, ref).outcome is Outcome.PASSED
+
+
+def test_states_are_reused_while_the_files_are_the_same(gate: Gate, prices: DatasetRef) -> None:
+    gate("assert num_rows() > 0", prices)
+    assert verdict(gate("assert num_rows() > 0", prices), WELL_FORMED).origin == "stored state"
+    Path(str(prices.path)).write_text(PRICES.replace("abc", "8"))
+    assert verdict(gate("assert num_rows() > 0", prices), WELL_FORMED).value == 2
+
+
+# JSON
+
+OBJECTS = """\
+{"id": 1, "price": 2.5, "address": {"zip": 3000, "city": "Bern"}, "tags": ["a"]}
+{"id": "x", "price": "3.25", "address": {"zip": "?"}, "tags": "a"}
+{"id": "3", "pri
+{"id": null, "price": 1e1, "tags": null, "note": [1]}
+"""
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> DatasetRef:
+    (tmp_path / "a.json").write_text(OBJECTS)
+    schema = "id int, price decimal(4,2), address struct<zip:int,city:string>, tags array<string>"
+    return DatasetRef("orders", str(tmp_path / "a.json"), format="json", schema=schema)
+
+
+def test_values_of_json_are_cast_and_nested_ones_are_malformed_as_a_whole(
+    gate: Gate, objects: DatasetRef
+) -> None:
+    body = """
+    assert malformed_count(id) == 2 name "id"
+    assert malformed_count(price) == 1 name "price"
+    assert malformed_count(address) == 2 name "address"
+    assert malformed_count(address.zip) == 2 name "zip"
+    assert malformed_count(tags) == 2 name "tags"
+    assert malformed_count(note) == 1 name "note"
+    assert sum(price) == 15.75 name "sum"
+    assert sum(address.zip) == 3000 name "sum of zip"
+    assert num_rows() == 4 name "rows"
+    """
+    report = gate(body, objects)
+    assert report.outcome is Outcome.PASSED
+    shown = gate('assert malformed_count(tags) == 0 name "t"', replace(objects, keys=("price",)))
+    assert rows(shown, "t") == [
+        {"(the whole line)": '{"id": "3", "pri'},
+        {"price": "3.25", "tags": "a"},
+    ]
+
+
+def test_a_broken_line_is_counted_once(gate: Gate, objects: DatasetRef) -> None:
+    report = gate("assert num_rows() == 4", objects)
+    assert verdict(report, WELL_FORMED).value == 2
+
+
+def test_columns_of_json_that_are_not_declared_are_seen(spark: Any, objects: DatasetRef) -> None:
+    declared = replace(objects, schema="id int, missing string")
+    assert fields(spark, declared) == {
+        "id": "int",
+        "address": "struct<city:string,zip:string>",
+        "note": "array<bigint>",
+        "price": "string",
+        "tags": "string",
+    }
+
+
+def test_of_much_json_the_newest_files_tell_the_columns_and_none_declared_is_missed(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "odd [name]"
+    folder.mkdir()
+    for number, text in enumerate(['{"id": 1, "old": 2}', '{"id": "2", "new": 3}']):
+        (folder / f"{number}.json").write_text(text + "\n")
+        os.utime(folder / f"{number}.json", (number, number))
+    schema = "id int, rare int"
+    ref = DatasetRef("orders", str(folder), format="json", schema=schema)
+    assert list(fields(spark, ref)) == ["id", "new", "old"]
+    monkeypatch.setattr(texts, "MOST_SAMPLED_BYTES", 10)
+    plain = tmp_path / "plain"
+    folder.rename(plain)
+    assert list(fields(spark, replace(ref, path=str(plain)))) == ["id", "rare", "new"]

@@ -1,0 +1,199 @@
+"""The gate on a contract: what it asks of its job, and what it refuses before any is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import Log, Run, SparkSubmit
+
+from dqx_airflow.values import DatasetRef, GateRequest, Severity
+
+pytestmark = pytest.mark.airflow
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+CONTRACT = """\
+dataContractSpecification: 1.2.1
+id: orders
+info:
+  title: Orders
+  version: 2.3.0
+  owner: checkout
+servers:
+  lake:
+    type: local
+    path: /lake/{model}
+    format: delta
+models:
+  orders:
+    fields:
+      order_id:
+        type: string
+        primaryKey: true
+      email:
+        type: string
+        required: true
+        pii: true
+      total:
+        type: number
+        minimum: 0
+"""
+
+
+@pytest.fixture
+def gate(operators: ModuleType, dag_folder: Path) -> Gate:
+    (dag_folder / "orders.yaml").write_text(CONTRACT)
+
+    def make(**given: Any) -> Any:
+        return operators.ContractGateOperator(
+            **{"task_id": "gate", "contract": "orders.yaml", **given}
+        )
+
+    return make
+
+
+def requested(gate: Any, context: Context) -> GateRequest:
+    gate.render_template_fields(context)
+    request: GateRequest = gate.check_source(gate.build_request(context))
+    return request
+
+
+def test_a_contract_travels_as_the_suite_that_it_is_compiled_to(
+    gate: Gate, context: Context
+) -> None:
+    request = requested(gate(expect_version="2"), context)
+    assert 'name "orders.order_id.required"' in request.suite.text
+    assert request.contract is not None
+    assert (request.contract.id, request.contract.version) == ("orders", "2.3.0")
+    (clause,) = [
+        item for item in request.contract.clauses if item.assertion == "orders.total.minimum"
+    ]
+    assert clause.path == "models.orders.fields.total.minimum"
+    assert (clause.span.file, clause.line) == ("orders.yaml", "        minimum: 0")
+    assert request.contract.checked > 5
+
+
+def test_the_servers_of_the_contract_say_where_the_data_is(gate: Gate, context: Context) -> None:
+    (ref,) = requested(gate(), context).datasets
+    assert ref == DatasetRef(
+        "orders", path="/lake/orders", format="delta", keys=("order_id",), masked=("email",)
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"data": "/other/orders"},
+        {"datasets": {"orders": "/other/orders"}},
+        {"data": {"path": "/other/orders"}},
+        {"data": DatasetRef("x", path="/{{ layer }}/orders")},
+    ],
+)
+def test_the_dag_may_say_it_too(gate: Gate, context: Context, given: dict[str, Any]) -> None:
+    (ref,) = requested(gate(**given), context).datasets
+    assert ref.name == "orders"
+    assert ref.path in ("/other/orders", "/silver/orders")
+    assert ref.masked == ("email",)
+
+
+def test_what_the_dag_says_of_a_dataset_wins(gate: Gate, context: Context) -> None:
+    given = {"path": "/x/y", "keys": ["email"], "masked": ["total"], "date_column": "ds"}
+    (ref,) = requested(gate(data=given), context).datasets
+    assert (ref.keys, ref.masked, ref.date_column) == (("email",), ("total",), "ds")
+
+
+def test_a_contract_may_stand_in_the_dag(gate: Gate, context: Context) -> None:
+    request = requested(gate(contract=CONTRACT), context)
+    assert request.contract is not None
+    assert request.contract.clauses[0].span.file == "<inline contract>"
+
+
+def test_a_strict_gate_looks_for_columns_that_the_contract_does_not_name(
+    gate: Gate, context: Context
+) -> None:
+    assert "extra_column_count" not in requested(gate(), context).suite.text
+    assert "extra_column_count" in requested(gate(strict=True), context).suite.text
+
+
+def test_the_verdict_is_told_by_the_clause(
+    gate: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    assert gate(fail_on="P0").execute(context) == "passed"
+    (request,) = spark_submit.requests
+    assert request.fail_on is Severity.P0
+    assert request.contract is not None
+
+
+MISTAKES = [
+    ({"contract": "nowhere.yaml"}, "there is no contract nowhere.yaml: looked for "),
+    ({"contract": ""}, "contract='': give the path of a file, or a contract"),
+    ({"contract": "id: 1\nname: x\n"}, "contract of no dialect"),
+    ({"contract": CONTRACT.replace("minimum: 0", "minimum: many")}, "line 24"),
+    ({"contract": CONTRACT.replace("type: number", "type: nummer")}, "line 23"),
+    ({"expect_version": "3"}, "at version 2.3.0, and version 3 is pinned"),
+    ({"expect_version": "two"}, "'two' is no version"),
+    ({"models": ["order"]}, "no model 'order': did you mean 'orders'?"),
+    ({"server": "lakes"}, "did you mean 'lake'?"),
+    ({"data": "/a/b", "datasets": {"orders": "/a/b"}}, "data is for a contract of one model"),
+    ({"contract": CONTRACT.replace("local", "kafka")}, "Spark does not read the server 'lake'"),
+    ({"contract": CONTRACT.replace("2.3.0", "2.3.0\n  status: retired")}, "orders was sunset"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
+def test_a_gate_that_cannot_run_ends_before_any_job(
+    gate: Gate,
+    operators: ModuleType,
+    context: Context,
+    spark_submit: SparkSubmit,
+    given: dict[str, Any],
+    said: str,
+) -> None:
+    with pytest.raises(operators.GateMisconfigured) as caught:
+        gate(**given).execute(context)
+    assert said in str(caught.value)
+    assert spark_submit.calls == []
+
+
+def test_what_nobody_checks_is_in_the_log(gate: Gate, context: Context, log: Log) -> None:
+    requested(gate(contract=CONTRACT + "        requird: true\n"), context)
+    (warning,) = log.at("warning")
+    assert warning.startswith("not checked: models.orders.fields.total.requird: ")
+
+
+def test_a_contract_that_was_deprecated_is_told(gate: Gate, context: Context, log: Log) -> None:
+    requested(gate(contract=CONTRACT.replace("2.3.0", "2.3.0\n  status: deprecated")), context)
+    assert "orders is deprecated" in log.at("warning")
+
+
+MAPPED = """
+from datetime import datetime
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+from dqx_airflow.operators import ContractGateOperator
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    ContractGateOperator.partial(
+        task_id="gate", contract="orders.yaml", expect_version="{{ 2 }}"
+    ).expand(
+        data=["/lake/passed", {"path": "/lake/blocked"}]
+    ) >> EmptyOperator(task_id="downstream")
+"""
+
+
+def test_mapped_gates_are_judged_one_by_one(
+    run_file: Callable[..., Run], spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("by_dataset")
+    run = run_file(MAPPED, {"orders.yaml": CONTRACT})
+    assert [run["gate[0]"], run["gate[1]"]] == ["success", "failed"]
+    assert run["downstream"] == "upstream_failed"
+    paths = [request.datasets[0].path for request in spark_submit.requests]
+    assert paths == ["/lake/passed", "/lake/blocked"]

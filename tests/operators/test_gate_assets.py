@@ -1,0 +1,82 @@
+"""A "validated" asset: told of after a pass alone, with what was validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from gate_stubs import SUITE, Run, SparkSubmit
+
+pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
+
+DAG_FILE = """
+from datetime import datetime
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset, task
+
+from dqx_airflow.operators import DqlGateOperator
+
+validated = Asset("DAG_ID_validated")
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        datasets={"orders": {"path": "/lake/orders", "date_column": "ds"}},
+        outlets=[validated],
+        on_violation="ON_VIOLATION",
+    ) >> EmptyOperator(task_id="downstream")
+
+with DAG("DAG_ID_consumer", start_date=datetime(2024, 1, 1), schedule=[validated]):
+    EmptyOperator(task_id="consume")
+"""
+
+RunFile = Callable[..., Run]
+
+
+def events(run: Run) -> list[dict[str, Any]]:
+    """The extras of the asset events that the gate's task has left in Airflow's database."""
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    task = run.tasks["gate"]
+    query = select(AssetEvent.extra).where(
+        AssetEvent.source_dag_id == task.dag_id, AssetEvent.source_run_id == task.run_id
+    )
+    with create_session() as session:
+        return list(session.scalars(query))
+
+
+@pytest.mark.parametrize("outcome", ["passed", "warned"])
+def test_a_pass_is_told_with_what_was_validated(
+    run_file: RunFile, spark_submit: SparkSubmit, outcome: str
+) -> None:
+    spark_submit.will(outcome)
+    run = run_file(DAG_FILE.replace("ON_VIOLATION", "fail"), {"orders.dql": SUITE})
+    assert run.state == "success"
+    (extra,) = events(run)
+    report = run.xcom("dqx_report")
+    assert extra == {
+        "gate": report["gate"],
+        "run_id": report["run_id"],
+        "date": report["date"],
+        "outcome": outcome,
+        "versions": {"orders": 3},
+        "rows": {"orders": 100},
+        "contract": None,
+        "contract_version": None,
+        "validated": {"orders": {"location": "/lake/orders", "version": 3, "condition": None}},
+    }
+
+
+@pytest.mark.parametrize("on_violation", ["fail", "skip", "warn"])
+def test_a_block_is_not_told_even_where_it_is_a_warning(
+    run_file: RunFile, spark_submit: SparkSubmit, on_violation: str
+) -> None:
+    spark_submit.will("blocked")
+    run = run_file(DAG_FILE.replace("ON_VIOLATION", on_violation), {"orders.dql": SUITE})
+    assert run["gate"] == {"fail": "failed", "skip": "skipped", "warn": "success"}[on_violation]
+    assert events(run) == []

@@ -1,0 +1,84 @@
+"""The button in the details of a task that leads to the report of its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import SUITE, SparkSubmit
+
+pytestmark = pytest.mark.airflow
+
+DAG_FILE = """
+from datetime import datetime
+
+from airflow.sdk import DAG
+
+from dqx_airflow.operators import DqlGateOperator
+
+with DAG("linked", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(task_id="gate", suite="orders.dql", datasets={"orders": "/lake/orders"})
+"""
+
+
+class Task:
+    """What Airflow hands over: a task instance, or its key."""
+
+    def __init__(self, **given: Any) -> None:
+        whole = {"dag_id": "lake", "run_id": "r", "task_id": "gate", "map_index": -1, **given}
+        self.__dict__.update(whole)
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ({}, "/dags/lake/runs/r/tasks/gate/plugin/dqx-gate"),
+        ({"map_index": 3}, "/dags/lake/runs/r/tasks/gate/mapped/3/plugin/dqx-gate"),
+        (
+            {"run_id": "manual__2024-05-17T00:00:00+00:00"},
+            "/dags/lake/runs/manual__2024-05-17T00%3A00%3A00%2B00%3A00/tasks/gate/plugin/dqx-gate",
+        ),
+        ({"run_id": "a/b c?d#e"}, "/dags/lake/runs/a%2Fb%20c%3Fd%23e/tasks/gate/plugin/dqx-gate"),
+    ],
+)
+def test_it_leads_to_the_tab(
+    operators: ModuleType, given: dict[str, Any], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.operators.links import GateReportLink
+
+    for base in ("https://airflow.example.com/team", "https://airflow.example.com/team/"):
+        monkeypatch.setenv("AIRFLOW__API__BASE_URL", base)
+        link = GateReportLink().get_link(None, ti_key=Task(**given))
+        assert link == f"https://airflow.example.com/team{address}"
+    monkeypatch.delenv("AIRFLOW__API__BASE_URL")
+    assert GateReportLink().get_link(None, ti_key=Task(**given)).endswith(address)
+
+
+def test_every_gate_has_it(gate: Callable[..., Any]) -> None:
+    assert [link.name for link in gate().operator_extra_links] == ["Gate report"]
+
+
+@pytest.mark.parametrize("outcome", ["passed", "blocked"])
+def test_it_is_stored_however_the_gate_ended(
+    airflow_database: None,
+    airflow_settings: dict[str, str],
+    spark_submit: SparkSubmit,
+    outcome: str,
+) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    spark_submit.will(outcome)
+    folder = Path(airflow_settings["AIRFLOW__CORE__DAGS_FOLDER"])
+    written = {folder / "linked.py": DAG_FILE, folder / "orders.dql": SUITE}
+    for path, text in written.items():
+        path.write_text(text)
+    (dag,) = DagBag(str(folder / "linked.py")).dags.values()
+    run = dag.test()
+    for path in written:
+        path.unlink()
+    (task,) = run.get_task_instances()
+    link = task.xcom_pull(task_ids="gate", key="_link_GateReportLink")
+    assert link.endswith("/tasks/gate/plugin/dqx-gate")

@@ -1,0 +1,143 @@
+"""Airflow's own API server on SQLite, with our plugin in it, two teams and their users.
+
+Airflow reads its home when it is first imported. Tests of other folders may have done that: then
+their home is used, with a database that may be there already.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ui_scene import Scene
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_ui_*.py"]
+
+Get = Callable[..., "Response"]
+
+
+@pytest.fixture(scope="session")
+def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The environment of the API server."""
+    if "airflow" in sys.modules:
+        from airflow.configuration import AIRFLOW_HOME
+
+        home = Path(AIRFLOW_HOME)
+    else:
+        home = tmp_path_factory.mktemp("airflow")
+    passwords = home / "ui_passwords.json"
+    passwords.write_text(json.dumps({"ada": "ada", "ben": "ben"}))
+    return {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__API_AUTH__JWT_SECRET": "of the tests of the pages only; " * 3,
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__MULTI_TEAM": "True",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:viewer:red,ben:viewer:blue",
+        "AIRFLOW__OPENLINEAGE__DISABLED": "True",
+    }
+
+
+@pytest.fixture(scope="session")
+def api_server(api_settings: Mapping[str, str]) -> Any:
+    """Airflow's app as `airflow api-server` makes it; it is asked in process."""
+    handlers, level = list(logging.root.handlers), logging.root.level
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in api_settings.items():
+            patch.setenv(name, value)
+        from airflow.models.dagbundle import DagBundleModel
+        from airflow.models.team import Team
+        from airflow.utils.db import initdb
+        from airflow.utils.session import create_session
+
+        initdb()
+        with create_session() as session:
+            for name in ("red", "blue"):
+                if session.get(DagBundleModel, f"{name}-dags") is None:
+                    bundle = DagBundleModel(name=f"{name}-dags")
+                    bundle.teams.append(Team(name=name))
+                    session.add(bundle)
+        from airflow.api_fastapi.app import create_app, purge_cached_app
+
+        purge_cached_app()
+        app = create_app(apps="core")
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+    return app
+
+
+@pytest.fixture
+def api_environment(
+    api_settings: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in api_settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
+
+
+@pytest.fixture
+def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Scene]:
+    """An empty scene; what a test puts into the database is gone after it."""
+    from airflow.models.dag import DagModel
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.models.taskinstancehistory import TaskInstanceHistory
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        yield Scene(tmp_path / "results", session)
+        session.rollback()
+        for model in (XComModel, TaskInstanceHistory, TaskInstance, DagRun, DagModel):
+            session.execute(model.__table__.delete())
+
+
+@pytest.fixture
+def get(api_server: Any, scene: Scene) -> Get:
+    """Asks for a page: as ada of the red team, as somebody else, or (None) as nobody."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from fastapi.testclient import TestClient
+
+    teams = {"ada": ["red"], "ben": ["blue"]}
+
+    def ask(
+        page: str, user: str | None = "ada", *, cookie: bool = False, **query: object
+    ) -> Response:
+        client = TestClient(api_server)
+        headers = {}
+        if user is not None:
+            who = SimpleAuthManagerUser(username=user, role="viewer", teams=teams[user])
+            token = get_auth_manager().generate_jwt(who)
+            if cookie:
+                client.cookies.set("_token", token)
+            else:
+                headers["Authorization"] = f"Bearer {token}"
+        return client.get(f"/dqx/{page}", params=query or None, headers=headers)
+
+    return ask
+
+
+@pytest.fixture
+def tab(get: Get) -> Get:
+    """Asks for the tab of the task `gate` of the DAG `lake`."""
+
+    def ask(user: str | None = "ada", **query: object) -> Response:
+        where = {
+            "dag_id": "lake",
+            "run_id": "scheduled__2024-03-20",
+            "task_id": "gate",
+            "map_index": "{MAP_INDEX}",
+        }
+        return get("gate", user, **{**where, **query})
+
+    return ask

@@ -1,0 +1,167 @@
+"""The board and the pages of datasets: how the gates stand, for how long, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
+
+from dqx_airflow.values import Outcome, Severity, Status
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+pytestmark = pytest.mark.airflow
+
+Get = Callable[..., "Response"]
+
+
+def runs_of(scene: Scene, outcomes: str, dag_id: str = "lake", **changes: object) -> None:
+    """The last runs of a gate, oldest first: p(assed), b(locked), f(ailed without a report),
+    r(unning), n(ot run)."""
+    for place, letter in enumerate(reversed(outcomes)):
+        on, number = DAY - timedelta(days=place), place + 1 + sum(dag_id.encode()) * 100
+        if letter in "pb":
+            verdicts = (NULLS,) if letter == "p" else (BAD_NULLS, NOT_EMPTY)
+            outcome = Outcome.PASSED if letter == "p" else Outcome.BLOCKED
+            report = report_of(
+                number, on=on, dag_id=dag_id, verdicts=verdicts, outcome=outcome, **changes
+            )
+            scene.ran(report, dag_id=dag_id, number=number)
+        else:
+            state = {"f": "failed", "r": "running", "n": "upstream_failed"}[letter]
+            scene.task(dag_id, on=on, state=state, number=number)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "state", "streak"),
+    [
+        ("p", "passed", "passing for 1 run"),
+        ("ppp", "passed", "passing for 3 runs"),
+        ("pbbb", "blocked", "failing for 3 runs"),
+        ("ppb", "blocked", "failing since this run"),
+        ("bbp", "passed", "passing since this run"),
+        ("pbf", "no report", "failing for 2 runs"),
+        ("pbr", "blocked", "failing since this run"),
+        ("bbnn", "blocked", "failing for 2 runs"),
+        ("b" * 20, "blocked", "failing for 14+ runs"),
+    ],
+)
+def test_the_latest_outcome_stands_with_its_streak(
+    get: Get, scene: Scene, outcomes: str, state: str, streak: str
+) -> None:
+    scene.dag()
+    runs_of(scene, outcomes)
+    page = Html(get("board").text)
+    assert page.unbalanced == []
+    assert f"1 {state} " in page.text
+    assert f" {streak}" in page.text
+
+
+def test_what_fails_is_on_top_with_its_worst_assertion(get: Get, scene: Scene) -> None:
+    for dag_id, outcomes in (("a_good", "pp"), ("b_bad", "pb"), ("c_late", "pf")):
+        scene.dag(dag_id)
+        runs_of(scene, outcomes, dag_id)
+    text = Html(get("board").text).text
+    assert text.index("b_bad.gate") < text.index("c_late.gate") < text.index("a_good.gate")
+    assert "P0 orders.id.null_share is 0.5, expected < MAX_NULLS (10%) 1 of 2 failed" in text
+    assert "task failed: see its log" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "there"),
+    [
+        ({}, {"lake", "shop"}),
+        ({"dag": "shop"}, {"shop"}),
+        ({"dataset": "baskets"}, {"shop"}),
+        ({"outcome": "passed"}, {"shop"}),
+        ({"severity": "P0"}, {"lake"}),
+        ({"severity": "P3"}, set()),
+        ({"owner": "ben"}, {"shop"}),
+        ({"owner": "nobody", "dag": ""}, set()),
+    ],
+)
+def test_gates_can_be_filtered(
+    get: Get, scene: Scene, query: dict[str, str], there: set[str]
+) -> None:
+    scene.dag("lake", owners="ada")
+    scene.dag("shop", owners="ada, ben")
+    runs_of(scene, "b", "lake")
+    runs_of(scene, "p", "shop", dataset="baskets")
+    page = Html(get("board", **query).text)
+    assert {dag for dag in ("lake", "shop") if f"{dag}.gate" in page.text} == there
+
+
+def test_the_rows_lead_to_the_reports_and_to_the_datasets(get: Get, scene: Scene) -> None:
+    scene.dag()
+    runs_of(scene, "pb")
+    page = Html(get("board").text)
+    assert "✕ blocked lake.gate" in Html(get(page.links["lake.gate"]).text).text
+    assert "Dataset orders" in Html(get(page.links["orders"]).text).text
+
+
+def test_without_gates_the_board_says_what_brings_one(get: Get, scene: Scene) -> None:
+    assert "A gate appears here with its first report." in get("board").text
+
+
+def test_the_board_needs_no_store(get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.dag()
+    runs_of(scene, "pb")
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
+    assert "lake.gate" in get("board").text
+
+
+def test_a_dataset_shows_all_that_gates_found_in_it(get: Get, scene: Scene) -> None:
+    scene.dag()
+    runs_of(scene, "pppppb")
+    answer = get("dataset", name="orders")
+    page = Html(answer.text)
+    assert page.unbalanced == []
+    assert "Dataset orders Gate ✕ blocked lake.gate failing since this run" in page.text
+    assert "rows 5000 version 7 place s3://lake/orders" in page.text
+    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 0.5" in page.text
+    assert "1 of 6 failed" in page.text
+    assert "2024-03-20 failed 0.5 0.1" in page.text
+    assert "2024-03-15: 0.02, passed, limit 0.1" in answer.text
+
+
+def test_assertions_about_other_datasets_are_left_out(get: Get, scene: Scene) -> None:
+    scene.dag()
+    other = replace(NULLS, name="customers.id", datasets=("customers",))
+    scene.ran(report_of(verdicts=(BAD_NULLS, other)))
+    assert "customers.id" not in get("dataset", name="orders").text
+
+
+def test_a_dataset_page_without_the_store_says_so(
+    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.dag()
+    runs_of(scene, "pb")
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
+    page = Html(get("dataset", name="orders").text)
+    assert "This server knows no results store" in page.text
+    assert "✕ blocked lake.gate" in page.text
+
+
+def test_an_error_is_told_with_its_reason(get: Get, scene: Scene) -> None:
+    scene.dag()
+    broken = replace(
+        NULLS, status=Status.ERROR, scaled_value=None, reason="no column idd", severity=Severity.P1
+    )
+    scene.ran(report_of(verdicts=(broken,), outcome=Outcome.BROKEN))
+    text = Html(get("board").text).text
+    assert "? broken lake.gate" in text
+    assert "orders.id.null_share: no column idd 0 of 1 failed, 1 not evaluated" in text
+
+
+def test_of_a_mapped_gate_the_worst_instance_stands(get: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of(1, verdicts=(NULLS,), outcome=Outcome.PASSED), map_index=0)
+    scene.ran(report_of(2), map_index=1)
+    text = Html(get("board").text).text
+    assert "1 blocked" in text
+    assert "worst of 2 mapped" in text

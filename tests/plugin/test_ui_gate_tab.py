@@ -1,0 +1,247 @@
+"""The tab of a task instance: what a person finds there, with the results store and without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
+
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import EnforcedContract, Outcome, Severity, Status
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+pytestmark = pytest.mark.airflow
+
+Get = Callable[..., "Response"]
+
+
+def test_it_tells_the_verdict_and_every_assertion(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    report = scene.ran(report_of())
+    page = Html(tab().text)
+    assert page.unbalanced == []
+    assert "✕ blocked lake.gate data of 2024-03-20" in page.text
+    assert "1 of 2 assertions failed; worst: orders.id.null_share (P0) is 0.5" in page.text
+    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 0.5" in page.text
+    assert "✓ passed P1 orders.not_empty num_rows() 5000 > 0" in page.text
+    assert "value comes from scan" in page.text
+    assert report.run_id in page.text
+    assert f"dql results show {report.run_id[:8]} --rows --root {scene.root}" in page.text
+
+
+def test_failing_rows_are_shown_as_they_are_stored(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of())
+    text = Html(tab().text).text
+    assert "why day id tax_id id is null 2024-03-20 NULL ***" in text
+
+
+def test_the_failing_line_of_the_suite_is_marked(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of())
+    page = Html(tab().text)
+    assert "orders.dql 5 assert null_count(id) / num_rows() < MAX_NULLS (failed)" in page.text
+    assert page.all("div", class_="at failed")
+
+
+def test_the_past_is_drawn_with_its_limit_and_the_active_profiles(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    for days in range(1, 11):
+        holiday = {"multiplier": 0.5, "profiles": ("easter",)} if days == 4 else {}
+        earlier = replace(NULLS, value=0.01 * days, scaled_value=0.01 * days, **holiday)
+        scene.ran(
+            report_of(
+                days + 1,
+                on=DAY - timedelta(days=days),
+                verdicts=(earlier, NOT_EMPTY),
+                outcome=Outcome.PASSED,
+            ),
+            number=days + 1,
+        )
+    scene.ran(report_of())
+    page = Html(tab().text)
+    labels = [found["aria-label"] for found in page.all("svg")]
+    assert (
+        "orders.id.null_share: 11 runs from 2024-03-10 to 2024-03-20, from 0.01 to 0.5, "
+        "the last 0.5; 1 failed" in labels
+    )
+    assert page.all("polyline", class_="limit")
+    assert page.all("rect", class_="mark failed")
+    assert "2024-03-16: 0.04, passed, limit 0.1, multiplier 0.5, easter" in tab().text
+    assert "limit easter a square is a failure" in page.text
+    assert "last 11 runs" in page.text
+
+
+def test_a_later_run_is_no_past_of_an_earlier_one(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of())
+    scene.ran(report_of(2, on=DAY + timedelta(days=1)), number=2)
+    assert "last 2 runs" not in tab().text
+    assert "last 2 runs" in tab(run_id="scheduled__2024-03-21").text
+
+
+def test_what_a_multiplier_did_is_told(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    easter = replace(BAD_NULLS, value=0.5, multiplier=0.5, scaled_value=0.25, profiles=("easter",))
+    scene.ran(report_of(verdicts=(easter,)))
+    text = Html(tab().text).text
+    assert "0.25 \N{MULTIPLICATION SIGN}0.5" in text
+    assert "value before the multiplier 0.5 limit 0.1 active profiles easter" in text
+
+
+def test_of_a_contract_the_clauses_are_named(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    contract = EnforcedContract("orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1)
+    clause = replace(BAD_NULLS, clause="schema.orders.id.required")
+    scene.ran(report_of(verdicts=(clause,), contract=contract))
+    text = Html(tab().text).text
+    assert "clause schema.orders.id.required" in text
+    assert (
+        "Contract id orders version 2.3.0 dialect odcs clauses 9 checked, 4 documented, "
+        "1 unsupported" in text
+    )
+
+
+def test_of_a_contract_the_clauses_are_named_without_the_store(
+    tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.dag()
+    contract = EnforcedContract("orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1)
+    clause = replace(BAD_NULLS, clause="schema.orders.id.required")
+    scene.ran(report_of(verdicts=(clause,), contract=contract))
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
+    text = Html(tab().text).text
+    assert "clause schema.orders.id.required" in text
+    assert "Contract id orders version 2.3.0 dialect odcs clauses 9 checked" in text
+
+
+def test_a_failure_below_the_limit_of_the_gate_is_a_warning(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    mild = replace(BAD_NULLS, severity=Severity.P3)
+    scene.ran(report_of(verdicts=(mild, NOT_EMPTY), outcome=Outcome.WARNED))
+    page = Html(tab().text)
+    assert "! warned P3 orders.id.null_share" in page.text
+    assert not page.all("details", open="")
+
+
+def test_ages_read_as_durations(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    late = replace(
+        BAD_NULLS, expression="freshness(at)", value=9000.0, scaled_value=9000.0, threshold=7200
+    )
+    scene.ran(report_of(verdicts=(late,)))
+    assert "2 hours 30 minutes" in Html(tab().text).text
+
+
+@pytest.mark.parametrize("root", ["", "/nowhere/at/all", "file"])
+def test_without_the_store_it_lives_from_what_the_task_left(
+    tab: Get, scene: Scene, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.dag()
+    scene.ran(report_of())
+    if root == "file":
+        broken = scene.root.with_name("broken")
+        broken.write_text("not a store")
+        root = str(broken)
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", root)
+    page = Html(tab().text)
+    assert page.unbalanced == []
+    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 0.5" in page.text
+    assert "What passed or was skipped is in the results store." in page.text
+    assert "1 passed 1 failed" in page.text
+    told = {
+        "": "This server knows no results store",
+        "/nowhere/at/all": "does not hold this report",
+    }
+    assert told.get(root, "did not answer this server") in page.text
+
+
+def test_without_what_the_task_left_it_lives_from_the_store(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of(), pushed=False)
+    assert "✕ blocked lake.gate" in Html(tab().text).text
+
+
+def test_earlier_attempts_can_be_looked_at(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    earlier = "01890000-0000-7000-8000-000000000000"
+    blocked = report_of(7, attempt=earlier)
+    at = blocked.started_at + timedelta(hours=1)
+    scene.ran(report_of(8, verdicts=(NULLS,), outcome=Outcome.PASSED, started_at=at), attempt=2)
+    scene.history(earlier)
+    ResultsStore(str(scene.root)).write(blocked)
+    page = Html(tab().text)
+    assert "Attempts: 1 blocked · 2 passed" in page.text
+    then = Html(tab(attempt=earlier).text)
+    assert "✕ blocked lake.gate" in then.text
+    assert "This report is of an earlier attempt." in then.text
+    assert "✓ passed lake.gate" in Html(tab(attempt="of another task").text).text
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (None, "The gate has not run yet"),
+        ("queued", "The gate has not run yet"),
+        ("running", "The gate is running"),
+        ("up_for_retry", "left no report and will run again"),
+        ("failed", "The gate left no report"),
+        ("success", "There is no report"),
+        ("upstream_failed", "The gate did not run"),
+    ],
+)
+def test_a_gate_without_a_report_says_what_is_the_matter(
+    tab: Get, scene: Scene, state: str | None, told: str
+) -> None:
+    scene.dag()
+    scene.task(state=state)
+    answer = tab()
+    assert answer.status_code == 200
+    assert told in Html(answer.text).text
+
+
+def test_other_tasks_are_told_to_be_no_gates(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.task(operator="BashOperator", state="success")
+    assert "This task is not a gate" in tab().text
+
+
+def test_a_task_that_is_not_there_is_not_found(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    assert tab().status_code == 404
+    assert tab(run_id="", task_id="").status_code == 404
+
+
+def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    good = report_of(1, verdicts=(NULLS,), outcome=Outcome.PASSED)
+    scene.ran(good, map_index=0)
+    scene.ran(report_of(2), map_index=1)
+    page = Html(tab().text)
+    assert "A mapped task: 2 instances" in page.text
+    assert "0 ✓ passed" in page.text
+    assert "1 ✕ blocked orders.id.null_share is 0.5" in page.text
+    assert "map_index=1" in page.links["1"]
+    assert "✕ blocked lake.gate" in Html(tab(map_index="1").text).text
+
+
+@pytest.mark.parametrize("index", ["{MAP_INDEX}", "%7BMAP_INDEX%7D", "", "-1", "1e3", "x" * 5000])
+def test_a_map_index_that_is_none_is_read_leniently(tab: Get, scene: Scene, index: str) -> None:
+    scene.dag()
+    scene.ran(report_of())
+    assert "lake.gate" in tab(map_index=index).text
+
+
+def test_statuses_are_words_not_only_colours(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    verdicts = tuple(replace(NULLS, name=status.value, status=status) for status in Status)
+    scene.ran(report_of(verdicts=verdicts))
+    text = Html(tab().text).text
+    for sign in ("✓ passed", "✕ failed", "\N{EN DASH} skipped", "? error"):
+        assert sign in text

@@ -1,0 +1,160 @@
+"""Names and values that want to be more than text: on every page they stay text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from ui_scene import BAD_NULLS, Html, Scene, report_of
+
+from dqx_airflow.values import DatasetSnapshot, EnforcedContract, FailingRow, Span
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+pytestmark = pytest.mark.airflow
+
+Get = Callable[..., "Response"]
+
+HOSTILE = {
+    "script": "<script>alert(1)</script>",
+    "attribute": '" onmouseover="alert(1)" x="',
+    "quote": "' onfocus='alert(1)' '",
+    "svg": "</title></svg><img src=x onerror=alert(1)>",
+    "style": "</style><style>*{display:none}</style>",
+    "template": "{{ 7 * 7 }}{% include 'x' %}",
+    "entity": "&lt;script&gt;&amp;amp;",
+    "long": "n" * 100_000,
+    "wide": "\N{FAMILY}" * 500,
+    "arabic": "\u0637\u0644\u0628\u0627\u062a",
+    "override": "\u202eexe.stcudorp\u2066x\u200bx",
+    "control": "a\x00b\x1b[31mc\x7f",
+    "lines": "a\nb\r\nc\td",
+    "url": "a/../b?c=d&e=f#g%2e",
+}
+STEERING = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\x00-\x08\x0b-\x1f\x7f]")
+
+
+def assert_harmless(answer: Response) -> Html:
+    assert answer.status_code == 200
+    page = Html(answer.text)
+    assert page.unbalanced == []
+    assert not {tag for tag, _ in page.elements} & {"script", "img", "iframe", "object", "base"}
+    attributes = {name for _, attributes in page.elements for name in attributes}
+    assert not {name for name in attributes if name.startswith("on") or name == "style"}
+    assert answer.text.count("<style>") == 1
+    assert not STEERING.search(answer.text)
+    assert "49" not in page.text
+    assert len(answer.text) < 200_000
+    return page
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_text_of_a_report_is_more_than_text(get: Get, tab: Get, scene: Scene, text: str) -> None:
+    stored = text.replace("\x00", "")  # neither Delta nor a database keeps it
+    verdict = replace(
+        BAD_NULLS,
+        name=stored,
+        check=stored,
+        datasets=("orders", stored),
+        expression=stored,
+        expected=stored,
+        scaled_value=stored,
+        reason=stored,
+        note=stored,
+        tags=(stored,),
+        profiles=(stored,),
+        span=Span(stored[:50], 3, 2, 3, 9),
+        source_line=stored,
+        failing_rows=(FailingRow(stored, stored, json.dumps({stored: stored, "b": [stored]})),),
+        clause=stored,
+    )
+    scene.dag(owners=stored[:500])
+    scene.ran(
+        report_of(
+            verdicts=(verdict,),
+            suite=stored,
+            datasets=(DatasetSnapshot(stored[:150], stored, "delta", rows=3),),
+            contract=EnforcedContract(stored[:150], stored[:150], stored[:150], checked=1),
+        )
+    )
+    assert_harmless(tab())
+    board = assert_harmless(get("board"))
+    for page in ("dataset?", "contract?"):
+        (href,) = {found["href"] for found in board.all("a") if page in str(found["href"])}
+        assert_harmless(get(str(href)))
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_parameter_is_more_than_text(get: Get, tab: Get, scene: Scene, text: str) -> None:
+    text = text[:5000]  # servers refuse longer addresses
+    scene.dag()
+    scene.ran(report_of())
+    filters = dict.fromkeys(("dag", "dataset", "contract", "outcome", "severity", "owner"), text)
+    assert_harmless(get("board", **filters))
+    assert_harmless(tab(attempt=text, map_index=text))
+    pages = (
+        get("dataset", name=text),
+        get("contract", id=text),
+        tab(run_id=text),
+        tab(task_id=text),
+    )
+    for answer in pages:
+        assert answer.status_code == 404
+        assert not {tag for tag, _ in Html(answer.text).elements} & {"script", "img"}
+        assert not STEERING.search(answer.text)
+
+
+ODD: dict[str, object] = {
+    "text": "not a summary",
+    "number": 7,
+    "list": [{"outcome": "passed"}],
+    "empty": {},
+    "unknown outcome": {"outcome": "great"},
+    "bare": {"outcome": "blocked"},
+    "wrong types": {
+        "outcome": "blocked",
+        "run_id": 7,
+        "gate": ["a"],
+        "date": {"a": 1},
+        "suite": None,
+        "headline": 1.5,
+        "finished_at": "yesterday",
+        "fail_on": "P9",
+        "counts": {"failed": "many", "passed": -3, "error": None},
+        "datasets": [{"name": "a"}, None, 3],
+        "versions": [1],
+        "quarantined": "none",
+        "contract": {"id": ["a"], "version": {"b": 1}, "checked": "x", "unsupported": -3},
+        "more_verdicts": "x",
+        "verdicts": [
+            7,
+            {},
+            {"status": "failed", "severity": "P0"},
+            {"status": "failed", "severity": "P0", "name": ["a"], "value": {"a": 1}},
+            {"status": "failed", "severity": "P0", "value": 1e308, "multiplier": "2"},
+            {"status": ["failed"], "severity": {}},
+        ],
+    },
+    "json in text": json.dumps({"outcome": "blocked", "gate": "lake.gate"}),
+    "half a pair": {"outcome": "blocked", "gate": "\ud800", "datasets": ["\udfff"]},
+    "deep": json.loads("[" * 200 + "]" * 200),
+}
+
+
+@pytest.mark.parametrize("pushed", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("operator", ["DqlGateOperator", "PythonOperator"])
+def test_whatever_a_task_left_under_our_key_no_page_breaks(
+    get: Get, tab: Get, scene: Scene, pushed: object, operator: str
+) -> None:
+    scene.dag()
+    scene.task(pushed=pushed, operator=operator)
+    assert_harmless(tab())
+    board = assert_harmless(get("board"))
+    for found in board.all("a"):
+        if "contract?" in str(found["href"]):
+            assert_harmless(get(str(found["href"])))

@@ -1,0 +1,265 @@
+"""What the tests of the UI share: an Airflow in which gates ran, their reports, a look at HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta, timezone
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import (
+    Attempt,
+    DatasetSnapshot,
+    FailingRow,
+    GateReport,
+    Origin,
+    Outcome,
+    RunKey,
+    Severity,
+    Span,
+    Status,
+    Verdict,
+)
+
+DAY = date(2024, 3, 20)
+NOON = datetime(2024, 3, 20, 12, tzinfo=timezone.utc)
+
+NULLS = Verdict(
+    name="orders.id.null_share",
+    check="Completeness",
+    datasets=("orders",),
+    expression="null_count(id) / num_rows()",
+    expected="< MAX_NULLS (10%)",
+    severity=Severity.P0,
+    status=Status.PASSED,
+    value=0.02,
+    scaled_value=0.02,
+    threshold=0.1,
+    span=Span("orders.dql", 5, 16, 5, 43),
+    source_line="        assert null_count(id) / num_rows() < MAX_NULLS",
+    origin=Origin.SCAN,
+)
+NOT_EMPTY = Verdict(
+    name="orders.not_empty",
+    check="implicit",
+    datasets=("orders",),
+    expression="num_rows()",
+    expected="> 0",
+    severity=Severity.P1,
+    status=Status.PASSED,
+    value=5000,
+    scaled_value=5000,
+    threshold=0,
+    origin=Origin.LOG,
+)
+ROWS = (
+    FailingRow("orders", "id is null", '{"day": "2024-03-20", "id": null, "tax_id": "***"}'),
+    FailingRow("orders", "id is null", '{"day": "2024-03-20", "id": null, "tax_id": "***"}'),
+)
+BAD_NULLS = replace(NULLS, status=Status.FAILED, value=0.5, scaled_value=0.5, failing_rows=ROWS)
+
+
+def report_of(
+    number: int = 1,
+    *,
+    on: date = DAY,
+    verdicts: tuple[Verdict, ...] = (BAD_NULLS, NOT_EMPTY),
+    outcome: Outcome = Outcome.BLOCKED,
+    dag_id: str = "lake",
+    task_id: str = "gate",
+    attempt: str = "",
+    dataset: str = "orders",
+    **changes: Any,
+) -> GateReport:
+    """The report number `number` of a gate, about the data of a day."""
+    started = datetime(on.year, on.month, on.day, 12, tzinfo=timezone.utc)
+    run_id = str(UUID(int=number, version=4))
+    report = GateReport(
+        run_id=run_id,
+        run_key=RunKey(f"{dag_id}.{task_id}", on, f"scheduled__{on}"),
+        attempt=Attempt(1, attempt or run_id),
+        suite="orders.dql",
+        fail_on=Severity.P1,
+        outcome=outcome,
+        verdicts=verdicts,
+        datasets=(DatasetSnapshot(dataset, "s3://lake/orders", "delta", version=7, rows=5000),),
+        started_at=started,
+        finished_at=started + timedelta(seconds=40),
+    )
+    return replace(report, **changes)
+
+
+@dataclass(slots=True)
+class Scene:
+    """Airflow's database and a results store, and a way to put runs of gates into both."""
+
+    root: Path
+    session: Any
+    _runs: set[tuple[str, str]] = field(default_factory=set)
+
+    def dag(self, dag_id: str = "lake", *, team: str = "red", owners: str = "ada") -> None:
+        """A DAG that the users of a team may read."""
+        from airflow.models.dag import DagModel
+
+        self.session.add(DagModel(dag_id=dag_id, bundle_name=f"{team}-dags", owners=owners))
+        self.session.commit()
+
+    def task(
+        self,
+        dag_id: str = "lake",
+        task_id: str = "gate",
+        *,
+        on: date = DAY,
+        state: str | None = "failed",
+        map_index: int = -1,
+        operator: str = "DqlGateOperator",
+        pushed: object = None,
+        number: int = 1,
+    ) -> str:
+        """A task instance of the run of a day, with what it pushed; the id of its attempt."""
+        from airflow.models.dagrun import DagRun
+        from airflow.models.taskinstance import TaskInstance
+        from airflow.models.xcom import XComModel
+        from sqlalchemy import select
+
+        run_id, after = (
+            f"scheduled__{on}",
+            datetime(on.year, on.month, on.day, 12, tzinfo=timezone.utc),
+        )
+        if (dag_id, run_id) not in self._runs:
+            self._runs.add((dag_id, run_id))
+            self._insert(
+                DagRun,
+                dag_id=dag_id,
+                run_id=run_id,
+                run_after=after,
+                logical_date=after,
+                run_type="scheduled",
+                span_status="not_started",
+            )
+        attempt = UUID(int=number * 1000 + map_index + 1 + on.toordinal() * 10**9, version=4)
+        place = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
+        self._insert(
+            TaskInstance,
+            id=attempt,
+            **place,
+            state=state,
+            operator=operator,
+            try_number=1,
+            pool="default_pool",
+            span_status="not_started",
+        )
+        if pushed is not None:
+            run = self.session.scalar(
+                select(DagRun.id).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
+            )
+            self._insert(XComModel, dag_run_id=run, key="dqx_report", value=pushed, **place)
+        self.session.commit()
+        return str(attempt)
+
+    def ran(
+        self,
+        report: GateReport,
+        *,
+        stored: bool = True,
+        pushed: bool = True,
+        state: str | None = None,
+        dag_id: str = "lake",
+        task_id: str = "gate",
+        number: int = 1,
+        map_index: int = -1,
+        attempt: int = 1,
+    ) -> GateReport:
+        """A gate came to its end with this report, as the operator leaves it."""
+        from dqx_airflow.operators.outcome import summary
+
+        ended = "success" if report.outcome in (Outcome.PASSED, Outcome.WARNED) else "failed"
+        attempt_id = self.task(
+            dag_id,
+            task_id,
+            on=report.run_key.date,
+            state=state or ended,
+            pushed=summary(report) if pushed else None,
+            number=number,
+            map_index=map_index,
+        )
+        report = replace(report, attempt=Attempt(attempt, attempt_id))
+        if stored:
+            ResultsStore(str(self.root)).write(report)
+        return report
+
+    def history(self, attempt: str, dag_id: str = "lake", task_id: str = "gate") -> None:
+        """An earlier attempt of the task instance of the day, as Airflow notes it at a retry."""
+        from airflow.models.taskinstancehistory import TaskInstanceHistory
+
+        self._insert(
+            TaskInstanceHistory,
+            task_instance_id=UUID(attempt),
+            dag_id=dag_id,
+            task_id=task_id,
+            run_id=f"scheduled__{DAY}",
+            map_index=-1,
+            try_number=1,
+            pool="default_pool",
+            span_status="not_started",
+        )
+        self.session.commit()
+
+    def _insert(self, model: Any, **values: Any) -> None:
+        # Airflow makes instances from tasks of a serialized DAG; a page reads only the tables.
+        table = model.__table__
+        columns = {
+            model.__mapper__.attrs[name].columns[0].key: value for name, value in values.items()
+        }
+        self.session.execute(table.insert().values(**columns))
+
+
+class Html(HTMLParser):
+    """A page as a test looks at it: its elements, its visible text, its links."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.links: dict[str, str] = {}
+        self._open: list[str] = []
+        self._texts: list[str] = []
+        self.unbalanced: list[str] = []
+        self.feed(text)
+        self.close()
+        self.unbalanced += self._open
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self._texts).split())
+
+    def all(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
+        return [
+            found
+            for name, found in self.elements
+            if name == tag
+            and all(found.get(key.rstrip("_")) == value for key, value in attributes.items())
+        ]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "br", "link", "img", "input"):
+            self._open.append(tag)
+        if tag == "a":
+            self._texts.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            self.unbalanced.append(f"/{tag}")
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in ("style", "title"):
+            self._texts.append(data)
+        if "a" in self._open:
+            href = self.all("a")[-1].get("href") or ""
+            self.links[data.strip()] = href

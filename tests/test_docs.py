@@ -1,0 +1,208 @@
+"""The pages of the docs are true: what is generated is up to date, what is shown runs.
+
+With DQX_REWRITE_GOLDEN=1 the generated pages are written anew.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_cases import REWRITE
+
+import dqx_airflow
+from dqx_airflow.config.settings import read_settings
+from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.diagnostics import CODES, draw
+from dqx_airflow.diagnostics.reference_page import reference_page as codes_page
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.results.reference_page import reference_page as results_page
+from dqx_airflow.values import SourceFile
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+DOCS = Path(dqx_airflow.__file__).parent / "docs"
+# The examples of codes, of metrics and of what a change means have tests of their own.
+ELSEWHERE = {"metrics.md", "contracts/changes.md", *(f"codes/{code}.md" for code in CODES)}
+PAGES = sorted(
+    path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).as_posix() not in ELSEWHERE
+)
+
+
+def examples(kind: str) -> list[tuple[str, str]]:
+    """The code blocks of a kind with the places that they stand in, on all pages."""
+    found = []
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        for block in re.finditer(rf"^```{kind}\n(.*?)^```$", text, re.M | re.S):
+            line = text.count("\n", 0, block.start()) + 2
+            found.append((f"{path.relative_to(DOCS)}:{line}", block[1]))
+    return found
+
+
+def assert_up_to_date(page: str, text: str) -> None:
+    if REWRITE:
+        (DOCS / page).write_text(text, encoding="utf-8")
+    assert (DOCS / page).read_text(encoding="utf-8") == text
+
+
+def with_airflow(code: str, home: Path) -> str:
+    """What a program prints in an Airflow of its own: what is imported here, other tests get."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=home,
+        env={"AIRFLOW_HOME": str(home), "PATH": "", "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+OPERATOR_PAGES = """
+import json
+from dqx_airflow.operators.reference_page import OPERATORS, reference_page
+print(json.dumps({name: reference_page(operator) for name, operator in OPERATORS.items()}))
+"""
+
+SILENT_OPERATOR = """
+from dqx_airflow.operators.dql_gate import DqlGateOperator
+from dqx_airflow.operators.reference_page import reference_page
+
+class Silent(DqlGateOperator):
+    'Says nothing.'
+
+    def __init__(self, *, suite, whisper=False, **kwargs):
+        super().__init__(suite=suite, **kwargs)
+
+try:
+    reference_page(Silent)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.airflow
+def test_the_pages_of_the_operators_are_up_to_date(tmp_path: Path) -> None:
+    pages = json.loads(with_airflow(OPERATOR_PAGES, tmp_path).splitlines()[-1])
+    assert set(pages) == {path.name for path in (DOCS / "operators").iterdir()}
+    for name, text in pages.items():
+        assert_up_to_date(f"operators/{name}", text)
+
+
+@pytest.mark.airflow
+def test_an_argument_that_no_docstring_explains_is_an_error(tmp_path: Path) -> None:
+    assert "Silent says nothing about suite, whisper" in with_airflow(SILENT_OPERATOR, tmp_path)
+
+
+def test_the_page_of_the_results_tables_is_up_to_date() -> None:
+    assert_up_to_date("results.md", results_page())
+
+
+def test_the_page_of_the_codes_is_up_to_date() -> None:
+    assert_up_to_date("codes.md", codes_page())
+
+
+def test_the_site_begins_as_the_readme_does() -> None:
+    opening = README[: README.index("\n## Try it\n")]
+    page = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert_up_to_date("index.md", opening + page[page.index("\n## Where to go from here\n") :])
+
+
+def test_the_page_of_the_datasets_is_that_section_of_the_readme() -> None:
+    section = README[README.index("\n## Datasets\n") + len("\n## ") :].split("\n## ")[0]
+    assert_up_to_date("datasets.md", f"# {section}")
+
+
+def test_the_table_of_outcomes_is_that_of_the_readme() -> None:
+    table = README[README.index("| report | task |") :].split("\n\n")[0]
+    assert table in (DOCS / "outcomes.md").read_text(encoding="utf-8")
+
+
+def test_every_example_is_of_a_kind_that_is_tried() -> None:
+    kinds = {
+        kind
+        for path in PAGES
+        for kind in re.findall(r"^```(\w+)\n.*?^```$", path.read_text(), re.M | re.S)
+    }
+    assert kinds == {"dql", "python", "sh", "text", "toml", "yaml"}
+
+
+@pytest.mark.parametrize(("place", "text"), examples("dql"), ids=lambda value: value[:40])
+def test_suites_are_sound(place: str, text: str) -> None:
+    checked = check_source(SourceFile(place, text), needs_suite=True)
+    assert not checked.diagnostics, draw(checked.diagnostics, checked.sources)
+
+
+@pytest.mark.parametrize(("place", "text"), examples("toml"), ids=lambda value: value[:40])
+def test_settings_are_taken(place: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "dqx.toml").write_text(text)
+    settings = read_settings(tmp_path / "dqx.toml", place)
+    assert not settings.problems, draw(settings.problems, {place: text})
+    assert settings.refs
+
+
+@pytest.mark.parametrize(("place", "text"), examples("yaml"), ids=lambda value: value[:40])
+def test_contracts_are_sound_and_can_be_compiled(place: str, text: str) -> None:
+    document = read_contract(SourceFile(place, text))
+    assert not document.errors, draw(document.diagnostics, document.sources)
+    assert document.contract is not None
+    compiled = SourceFile(place, compile_contract(document.contract).text)
+    assert not check_source(compiled).errors
+
+
+@pytest.mark.airflow
+def test_python_runs(tmp_path: Path) -> None:
+    run = [
+        f"exec(compile({code!r}, {place!r}, 'exec'), {{}})" for place, code in examples("python")
+    ]
+    assert len(run) > 5
+    with_airflow("\n".join(run), tmp_path)
+
+
+def test_commands_and_their_options_exist() -> None:
+    from click import Context
+    from typer.main import get_command
+
+    from dqx_airflow.cli.contract import VERBS
+    from dqx_airflow.cli.main import app
+
+    known = get_command(app).commands  # type: ignore[attr-defined]
+    texts = [path.read_text(encoding="utf-8") for path in PAGES]
+    calls = {call for text in texts for call in re.findall(r"(?:^|`)dql( [^`\n]+)", text, re.M)}
+    assert calls
+    for call in calls:
+        verb, *rest = call.split()
+        assert verb in known, call
+        command = known[verb]
+        if verb == "contract" and not rest[0].startswith("-"):
+            assert rest[0] in VERBS, call
+            command = command.get_command(Context(command), rest[0])
+        options = {word for word in rest if word.startswith("--")} - {"--help"}
+        assert options <= {name for one in command.params for name in one.opts}, call
+
+
+def test_links_lead_somewhere() -> None:
+    for path in (*PAGES, *DOCS.rglob("codes/*.md")):
+        text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+            if "://" not in target:
+                assert (path.parent / target).resolve().is_file(), f"{path.name}: {target}"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not importlib.util.find_spec("material"), reason="needs mkdocs-material")
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    config = str(DOCS / "site" / "mkdocs.yml")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config, "-d", str(tmp_path)]
+    done = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for page in ("index.html", "operators/dql_gate/index.html", "codes/E001/index.html"):
+        assert (tmp_path / page).is_file()
+    assert not (tmp_path / "site").exists()
