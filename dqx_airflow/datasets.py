@@ -63,7 +63,7 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
 
 
 def format_of(path: str) -> str | None:
-    """The format that the name of a file tells: `csv` for `orders.csv.gz`; None if it tells none."""
+    """The format that the name of a file tells: `csv` for `orders.csv.gz`; None if none."""
     suffixes = (suffix.lstrip(".").lower() for suffix in reversed(PurePosixPath(path).suffixes))
     words = (_FORMAT_OF_SUFFIX.get(suffix) for suffix in suffixes)
     return next(filter(None, words), None)

@@ -101,7 +101,7 @@ def _value(field: pa.Field) -> str:
 
 
 def _is_nanos(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) and kind.unit == "ns"
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
 def _micros(column: str, unit: str) -> str:

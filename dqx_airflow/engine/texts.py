@@ -116,7 +116,8 @@ def read_texts(
             groups = groups_by_header(path, files or ())
         found: dict[str, DataType] = {}
         frames = []
-        for place in groups or [for_spark(path)]:
+        places: list[str] | list[list[str]] = groups or [for_spark(path)]
+        for place in places:
             names = fresh_reader().option("inferSchema", "false").load(place).schema.names
             own = [name for name in names if spelled_like(name, partitions) is None]
             if not has_header:

@@ -17,7 +17,6 @@ from airflow.providers.common.compat.sdk import (
 )
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
 from dqx_airflow.datasets import DatasetSetting, check_promotion, check_quarantine
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.assets import announce
@@ -339,6 +338,8 @@ class GateOperator(SparkSubmitOperator):
 
     def _driver_jvm(self) -> dict[str, str]:
         """The archive with which the JVM of a driver starts faster, where one was made."""
+        from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
+
         archive = airflow_conf.get("dqx", "jvm_archive", fallback=None)
         if not archive:
             return {}

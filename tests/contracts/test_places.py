@@ -26,8 +26,8 @@ def contract(*servers: Server, models: tuple[str, ...] = ("orders",)) -> Contrac
             Server("s", "s3", AT, "s3://lake/{model}/*.json", "json"),
             {"path": "s3://lake/orders/*.json", "format": "json"},
         ),
-        (Server("s", "local", AT, "data/orders.parquet"), {"path": "data/orders.parquet", "options": {"mergeSchema": "true"},
-                                                           "format": "parquet"}),
+        (Server("s", "local", AT, "data/orders.avro"), {"path": "data/orders.avro",
+                                                        "format": "avro"}),
         (
             Server("s", "local", AT, "./{model}.csv", "csv", options=(("delimiter", ";"),)),
             {"path": "./orders.csv", "format": "csv", "options": {"delimiter": ";"}},

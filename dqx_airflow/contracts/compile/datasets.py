@@ -180,8 +180,9 @@ def _younger(place: Place, column: str, seconds: float) -> Claim:
     limit = _time(seconds)
     if not _is_text(place, column):
         return Claim(f"freshness({_shown(column)}) <= {limit}")
-    age = f"unix_timestamp() - unix_timestamp(max({_moment(place, column)}))"
-    return Claim(f"{sql(age)} <= {_seconds(seconds)}")
+    oldest = f"current_timestamp() - INTERVAL '{_seconds(seconds)}' SECOND"
+    is_young = f"CAST(max({_moment(place, column)}) >= {oldest} AS INT)"
+    return Claim(f"{sql(is_young)} == 1")
 
 
 def _moment(place: Place, column: str) -> str:

@@ -23,6 +23,7 @@ DatasetNamer: TypeAlias = Callable[[str], str]
 """Gives the dataset that a table of the SQL is."""
 
 _SPARK = "spark"
+_WINDOWED = "windowed"
 _PLACEHOLDER = re.compile(r"\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
 _QUOTES = "\"`'."
 _QUALIFIER = re.compile(
@@ -127,6 +128,7 @@ def query_rule(
     if not isinstance(tree, exp.Query):
         raise UnenforceableError("this is no query")
     _demand_one_value(tree)
+    tree = _windows_first(tree)
     simple = _over_own_rows(tree, model, dataset_of)
     if simple is not None:
         value, where = simple
@@ -276,6 +278,31 @@ def _breaking_rows(tree: Expr, model: str, dataset_of: DatasetNamer) -> Query:
     else:
         broken = exp.select("count(*)").from_(own).where(exp.not_(exp.paren(tree.copy())))
     return Query(*_over_datasets(broken, dataset_of))
+
+
+def _windows_first(tree: exp.Query) -> exp.Query:
+    """The query with the window in its aggregate computed before it, by a subquery.
+
+    `MAX(at - LAG(at) OVER (...))` is what people write, also in the specification, and what no
+    database runs as it is.
+    """
+    from sqlglot import exp
+
+    if not isinstance(tree, exp.Select) or tree.args.get("group"):
+        return tree
+    value = tree.expressions[0].unalias().copy()
+    aggregates = [
+        found for found in value.find_all(exp.AggFunc) if found.find_ancestor(exp.Window) is None
+    ]
+    if len(aggregates) != 1 or aggregates[0].this is None:
+        return tree
+    aggregate = aggregates[0]
+    if not aggregate.this.find(exp.Window):
+        return tree
+    inner = tree.copy()
+    inner.set("expressions", [exp.alias_(aggregate.this.copy(), _WINDOWED)])
+    aggregate.set("this", exp.column(_WINDOWED))
+    return exp.select(value).from_(inner.subquery(_WINDOWED))
 
 
 def _demand_one_value(tree: exp.Query) -> None:
