@@ -132,6 +132,7 @@ def test_rare_questions_find_their_package_and_times_their_zones(bundle: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_same_packages_make_the_same_bytes(tmp_path: Path) -> None:
     code = "from pathlib import Path; import sys; from dqx_airflow.cli.package.bundle import *\n"
     code += "write_bundle(Path(sys.argv[1]))"
@@ -184,6 +185,7 @@ def test_the_gate_that_is_archived_does_what_most_gates_do(tmp_path: Path, spark
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_the_jvm_of_a_gate_takes_its_classes_from_the_archive(
     archive: Path, tmp_path: Path
 ) -> None:
@@ -194,6 +196,7 @@ def test_the_jvm_of_a_gate_takes_its_classes_from_the_archive(
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_with_other_jars_the_archive_is_passed_over_without_a_word(
     archive: Path, tmp_path: Path
 ) -> None:

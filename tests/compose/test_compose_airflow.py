@@ -16,7 +16,7 @@ import pytest
 from processes import environment, free_port, running, succeeds, wait_until
 from stack import ROOT, services
 
-pytestmark = [pytest.mark.e2e, pytest.mark.airflow]
+pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.nightly]
 
 SERVICES = ("api-server", "scheduler", "dag-processor", "triggerer")
 
@@ -89,6 +89,7 @@ def test_all_services_are_healthy(airflow: Airflow) -> None:
     )
 
 
-def test_the_example_dag_is_found(airflow: Airflow) -> None:
+def test_the_example_dags_are_found(airflow: Airflow) -> None:
     assert airflow.ask("importErrors")["import_errors"] == []
-    assert [dag["dag_id"] for dag in airflow.ask("dags")["dags"]] == ["flights_medallion"]
+    found = {dag["dag_id"] for dag in airflow.ask("dags")["dags"]}
+    assert found == {path.stem for path in (ROOT / "dags_examples").glob("*.py")}

@@ -23,7 +23,7 @@ from dqx_airflow.results.reader import read_report
 from dqx_airflow.shipped import shipped
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark]
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.nightly]
 
 SUITE = """
 suite "Orders" {

@@ -11,7 +11,9 @@ from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.document import Mapping, Node, Sequence, leaves, show_path
 from dqx_airflow.contracts.model import Presence
+from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
+from dqx_airflow.values import SourceFile
 
 OWN_PARTS = ("dcs_fields", "dcs_quality", "dcs_older_quality", "dcs_service_levels")
 PARTS = (*OWN_PARTS, "soda", "great_expectations")
@@ -77,3 +79,24 @@ def below(node: Node) -> Iterator[Node]:
         yield from (entry.node for entry in node.entries.values())
     elif isinstance(node, Sequence):
         yield from node.items
+
+
+@pytest.mark.parametrize(
+    ("server", "options"),
+    [
+        ("format: csv, delimiter: ';'", (("sep", ";"),)),
+        ("format: csv", ()),
+        ("format: json, delimiter: array", (("multiLine", "true"),)),
+        ("format: json, delimiter: new_line", ()),
+    ],
+)
+def test_a_server_says_how_its_files_are_read(
+    server: str, options: tuple[tuple[str, str], ...]
+) -> None:
+    text = (
+        "dataContractSpecification: 1.1.0\nid: a\ninfo: {title: A, version: 1.0.0}\n"
+        f"servers: {{s: {{type: local, path: ./a, {server}}}}}\n"
+    )
+    contract = read_contract(SourceFile("a.yaml", text)).contract
+    assert contract is not None
+    assert contract.servers[0].options == options

@@ -18,7 +18,7 @@ from dqx_airflow.values import EnforcedContract, Outcome, Verdict
 if TYPE_CHECKING:
     from httpx import Response
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.nightly]
 
 Get = Callable[..., "Response"]
 
