@@ -18,6 +18,9 @@ from dqx_airflow.plan.passes import MOST_COMPILED
 MOST_ROWS_FUSED = 250_000
 """Up to so many rows one pass with everything in it takes less than the start of another job."""
 
+MOST_BYTES_FUSED = 4_000_000
+"""Files of so many bytes have few rows, whatever their format."""
+
 _LEAST_WASTE = 0.5
 """Days are read apart where one pass would compute so much more than is needed, in parts of it."""
 
@@ -36,9 +39,10 @@ def readings(dataset: OpenDataset, needs: Sequence[Need]) -> Iterator[list[Need]
 
 
 def _has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:
-    """True where the transaction log says so."""
+    """True where the transaction log says so, or the files are small."""
     if dataset.log is None:
-        return False
+        files = dataset.files
+        return files is not None and sum(file.size for file in files) <= MOST_BYTES_FUSED
     rows = [dataset.log.rows_of(on) for on in dates]
     return None not in rows and sum(filter(None, rows)) <= MOST_ROWS_FUSED
 

@@ -21,7 +21,9 @@ from dqx_airflow.values import SourceFile
 EXAMPLES = sorted((Path(__file__).parent / "examples").rglob("*.yaml"))
 
 
-@pytest.mark.parametrize("step", [13, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.nightly])])
+@pytest.mark.parametrize(
+    "step", [13, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.nightly])]
+)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_clause_that_changes_is_told(path: Path, step: int) -> None:
     root = read_document(SourceFile(path.name, path.read_text(encoding="utf-8"))).root
