@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.measured import compared, placeholders, whole_days
+from dqx_airflow.contracts.compile.measured import compared, placeholders
 from dqx_airflow.contracts.compile.nested import nested
 from dqx_airflow.contracts.compile.place import Claim, Place, each_row, no_rows, query, sql
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
@@ -131,7 +133,8 @@ def arrives(place: Place) -> Claim:
     assert isinstance(demand, Arrives)
     if demand.column is not None:
         return _younger(place, demand.column, demand.interval_s)
-    days = whole_days(demand.interval_s)
+    _time(demand.interval_s)
+    days = max(1, math.ceil(demand.interval_s / _DAY_S))
     return Claim("num_rows() > 0" if days == 1 else f"mean(num_rows(), n {days}) > 0")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.place import Claim, Place, each_row, query, sql
 from dqx_airflow.contracts.compile.spark_text import spark_text
@@ -197,7 +195,3 @@ def _joined(predicates: list[nodes.Expression], op: str) -> nodes.Expression:
     for predicate in predicates[1:]:
         found = nodes.Junction(op, found, predicate, terms.NOWHERE)
     return found
-
-
-def whole_days(seconds: float) -> int:
-    return max(1, math.ceil(seconds / 86400))
