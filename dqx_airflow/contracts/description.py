@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dqx_airflow.contracts.model import Contract, Field, Model
 from dqx_airflow.contracts.places import spark_type
-from dqx_airflow.values import ContractDescription, FieldDescription, FieldSource
+from dqx_airflow.values import ContractDescription, FieldDescription
 
 
 def description_of(contract: Contract, model: Model) -> ContractDescription:
@@ -15,19 +15,13 @@ def description_of(contract: Contract, model: Model) -> ContractDescription:
         contract.version,
         _line(model.description or contract.description),
         tuple(dict.fromkeys(owner for owner in owners if owner)),
-        tuple(_published(item) for item in model.fields),
+        tuple(_described(item) for item in model.fields),
     )
 
 
-def _published(item: Field) -> FieldDescription:
-    sources = tuple(
-        FieldSource(
-            one.namespace, one.name, one.field, one.type, one.subtype, one.description, one.masking
-        )
-        for one in item.inputs
-    )
+def _described(item: Field) -> FieldDescription:
     return FieldDescription(
-        item.name, item.written_type or spark_type(item), column_comment(item), sources
+        item.name, item.written_type or spark_type(item), column_comment(item), item.inputs
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from dqx_airflow.values import Severity, Span
+from dqx_airflow.values import FieldSource, Severity, Span
 
 Literal: TypeAlias = "str | int | float | bool | None"
 
@@ -326,19 +326,6 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class InputField:
-    """A field that this one is made of, as OpenLineage says it."""
-
-    namespace: str
-    name: str
-    field: str
-    type: str | None = None
-    subtype: str | None = None
-    description: str | None = None
-    masking: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Field:
     """A field of a model, or one nested in another.
 
@@ -371,7 +358,7 @@ class Field:
     classification: str | None = None
     tags: tuple[str, ...] = ()
     examples: tuple[Literal, ...] = ()
-    inputs: tuple[InputField, ...] = ()
+    inputs: tuple[FieldSource, ...] = ()
 
     @property
     def is_nullable(self) -> bool:

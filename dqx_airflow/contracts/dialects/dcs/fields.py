@@ -15,7 +15,6 @@ from dqx_airflow.contracts.model import (
     Digits,
     Field,
     HasFormat,
-    InputField,
     Length,
     Literal,
     Measured,
@@ -34,6 +33,7 @@ from dqx_airflow.contracts.sensitivity import is_sensitive
 from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of
+from dqx_airflow.values import FieldSource
 
 _TYPES = {
     **dict.fromkeys(("string", "text", "varchar"), "string"),
@@ -151,10 +151,10 @@ def _described(reading: Reading, node: Mapping, item: Field) -> Field:
     )
 
 
-def _inputs(reading: Reading, lineage: Mapping | None) -> Iterator[InputField]:
+def _inputs(reading: Reading, lineage: Mapping | None) -> Iterator[FieldSource]:
     """The fields that this one is made of; one each way in which it is made of them."""
     for source in reading.mappings(lineage, "inputFields"):
-        origin = InputField(
+        origin = FieldSource(
             reading.text(source, "namespace") or "",
             reading.text(source, "name") or "",
             reading.text(source, "field") or "",
