@@ -14,6 +14,7 @@ from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import run
 from dqx_airflow.contracts.enforce import Enforcement, enforce
 from dqx_airflow.contracts.model import Demand, OfType, OnlyColumns, Presence
+from dqx_airflow.contracts.pins import objection_to_version
 from dqx_airflow.contracts.references import FolderReader, no_files
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import check_source
@@ -142,16 +143,20 @@ class Contract:
         told = replace(enforced.contract, clauses=())
         return replace(results, report=replace(results.report, verdicts=verdicts, contract=told))
 
-    def of_schemas(self, model: str | None = None) -> Contract:
+    def of_schemas(
+        self, model: str | None = None, *, version: str | None = None, strict: bool = False
+    ) -> Contract:
         """What of the contract a schema alone can break: columns and their types, of one model.
 
-        :raises RequestError: it does not say which model is meant.
+        :raises RequestError: it does not say which model is meant, or has another version.
         """
-        if model is None and len(self.models) != 1:
-            raise RequestError(
-                f"{self.id} has the models {', '.join(self.models)}", "say which: model='...'"
-            )
-        return Contract(self._enforcement.narrowed(model or self.models[0], _is_of_schemas))
+        if version is not None and (objection := objection_to_version(self._contract, version)):
+            raise RequestError(objection)
+        there = ", ".join(self.models) or "none"
+        if (model is None and len(self.models) != 1) or model not in (None, *self.models):
+            raise RequestError(f"{self.id} has the models {there}", "say which: model='...'")
+        enforcement = self._enforcement.closed() if strict else self._enforcement
+        return Contract(enforcement.narrowed(model or self.models[0], _is_of_schemas))
 
 
 def assert_contract(
@@ -176,17 +181,22 @@ def assert_contract(
     :param strict: columns that the contract does not name are violations.
     :raises ContractViolation: columns are missing or of another type.
     :raises SourceError: the contract cannot be read.
-    :raises RequestError: it has another version than the reader relies on, or is past its end.
+    :raises RequestError: it has another version than the reader relies on, is past its end, or
+        promises no columns.
     """
     if not isinstance(contract, Contract):
-        contract = Contract.load(contract, version=version, strict=strict)
-    narrowed = contract.of_schemas(model)
+        contract = Contract.load(contract)
+    narrowed = contract.of_schemas(model, version=version, strict=strict)
     columns: Any = getattr(frame, "dtypes", None)
     if columns is None:
         raise RequestError(f"{type(frame).__name__} is no DataFrame", "give one of Spark")
     table = Table(tuple(Field(name, spark_type) for name, spark_type in columns), ())
     (name,) = narrowed.models
     results = narrowed.run(MemoryDatabase({name: table}), date.today(), allow_empty=True)
+    if not results.report.verdicts:
+        raise RequestError(
+            f"{contract.id} promises no columns of {name}", "nothing was compared: name its fields"
+        )
     broken = [item for item in results.report.verdicts if item.status is not Status.PASSED]
     if broken:
         told = "; ".join(f"{item.name}: {item.reason}" for item in broken[:_MOST_TOLD])

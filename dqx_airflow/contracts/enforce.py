@@ -85,6 +85,11 @@ class Enforcement:
         suite = SourceFile(f"{self.source.name} (compiled)", compiled.text)
         return Enforced(suite, enforced, clauses, _objections(suite, enforced, datasets))
 
+    def closed(self) -> Enforcement:
+        """The same, with columns that a model does not name as violations."""
+        assert self.contract is not None
+        return replace(self, contract=_restricted(self.contract, (), is_strict=True))
+
     def narrowed(self, model: str, is_kept: Callable[[Demand], bool]) -> Enforcement:
         """The same of one model, and of those of its rules whose demand is kept."""
         assert self.contract is not None
@@ -124,7 +129,7 @@ def enforce(
             refused.append(f"{contract.id} has no model '{name}': {hint}")
     return Enforcement(
         source,
-        _restricted(contract, models, is_strict),
+        _restricted(contract, models, is_strict=is_strict),
         tuple(refused),
         tuple(warnings),
         document.diagnostics,
@@ -163,7 +168,7 @@ def _with_rules(model: Model, is_kept: Callable[[Demand], bool]) -> Model:
     return replace(model, fields=fields, rules=kept(model.rules))
 
 
-def _restricted(contract: Contract, models: Sequence[str], is_strict: bool) -> Contract:
+def _restricted(contract: Contract, models: Sequence[str], *, is_strict: bool) -> Contract:
     """The contract with these models alone, all of them closed where it is strict."""
     kept = [model for model in contract.models if not models or model.name in models]
     if is_strict:

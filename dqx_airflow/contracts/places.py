@@ -38,8 +38,8 @@ def dataset_settings(
 ) -> dict[str, Any]:
     """What a gate has to know of the datasets of a contract, by the names that its suite uses.
 
-    What is `given` wins over the server; what the contract alone knows (keys, columns to be
-    masked, the columns of files of text) is added where nothing is said about it.
+    What is `given` wins over the server; what the contract alone knows (keys, the columns of files
+    of text) is added where nothing is said about it. What it has masked stays masked.
 
     :raises RequestError: the contract has no such server, or it is not known where a model is.
     """
@@ -64,6 +64,9 @@ def dataset_settings(
         if said is not None:
             known = known_of(model, file_format=said.get("format"))
             settings[model.name] = known | said
+            if masked := (*known.get("masked", ()), *_columns(said.get("masked", ()))):
+                # A gate may hide more than its contract, never less.
+                settings[model.name]["masked"] = list(dict.fromkeys(masked))
             if "options" in known:
                 options = dict(known["options"]) | dict(said.get("options", ()))
                 settings[model.name]["options"] = options
@@ -86,7 +89,7 @@ def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
 
 
 def spark_schema(model: Model) -> str:
-    """The columns of a model as Spark's DDL; `id BIGINT, price DOUBLE` in lower case."""
+    """The columns of a model as Spark's DDL: `id bigint, price double`."""
     return ", ".join(f"{_quoted(item.name)} {spark_type(item)}" for item in model.fields)
 
 
@@ -118,6 +121,13 @@ def _as_settings(given: Any) -> dict[str, Any] | None:
     if "path" in said and "format" not in said and (told := format_of(str(said["path"]))):
         said["format"] = told
     return said
+
+
+def _columns(given: Any) -> list[str]:
+    """The columns of a setting: a list of them, or a text with commas between them."""
+    if isinstance(given, str):
+        return [column for part in given.split(",") if (column := part.strip())]
+    return list(given)
 
 
 def _keys_of(model: Model) -> tuple[str, ...]:

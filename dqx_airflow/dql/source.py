@@ -71,7 +71,7 @@ def too_large_file(name: str, size: str = f"{LARGEST_FILE // 1_000_000} MB") -> 
 
 
 def no_text(name: str) -> Diagnostic:
-    message, help_line = "this is not a text file", "a suite is a UTF-8 text file"
+    message, help_line = "this is not a text file", "suites and contracts are UTF-8 text files"
     return Diagnostic(message, Span(name, 1, 1, 1, 2), code="E010", help=help_line)
 
 

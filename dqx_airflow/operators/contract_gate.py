@@ -38,7 +38,7 @@ class ContractGateOperator(GateOperator):
         (templated)
     :param expect_version: the version that this gate relies on, `2`, `2.3` or `2.3.0`: any other
         one fails the task before any data is read. (templated)
-    :param models: the models that are enforced, all of them by default.
+    :param models: the model or models that are enforced, all of them by default.
     :param strict: columns that the contract does not name are violations, also where it does not
         say so itself.
     """
@@ -59,7 +59,7 @@ class ContractGateOperator(GateOperator):
         datasets: Mapping[str, DatasetSetting] | None = None,
         server: str | None = None,
         expect_version: str | int | None = None,
-        models: Sequence[str] = (),
+        models: str | Sequence[str] = (),
         strict: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -87,7 +87,7 @@ class ContractGateOperator(GateOperator):
             read,
             on=date_of(context, self.date),
             expect_version=pin,
-            models=tuple(self.models),
+            models=(self.models,) if isinstance(self.models, str) else tuple(self.models),
             is_strict=self.strict,
         )
         tell(enforcement.diagnostics, enforcement.sources, self.log, kind="contract")

@@ -126,6 +126,25 @@ def test_a_contract_of_several_models_wants_to_know_which(tmp_path: Path) -> Non
     assert assert_contract(frame(id="bigint"), place, model="items")
 
 
+def test_a_contract_that_was_loaded_is_held_to_what_the_reader_asks(path: Path) -> None:
+    loaded = Contract.load(path)
+    given = frame(id="bigint", total="double", more="string")
+    assert assert_contract(given, loaded, version="2") is given
+    with pytest.raises(RequestError, match="version 3 is pinned"):
+        assert_contract(given, loaded, version="3")
+    with pytest.raises(ContractViolation, match="only_columns"):
+        assert_contract(given, loaded, strict=True)
+    with pytest.raises(RequestError, match="say which"):
+        assert_contract(given, loaded, model="order")
+
+
+def test_a_contract_without_columns_is_no_proof(tmp_path: Path) -> None:
+    place = tmp_path / "empty.yaml"
+    place.write_text(CONTRACT.split("    fields:", maxsplit=1)[0] + "    description: Orders.\n")
+    with pytest.raises(RequestError, match="promises no columns of orders"):
+        assert_contract(frame(id="bigint"), place)
+
+
 def test_what_is_no_frame_is_told(path: Path) -> None:
     with pytest.raises(RequestError, match="list is no DataFrame"):
         assert_contract([1], path)

@@ -104,7 +104,15 @@ def test_the_dag_may_say_it_too(gate: Gate, context: Context, given: dict[str, A
 def test_what_the_dag_says_of_a_dataset_wins(gate: Gate, context: Context) -> None:
     given = {"path": "/x/y", "keys": ["email"], "masked": ["total"], "date_column": "ds"}
     (ref,) = requested(gate(data=given), context).datasets
-    assert (ref.keys, ref.masked, ref.date_column) == (("email",), ("total",), "ds")
+    assert (ref.keys, ref.date_column) == (("email",), "ds")
+
+
+@pytest.mark.parametrize("masked", [["total"], "total", ["total", "email"]])
+def test_a_dag_hides_more_than_the_contract_and_never_less(
+    gate: Gate, context: Context, masked: Any
+) -> None:
+    (ref,) = requested(gate(data={"path": "/x/y", "masked": masked}), context).datasets
+    assert ref.masked == ("email", "total")
 
 
 def test_a_contract_may_stand_in_the_dag(gate: Gate, context: Context) -> None:
@@ -137,7 +145,7 @@ MISTAKES = [
     ({"contract": CONTRACT.replace("type: number", "type: nummer")}, "line 23"),
     ({"expect_version": "3"}, "at version 2.3.0, and version 3 is pinned"),
     ({"expect_version": "two"}, "'two' is no version"),
-    ({"models": ["order"]}, "no model 'order': did you mean 'orders'?"),
+    ({"models": "order"}, "no model 'order': did you mean 'orders'?"),
     ({"server": "lakes"}, "did you mean 'lake'?"),
     ({"data": "/a/b", "datasets": {"orders": "/a/b"}}, "data is for a contract of one model"),
     ({"contract": CONTRACT.replace("local", "kafka")}, "Spark does not read the server 'lake'"),
