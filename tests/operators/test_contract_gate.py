@@ -203,5 +203,6 @@ def test_mapped_gates_are_judged_one_by_one(
     run = run_file(MAPPED, {"orders.yaml": CONTRACT})
     assert [run["gate[0]"], run["gate[1]"]] == ["success", "failed"]
     assert run["downstream"] == "upstream_failed"
-    paths = [request.datasets[0].path for request in spark_submit.requests]
-    assert paths == ["/lake/passed", "/lake/blocked"]
+    # Which of two mapped tasks goes first is the scheduler's own affair.
+    paths = {request.datasets[0].path for request in spark_submit.requests}
+    assert paths == {"/lake/passed", "/lake/blocked"}
