@@ -16,7 +16,13 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.resolve import check_datasets
-from dqx_airflow.values import DatasetRef, EnforcedClause, EnforcedContract, SourceFile
+from dqx_airflow.values import (
+    LONGEST_KEPT_SOURCE,
+    DatasetRef,
+    EnforcedClause,
+    EnforcedContract,
+    SourceFile,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,11 @@ class Enforcement:
             checked=counted[Treatment.CHECKED],
             documented=counted[Treatment.DOCUMENTED],
             unsupported=counted[Treatment.UNSUPPORTED],
+            sources=tuple(
+                SourceFile(file, text)
+                for file, text in self.sources.items()
+                if len(text) <= LONGEST_KEPT_SOURCE
+            ),
         )
         suite = SourceFile(f"{self.source.name} (compiled)", compiled.text)
         return Enforced(suite, enforced, clauses, _objections(suite, enforced, datasets))

@@ -40,7 +40,10 @@ class Treatment(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One thing that a contract says: a leaf of the document. `text` is its value as written."""
+    """One thing that a contract says: a leaf of the document.
+
+    `text` is its value as written, all of it, on one line.
+    """
 
     path: str
     text: str

@@ -19,13 +19,18 @@ class Standing:
     is_refused: bool
 
 
+def is_version(pin: str) -> bool:
+    """True for what can be pinned: `2`, `2.3`, `2.3.0`."""
+    return _VERSION.fullmatch(pin) is not None
+
+
 def objection_to_version(contract: Contract, expected: str) -> str | None:
     """Why the version of a contract is not the one that is pinned; None where it is.
 
     `2` admits every 2.x.y, `2.3` every 2.3.x, `2.3.0` itself alone.
     """
     pin = _VERSION.fullmatch(expected.strip())
-    if pin is None or pin[0] != expected.strip():
+    if pin is None:
         return f"the pin '{expected}' is no version: write 2, 2.3 or 2.3.0"
     written = contract.version
     if written is None:

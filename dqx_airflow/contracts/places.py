@@ -47,8 +47,8 @@ def dataset_settings(
     settings: dict[str, Any] = {}
     for model in contract.models:
         place = given.get(model.name)
-        if place is None and found is not None:
-            place = _place_of(model, found)
+        if place is None:
+            place = _place_of(model, found) if found is not None else _table_of(contract, model)
         if place is not None:
             settings[model.name] = place
     # A gate is about its first dataset: what the models refer to comes behind them.
@@ -173,6 +173,13 @@ def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
             place["options"] = options
         return place
     return {"table": location} if server.type == "table" else None
+
+
+def _table_of(contract: Contract, model: Model) -> dict[str, Any] | None:
+    """The table that a model names with its schema, where the contract has no servers."""
+    named = model.location or ""
+    is_table = "." in named and "/" not in named and not contract.servers
+    return {"table": named} if is_table else None
 
 
 def _where_to_say_it(contract: Contract, server: Server | None, name: str) -> str:

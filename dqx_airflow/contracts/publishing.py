@@ -6,14 +6,13 @@ rely on it are told in time. The day is an argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 
 from dqx_airflow.contracts.diff import Diff, diff
-from dqx_airflow.contracts.model import Consumer, Contract
-from dqx_airflow.contracts.pins import objection_to_version, standing
+from dqx_airflow.contracts.model import Contract, Dialect
 from dqx_airflow.contracts.versions import Bump, Version, bump_between, next_version, version_of
 
 _SHOWN_CHANGES = 5
@@ -56,6 +55,9 @@ def objections(
     :param published: what is published under its id, in that order.
     :param semantic: the bump that a change of meaning in words needs.
     """
+    if contract.dialect is Dialect.DATALEX:
+        problem = "a manifest of DataLex has no version: each of its contracts has one"
+        return (Objection(problem, "compare two by `dql contract diff` and `dql contract impact`"),)
     version = version_of(contract.version)
     if version is None:
         shown = f"'{contract.version}' is no version that has an order"
@@ -216,54 +218,3 @@ def _day(text: str | None) -> date | None:
         return date.fromisoformat(text[:10]) if text else None
     except ValueError:
         return None
-
-
-# Who relies on what --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Reliance:
-    """A consumer and the version that it relies on; None where its pin means none of them.
-
-    `concern` tells what is wrong with that version, and is None where nothing is.
-    """
-
-    consumer: Consumer
-    version: str | None
-    concern: str | None
-
-
-def reliances(
-    published: Sequence[PublishedVersion], on: date, others: Iterable[Consumer] = ()
-) -> tuple[Reliance, ...]:
-    """What the consumers of a contract rely on: the version that they pin, else the newest one.
-
-    Whoever was listed once and is no longer is not told.
-
-    :param others: consumers that no contract lists, such as gates that enforce it.
-    """
-    if not published:
-        return ()
-    ordered = sorted(published, key=lambda item: item.version)
-    newest = ordered[-1]
-    consumers = (*newest.contract.consumers, *others)
-    return tuple(_reliance(consumer, ordered, newest, on) for consumer in consumers)
-
-
-def _reliance(
-    consumer: Consumer, ordered: Sequence[PublishedVersion], newest: PublishedVersion, on: date
-) -> Reliance:
-    pin = consumer.pin.lstrip("@") if consumer.pin else None
-    meant = [
-        item for item in ordered if pin is None or objection_to_version(item.contract, pin) is None
-    ]
-    if not meant:
-        return Reliance(consumer, None, f"no version {pin} is published")
-    used = meant[-1]
-    state = standing(used.contract, on)
-    if state is not None:
-        return Reliance(consumer, used.contract.version, state.message)
-    if used.version.major < newest.version.major:
-        concern = f"version {newest.contract.version} is published"
-        return Reliance(consumer, used.contract.version, concern)
-    return Reliance(consumer, used.contract.version, None)

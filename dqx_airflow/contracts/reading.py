@@ -26,15 +26,11 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 UNKNOWN = "unknown here: no rule is made of it"
 """Why a leaf is unsupported that no reader asked for."""
 
-_LONGEST_TEXT = 200
-
 
 def clause_of(node: Node) -> Clause:
     """The clause that a node is."""
     text = node.text if isinstance(node, Scalar) else ""
-    first = " ".join(text.split())
-    shown = first if len(first) <= _LONGEST_TEXT else first[: _LONGEST_TEXT - 3] + "..."
-    return Clause(show_path(node.path), shown, node.span)
+    return Clause(show_path(node.path), " ".join(text.split()), node.span)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from typing import Any, cast
 from lark import Token, Tree
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.items import quantified
 from dqx_airflow.dql.language import unquoted
 from dqx_airflow.values import Span
 
@@ -349,14 +350,15 @@ class _Builder:
     def _parenthesis(self, children: list[Any], span: Span) -> nodes.Expression:
         return cast(nodes.Expression, children[0])
 
-    def _call(self, children: list[Any], span: Span) -> nodes.Call:
+    def _call(self, children: list[Any], span: Span) -> nodes.Call | nodes.Quantified:
         given = [child for child in children[1:] if child is not None]
-        return nodes.Call(
+        call = nodes.Call(
             self._name_token(children[0]),
             tuple(child for child in given if not isinstance(child, nodes.Parameter)),
             tuple(child for child in given if isinstance(child, nodes.Parameter)),
             span,
         )
+        return quantified(call)
 
     def _parameter(self, children: list[Any], span: Span) -> nodes.Parameter:
         return nodes.Parameter(self._name_token(children[0]), children[1], span)

@@ -24,7 +24,7 @@ MOST_VALUES = 10_000
 """So many metric values may go into one assertion: windows in windows multiply."""
 
 _BOOLEAN = (nodes.Junction, nodes.Not, nodes.Compare, nodes.Within, nodes.Member, nodes.IsNull)
-_PREDICATES = (*_BOOLEAN, nodes.Matches, nodes.Like, nodes.HasFormat)
+_PREDICATES = (*_BOOLEAN, nodes.Matches, nodes.Like, nodes.HasFormat, nodes.Quantified)
 
 
 @dataclass(slots=True)
@@ -280,7 +280,7 @@ def members_in(node: nodes.Expression) -> list[nodes.Member]:
     match node:
         case nodes.Junction(left=left, right=right):
             return members_in(left) + members_in(right)
-        case nodes.Not(operand=operand):
+        case nodes.Not(operand=operand) | nodes.Quantified(predicate=operand):
             return members_in(operand)
         case nodes.Member():
             return [node]

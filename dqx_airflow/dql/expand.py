@@ -16,6 +16,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.imports import Defined, Scope
+from dqx_airflow.dql.items import rebound
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import parts_of, rewritten
 from dqx_airflow.values import Span
@@ -255,6 +256,7 @@ class Expander:
 
         filled = cast(Node, rewritten(node, fill))
         if chain:
+            filled = cast(Node, rebound(filled))
             # What an argument holds twice is walked twice, though it is one node.
             left = MOST_WORDS - self._words
             self._count(sum(1 for _ in islice(parts_of(filled), left + 1)), chain)

@@ -201,6 +201,24 @@ class IsNull:
     span: Span = field(compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Quantified:
+    """`every(array, predicate)` or `some(array, predicate)`, the predicate about an `Item`."""
+
+    name: Name
+    array: Expression
+    predicate: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`item`, or `item.price.amount` with its path: of the innermost array that is gone through."""
+
+    path: tuple[str, ...]
+    span: Span = field(compare=False)
+
+
 Expression: TypeAlias = (
     Name
     | Text
@@ -222,6 +240,8 @@ Expression: TypeAlias = (
     | Like
     | HasFormat
     | IsNull
+    | Quantified
+    | Item
 )
 
 # Assertions ----------------------------------------------------------------------------------

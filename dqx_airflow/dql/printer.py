@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.items import ITEM
 
 _WORDS = """
     suite check assert on from to by in and or not is between profile type macro const use for
@@ -117,6 +118,10 @@ def _show(node: nodes.Expression) -> tuple[str, int]:
             parts = [show(argument) for argument in arguments]
             parts += [f"{item.name.text} {show(item.value)}" for item in parameters]
             return f"{name.text}({', '.join(parts)})", _ATOM
+        case nodes.Quantified(name=name, array=array, predicate=predicate):
+            return f"{name.text}({show(array)}, {show(predicate)})", _ATOM
+        case nodes.Item(path=path):
+            return show_name(".".join((ITEM, *path))), _ATOM
         case nodes.Negative(operand=operand):
             return f"-{_within(operand, 'unary')}", _STRENGTH["unary"]
         case nodes.Arithmetic(op=op, left=left, right=right):

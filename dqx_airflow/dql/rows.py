@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.arguments import ArgumentChecker
+from dqx_airflow.dql.items import is_about_items
 from dqx_airflow.dql.patterns import check_pattern
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS
-from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 
 _SOUND_LIKE = re.compile(r"([^\\]|\\[%_\\])*\Z", re.DOTALL)
@@ -21,6 +22,9 @@ _OF_METRICS = {
     "None": "a value of a row `is null`",
 }
 _METRICS = frozenset((*METRICS, *CHANGES, *WINDOWS, *AGES, *SHORTCUTS))
+_VALUES = frozenset((*ROW_FUNCTIONS, *_METRICS))
+_MEANT = {"all": "every", "forall": "every", "any": "some", "exists": "some"}
+"""Quantifiers as other languages call them."""
 
 
 @dataclass(slots=True)
@@ -66,10 +70,22 @@ class RowChecker:
                 self._format(name)
             case nodes.IsNull(operand=operand):
                 self._value(operand)
+            case nodes.Quantified():
+                self._quantified(node)
+            case nodes.Call(name=name) if name.text not in _VALUES:
+                self._call(node)
             case _:
                 message = "this is not a predicate: it is neither true nor false"
                 help_line = "compare it, such as `price > 0`, or `flag == true`"
                 self.arguments.error("E106", message, node.span, help_line)
+
+    def _quantified(self, node: nodes.Quantified) -> None:
+        self._value(node.array)
+        self._predicate(node.predicate)
+        if not is_about_items(node):
+            message = "this says nothing about `item`, an item of the array"
+            help_line = "write `item`, or `item.price` for a field of it"
+            self.arguments.error("E106", message, node.predicate.span, help_line)
 
     def _member(self, operand: nodes.Expression, choices: nodes.Expression) -> None:
         self._value(operand)
@@ -88,7 +104,7 @@ class RowChecker:
                 # In a row a name is a column, unless a constant has that name.
                 if name in self.arguments.constants:
                     self.arguments.used.add(name)
-            case nodes.Number() | nodes.Text() | nodes.Day() | nodes.Truth():
+            case nodes.Number() | nodes.Text() | nodes.Day() | nodes.Truth() | nodes.Item():
                 pass
             case nodes.Null():
                 message = "nothing equals None, so this would never be evaluated"
@@ -116,8 +132,12 @@ class RowChecker:
             message = f"`{name.text}` is a metric: it has no value for a single row"
             help_line = "compare metrics outside of `each row`"
             self.arguments.error("E106", message, name.span, help_line)
+        elif name.text in QUANTIFIERS:
+            self.arguments.count(call, 2, 2, f"{name.text}(tags, item is not null)")
+            self.arguments.no_parameters(call)
         else:
-            near = did_you_mean(name.text, ROW_FUNCTIONS)
+            meant = _MEANT.get(name.text, name.text)
+            near = did_you_mean(meant, (*QUANTIFIERS, *ROW_FUNCTIONS))
             self.arguments.error("E001", f"unknown function '{name.text}'", name.span, near)
 
     def _pattern(self, pattern: nodes.Text) -> None:

@@ -140,6 +140,9 @@ class _Reader:
             case nodes.Within(operand=operand, low=low, high=high):
                 for part in (operand, low, high):
                     yield from self.names_in(part)
+            case nodes.Quantified(array=array, predicate=predicate):
+                yield from self.names_in(array)
+                yield from self.names_in(predicate)
             case (
                 nodes.Member(operand=operand)
                 | nodes.Matches(operand=operand)

@@ -65,5 +65,7 @@ def _fields_without(kind: type, types: frozenset[str]) -> tuple[str, ...] | None
     return tuple(item.name for item in fields(kind) if str(item.type) not in types)
 
 
-_PLAIN = frozenset({"Span", "tuple[Span, ...]", "str", "bool", "float", "int | float"})
+_PLAIN = frozenset(
+    {"Span", "tuple[Span, ...]", "str", "tuple[str, ...]", "bool", "float", "int | float"}
+)
 _NO_EXPRESSIONS = _PLAIN | {"Name", "Name | None", "tuple[Name, ...]"}

@@ -11,7 +11,7 @@ from dqx_airflow.dql.measures import WITH_CONDITION
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
 from dqx_airflow.metrics.registry import Kind, Metric, Scan
-from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
 
 class Group(str, Enum):
@@ -129,18 +129,21 @@ def _days_before(days: int) -> str:
     return "the day before" if days == 1 else f"{days} days before"
 
 
+def _in_rows() -> Iterator[Called]:
+    for function in ROW_FUNCTIONS.values():
+        arguments = "x" if function.most == 1 else "x, y"
+        signature = f"{function.name}({arguments})"
+        yield Called(function.name, Group.ROW_FUNCTION, signature, function.doc)
+    for name, doc in QUANTIFIERS.items():
+        example = f"assert each row: {name}(lines, item.price > 0)"
+        signature = f"{name}(array, predicate)"
+        yield Called(name, Group.ROW_FUNCTION, signature, doc, example=example)
+
+
 MEASURES: dict[str, Called] = {called.name: called for called in _measures()}
 """What may be called in an expression over metrics, and shortcuts."""
 
-IN_ROWS: dict[str, Called] = {
-    function.name: Called(
-        function.name,
-        Group.ROW_FUNCTION,
-        f"{function.name}({'x' if function.most == 1 else 'x, y'})",
-        function.doc,
-    )
-    for function in ROW_FUNCTIONS.values()
-}
+IN_ROWS: dict[str, Called] = {called.name: called for called in _in_rows()}
 """What may be called in a predicate over rows."""
 
 IN_DATES: dict[str, Called] = {

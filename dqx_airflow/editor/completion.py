@@ -9,6 +9,7 @@ from enum import Enum
 
 from dqx_airflow.dql.check import ANNOTATIONS
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
+from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show_name
 from dqx_airflow.editor import words
 from dqx_airflow.editor.callables import IN_DATES, IN_ROWS, MEASURES, Called, Group
@@ -160,6 +161,8 @@ class _Finder:
             yield from map(_call, calls)
             yield from self._constants()
         elif slot is Slot.ROW:
+            if self.place.has_item:
+                yield Item(ITEM, Sort.VALUE, "of the array")
             yield from self._columns()
             yield from map(_call, IN_ROWS.values())
             yield from self._constants()

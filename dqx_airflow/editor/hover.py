@@ -74,6 +74,8 @@ def _about(found: Occurrence, reading: Reading, catalog: Catalog) -> str:
             return _dataset(found.text, catalog)
         case Kind.COLUMN:
             return _column(found, catalog)
+        case Kind.ITEM:
+            return f"`{found.text}` of `{found.array}`"
         case Kind.PATH:
             return "".join(f"the file `{_path(span, reading)}`" for span in found.definitions)
         case Kind.ALIAS:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.language import unquoted
+from dqx_airflow.dql.printer import show
 from dqx_airflow.editor.callables import IN_ROWS, MEASURES
 from dqx_airflow.editor.reading import Reading
 from dqx_airflow.values import Span
@@ -36,6 +37,7 @@ class Kind(str, Enum):
     COLUMN = "column"
     CALL = "call"
     ROW_CALL = "call in a row"
+    ITEM = "item of an array"
     ANNOTATION = "annotation"
 
 
@@ -43,7 +45,8 @@ class Kind(str, Enum):
 class Occurrence:
     """A name in its place. `definitions` are where it is defined: none, one, or many for a tag.
 
-    `datasets` are the datasets of the check around it, `use` the use of a macro that it names.
+    `datasets` are the datasets of the check around it, `use` the use of a macro that it names,
+    `array` the array that it is an item of.
     """
 
     kind: Kind
@@ -52,15 +55,17 @@ class Occurrence:
     definitions: tuple[Span, ...] = ()
     datasets: tuple[str, ...] = ()
     use: nodes.Use | None = None
+    array: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a part of the tree stands in: the parameters of a macro, a row, a check."""
+    """What a part of the tree stands in: the parameters of a macro, a check, a row, an array."""
 
     parameters: Mapping[str, Span]
     datasets: tuple[str, ...] = ()
     in_row: bool = False
+    array: str = ""
 
 
 def occurrences(reading: Reading) -> tuple[Occurrence, ...]:
@@ -186,6 +191,12 @@ class _Finder:
                 yield from self._loop(node, around)
             case nodes.Call():
                 yield from self._call(node, around)
+            case nodes.Quantified(name=name, array=array, predicate=predicate):
+                yield Occurrence(Kind.ROW_CALL, name.text, name.span)
+                yield from self._parts(array, around)
+                yield from self._parts(predicate, replace(around, array=show(array)))
+            case nodes.Item(span=span):
+                yield Occurrence(Kind.ITEM, show(node), span, array=around.array)
             case nodes.Name(text=name) if name in self.scope.constants:
                 places = (self.scope.constants[name].name.span,)
                 yield from self._qualified(node, Kind.CONSTANT, places)
@@ -221,7 +232,7 @@ class _Finder:
             if parameter.name.text == "dataset" and isinstance(value, nodes.Name):
                 yield Occurrence(Kind.DATASET, value.text, value.span)
                 datasets = (value.text,)
-        inner = _Around(around.parameters, datasets, around.in_row)
+        inner = replace(around, datasets=datasets)
         for position, argument in enumerate(call.arguments):
             if called is not None and called.is_column(position):
                 yield from self._columns(argument, inner)

@@ -20,6 +20,7 @@ from dqx_airflow.dql.language import RESERVED, begins_line, grammar, is_line_sta
 from dqx_airflow.dql.recovery import expected_terminals, skip_to_next_statement
 from dqx_airflow.dql.source import LARGEST_FILE
 from dqx_airflow.editor.callables import MEASURES, Group
+from dqx_airflow.metrics.row_functions import QUANTIFIERS
 
 
 class Slot(Enum):
@@ -62,6 +63,7 @@ class Place:
     `words` are the keywords that may stand there. `call` is what is called around it, where a new
     argument may begin there. `datasets` are those of the check, `parameters` those of the macro,
     `lists` those of them that a loop can go through. `assertion` is the one that is selected.
+    `has_item` where `item` is an item of an array.
     """
 
     slot: Slot
@@ -71,6 +73,7 @@ class Place:
     parameters: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     assertion: str = ""
+    has_item: bool = False
 
 
 _OPERAND = frozenset({"NUMBER", "IDENT", "LPAR"})
@@ -118,7 +121,15 @@ def place_at(text: str, offset: int) -> Place:
         words |= _words(_expected_by_statement(parser))
     slot, call = read.slot(expected, text[:offset]) if is_sound else (Slot.NOTHING, "")
     parameters, lists = read.parameters()
-    return Place(slot, tuple(sorted(words)), call, read.datasets(), parameters, lists)
+    return Place(
+        slot,
+        tuple(sorted(words)),
+        call,
+        read.datasets(),
+        parameters,
+        lists,
+        has_item=read.is_among_items(),
+    )
 
 
 def place_in_text(text: str, offset: int) -> Place:
@@ -179,6 +190,14 @@ class _Read:
             elif word in (")", "]", "}") and opened:
                 opened.pop()
         return opened
+
+    def is_among_items(self) -> bool:
+        """True behind the comma of `every` or `some`."""
+        return any(
+            self.items[bracket - 1] in QUANTIFIERS and "," in self.words[bracket:]
+            for bracket in self._open_brackets()
+            if self.words[bracket - 1] == "IDENT"
+        )
 
     def _argument(
         self, statement: str, bracket: int, is_new: bool, before: str

@@ -20,6 +20,7 @@ _FOREIGN = {
     Kind.DATASET: "a dataset is named by the gate",
     Kind.CALL: "it belongs to the language",
     Kind.ROW_CALL: "it belongs to the language",
+    Kind.ITEM: "it belongs to the language",
     Kind.ANNOTATION: "it belongs to the language",
     Kind.PATH: "rename the file, then the path",
     Kind.CHECK: "results are stored under the name of the check",

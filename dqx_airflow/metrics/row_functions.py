@@ -8,15 +8,15 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.comparison import moment_of
+from dqx_airflow.metrics.comparison import moment_of, order_key
 from dqx_airflow.metrics.in_python import rounded_half_up
 from dqx_airflow.metrics.moments import date_in
-from dqx_airflow.metrics.types import Family, widest
+from dqx_airflow.metrics.types import Family, parts_of, widest
 
 _TEXT = frozenset({Family.TEXT})
 _NUMBER = frozenset({Family.NUMBER})
 _MOMENT = frozenset({Family.TIME, Family.TEXT})
-_COLLECTION = frozenset({Family.COLLECTION})
+_COLLECTION = frozenset({Family.ARRAY, Family.MAP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,22 @@ def _date(value: Any) -> date | None:
     return None if moment is None else moment.date()
 
 
+def _entries_type(spark_type: str) -> str:
+    key, value = parts_of(spark_type) or ("void", "void")
+    return f"array<struct<key:{key},value:{value}>>"
+
+
+def _entries(pairs: tuple[tuple[Any, Any], ...]) -> tuple[dict[str, Any], ...]:
+    return tuple({"key": key, "value": value} for key, value in pairs)
+
+
+def _distinct(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    first: dict[Any, Any] = {}
+    for item in items:
+        first.setdefault(order_key(item), item)
+    return tuple(first.values())
+
+
 def _coalesce(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
@@ -145,6 +161,26 @@ _ENTRIES = (
         type_of=lambda _: "int",
         in_python=len,
     ),
+    RowFunction(
+        "distinct",
+        1,
+        1,
+        "The array with each of its items once.",
+        _called("array_distinct"),
+        frozenset({Family.ARRAY}),
+        type_of=lambda array: array,
+        in_python=_distinct,
+    ),
+    RowFunction(
+        "entries",
+        1,
+        1,
+        "The entries of a map as an array; each has the fields `key` and `value`.",
+        _called("map_entries"),
+        frozenset({Family.MAP}),
+        type_of=_entries_type,
+        in_python=_entries,
+    ),
     _of_moment("year", "The year of a date or timestamp.", lambda moment: moment.year),
     _of_moment("month", "The month of a date or timestamp, from 1.", lambda moment: moment.month),
     _of_moment("day", "The day of the month of a date or timestamp.", lambda moment: moment.day),
@@ -165,3 +201,9 @@ _ENTRIES = (
 )
 
 ROW_FUNCTIONS: dict[str, RowFunction] = {entry.name: entry for entry in _ENTRIES}
+
+QUANTIFIERS: dict[str, str] = {
+    "every": "The predicate is true of every `item` of the array. Of an empty one it is.",
+    "some": "The predicate is true of one `item` of the array, or more.",
+}
+"""Predicates about the items of an array, with what makes them true."""

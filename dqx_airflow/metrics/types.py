@@ -15,7 +15,8 @@ class Family(str, Enum):
     TEXT = "text"
     TIME = "date or timestamp"
     BOOLEAN = "boolean"
-    COLLECTION = "array or map"
+    ARRAY = "array"
+    MAP = "map"
     OTHER = "nested or binary"
 
 
@@ -26,7 +27,8 @@ _FAMILIES = {
     **dict.fromkeys(("string", "varchar", "char"), Family.TEXT),
     **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), Family.TIME),
     "boolean": Family.BOOLEAN,
-    **dict.fromkeys(("array", "map"), Family.COLLECTION),
+    "array": Family.ARRAY,
+    "map": Family.MAP,
     **dict.fromkeys(("binary", "variant", "interval", "void"), Family.OTHER),
 }
 _OTHER_NAMES = {

@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import members_in
+from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.quick_patterns import quick_pattern
-from dqx_airflow.metrics.registry import Aggregate, Arguments
+from dqx_airflow.metrics.registry import Aggregate, Arguments, RowCondition
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate
+from dqx_airflow.plan.ranges import range_of
 
 _COMPARATORS = {"==": "=", "!=": "<>"}
+_ITEM = quote_name(ITEM)
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
 
 
@@ -46,15 +49,21 @@ def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
 
 def aggregates_of(request: MetricRequest) -> tuple[Aggregate, ...]:
     """The aggregates that a request needs."""
-    return request.definition.aggregates(arguments_of(request, predicate_sql))
+    return request.definition.aggregates(arguments_of(request, _condition))
 
 
-def arguments_of(request: MetricRequest, told: Callable[[nodes.Expression], str]) -> Arguments:
-    """The arguments of a request, predicates as the text that `told` makes of them."""
+def arguments_of(request: MetricRequest, told: Callable[[nodes.Expression], object]) -> Arguments:
+    """The arguments of a request, predicates as what `told` makes of them."""
     return tuple(
         told(argument.node) if isinstance(argument, RowPredicate) else argument
         for argument in request.arguments
     )
+
+
+def _condition(node: nodes.Expression) -> RowCondition:
+    shortcut = range_of(node)
+    column = None if shortcut is None else shortcut.column
+    return RowCondition(predicate_sql(node), shortcut, column)
 
 
 def predicate_sql(node: nodes.Expression) -> str:
@@ -83,6 +92,11 @@ def predicate_sql(node: nodes.Expression) -> str:
             return f"({_value(operand)} RLIKE {quote_literal(expression)})"
         case nodes.IsNull(operand=operand):
             return f"({_value(operand)} IS NULL)"
+        case nodes.Quantified(name=nodes.Name(text="every"), array=array, predicate=predicate):
+            return f"forall({_value(array)}, {_ITEM} -> {predicate_sql(predicate)})"
+        case nodes.Quantified(array=array, predicate=predicate):
+            # `exists` has no third truth value where a legacy option of Spark is set so.
+            return f"(NOT forall({_value(array)}, {_ITEM} -> (NOT {predicate_sql(predicate)})))"
         case _:
             raise AssertionError(f"not a predicate: {node}")
 
@@ -101,6 +115,8 @@ def _value(node: nodes.Expression) -> str:
     match node:
         case nodes.Name(text=name):
             return quote_name(name)
+        case nodes.Item(path=path):
+            return quote_name(ITEM, *path)
         case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
             return f"INTERVAL '{seconds}' SECOND"
         case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):

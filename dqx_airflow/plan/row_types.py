@@ -7,9 +7,12 @@ a number ends the scan at the first text that is none, and elsewhere it silently
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.comparison import literal_type
 from dqx_airflow.metrics.moments import moment_in
@@ -20,6 +23,9 @@ from dqx_airflow.metrics.types import (
     Family,
     decimal_size,
     family_of,
+    fields_of,
+    parts_of,
+    spelled_like,
     widest,
 )
 
@@ -27,6 +33,10 @@ ColumnTypes: TypeAlias = Callable[[str], str]
 """The type of a column by its name; raises an Objection where there is none."""
 
 DURATION = "interval day to second"
+
+_TEXT = frozenset({Family.TEXT})
+_NUMBER = frozenset({Family.NUMBER})
+_ARRAY = frozenset({Family.ARRAY})
 
 _LEAST_SCALE = 6
 _DAY_COUNTS = ("tinyint", "smallint", "int")
@@ -36,62 +46,137 @@ class Objection(Exception):  # noqa: N818 - it is raised to be told, nothing wen
     """Why something cannot be computed, as far as types tell."""
 
 
-def check_predicate(node: nodes.Expression, column_type: ColumnTypes) -> None:
-    """Looks at every part of a predicate.
+@dataclass(frozen=True, slots=True)
+class RowTypes:
+    """The types where a predicate stands: those of columns, and that of an item around it."""
 
-    :raises Objection: a column is missing, or a type does not suit.
-    """
-    match node:
-        case nodes.Junction(left=left, right=right):
-            check_predicate(left, column_type)
-            check_predicate(right, column_type)
-        case nodes.Not(operand=operand):
-            check_predicate(operand, column_type)
-        case nodes.Compare(left=left, right=right):
-            _compare(left, right, column_type)
-        case nodes.Within(operand=operand, low=low, high=high):
-            _compare(operand, low, column_type)
-            _compare(operand, high, column_type)
-        case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
-            for item in items:
-                _compare(operand, item, column_type)
-        case nodes.Matches(operand=operand) | nodes.Like(operand=operand):
-            word = "matches" if isinstance(node, nodes.Matches) else "like"
-            _demand(operand, frozenset({Family.TEXT}), word, column_type)
-        case nodes.HasFormat(operand=operand, format=name):
-            _demand(operand, frozenset({Family.TEXT}), f"is {name.text}", column_type)
-        case nodes.IsNull(operand=operand):
-            type_of(operand, column_type)
+    of_column: ColumnTypes
+    of_item: str = "void"
 
+    def check(self, node: nodes.Expression) -> None:
+        """Looks at every part of a predicate.
 
-def type_of(node: nodes.Expression, column_type: ColumnTypes) -> str:
-    """The type of a value of a row, as Spark finds it.
+        :raises Objection: a column is missing, or a type does not suit.
+        """
+        match node:
+            case nodes.Junction(left=left, right=right):
+                self.check(left)
+                self.check(right)
+            case nodes.Not(operand=operand):
+                self.check(operand)
+            case nodes.Compare(left=left, right=right):
+                self._compare(left, right)
+            case nodes.Within(operand=operand, low=low, high=high):
+                self._compare(operand, low)
+                self._compare(operand, high)
+            case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
+                for item in items:
+                    self._compare(operand, item)
+            case nodes.Matches(operand=operand) | nodes.Like(operand=operand):
+                word = "matches" if isinstance(node, nodes.Matches) else "like"
+                self._demand(operand, _TEXT, word)
+            case nodes.HasFormat(operand=operand, format=name):
+                self._demand(operand, _TEXT, f"is {name.text}")
+            case nodes.IsNull(operand=operand):
+                self.type_of(operand)
+            case nodes.Quantified(predicate=predicate):
+                self.among_items(node).check(predicate)
 
-    :raises Objection: a column is missing, or a type does not suit.
-    """
-    match node:
-        case nodes.Name(text=name):
-            return column_type(name)
-        case nodes.Number(unit=nodes.Unit.DURATION):
-            return DURATION
-        case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
-            return literal_type(value)
-        case nodes.Day(value=day):
-            return literal_type(day)
-        case nodes.Negative(operand=operand):
-            found = _demand(operand, frozenset({Family.NUMBER}), "-", column_type)
-            return arithmetic_type("-", literal_type(0), found) or found
-        case nodes.Arithmetic(op=op, left=left, right=right):
-            types = type_of(left, column_type), type_of(right, column_type)
-            result = arithmetic_type(op, *types)
-            if result is None:
-                sides = f"{_said(left, types[0])} and {_said(right, types[1])}"
-                raise Objection(f"{sides}: there is no `{op}` for them")
-            return result
-        case nodes.Call():
-            return _call(node, column_type)
-        case _:
-            return "void"
+    def among_items(self, node: nodes.Quantified) -> RowTypes:
+        """The types where the predicate over the items of an array stands.
+
+        :raises Objection: it is no array.
+        """
+        array, name = node.array, node.name.text
+        found = self.type_of(array)
+        if family_of(found) is Family.MAP:
+            hint = f"write {name}(entries({show(array)}), ...)"
+            raise Objection(f"`{name}` needs an array, and {_said(array, found)}: {hint}")
+        self._demand(array, _ARRAY, name)
+        return replace(self, of_item=next(iter(parts_of(found)), "void"))
+
+    def type_of(self, node: nodes.Expression) -> str:
+        """The type of a value of a row, as Spark finds it.
+
+        :raises Objection: a column is missing, or a type does not suit.
+        """
+        match node:
+            case nodes.Name(text=name):
+                return self.of_column(name)
+            case nodes.Item(path=path):
+                return self._field_of_item(path)
+            case nodes.Number(unit=nodes.Unit.DURATION):
+                return DURATION
+            case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
+                return literal_type(value)
+            case nodes.Day(value=day):
+                return literal_type(day)
+            case nodes.Negative(operand=operand):
+                found = self._demand(operand, _NUMBER, "-")
+                return arithmetic_type("-", literal_type(0), found) or found
+            case nodes.Arithmetic(op=op, left=left, right=right):
+                types = self.type_of(left), self.type_of(right)
+                result = arithmetic_type(op, *types)
+                if result is None:
+                    sides = f"{_said(left, types[0])} and {_said(right, types[1])}"
+                    raise Objection(f"{sides}: there is no `{op}` for them")
+                return result
+            case nodes.Call():
+                return self._call(node)
+            case _:
+                return "void"
+
+    def _field_of_item(self, path: tuple[str, ...]) -> str:
+        found = self.of_item
+        for position, name in enumerate(path):
+            if found == "void":
+                break
+            fields = fields_of(found)
+            field = spelled_like(name, fields)
+            if field is None:
+                outer = ".".join((ITEM, *path[:position]))
+                if not fields:
+                    raise Objection(f"`{outer}` is of type {found}: it has no field '{name}'")
+                raise Objection(f"`{outer}` has no field '{name}': {did_you_mean(name, fields)}")
+            found = fields[field]
+        return found
+
+    def _compare(self, left: nodes.Expression, right: nodes.Expression) -> None:
+        types = self.type_of(left), self.type_of(right)
+        texts = [part.value for part in (left, right) if isinstance(part, nodes.Text)]
+        reason = objection_to_comparison(*types, text=texts[0] if len(texts) == 1 else None)
+        if reason is None:
+            return
+        hints = [
+            f"; write date({show(part)})"
+            for part, own, other in ((left, types[0], types[1]), (right, types[1], types[0]))
+            if family_of(own) is Family.TEXT and family_of(other) is Family.TIME and not texts
+        ]
+        sides = f"{_said(left, types[0])} and {_said(right, types[1])}"
+        raise Objection(f"{sides}: {reason}{''.join(hints)}")
+
+    def _call(self, call: nodes.Call) -> str:
+        function = ROW_FUNCTIONS[call.name.text]
+        types = [self.type_of(argument) for argument in call.arguments]
+        first = call.arguments[0]
+        if function.accepts:
+            self._demand(first, function.accepts, function.name)
+        for position, (argument, own) in enumerate(zip(call.arguments, types, strict=True)):
+            if position and objection_to_comparison(types[0], own):
+                sides = f"{_said(first, types[0])} and {_said(argument, own)}"
+                raise Objection(f"{sides}: `{function.name}` takes values of one kind")
+            is_free = function.literals is None or position < function.literals
+            if not is_free and not _is_whole_literal(argument):
+                needed = f"`{function.name}` needs a whole number"
+                raise Objection(f"{needed} instead of {show(argument)}")
+        return function.type_of(*types)
+
+    def _demand(self, node: nodes.Expression, families: frozenset[Family], user: str) -> str:
+        found = self.type_of(node)
+        if found != "void" and family_of(found) not in families:
+            wanted = " or ".join(sorted(family.value for family in families))
+            raise Objection(f"`{user}` needs {_a(wanted)}, and {_said(node, found)}")
+        return found
 
 
 def arithmetic_type(op: str, left: str, right: str) -> str | None:
@@ -129,7 +214,7 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
     if "void" in (left, right):
         return None
     families = {family_of(left), family_of(right)}
-    if families <= {Family.OTHER, Family.COLLECTION}:
+    if families <= {Family.OTHER, Family.ARRAY, Family.MAP}:
         both_durations = is_duration(left) and is_duration(right)
         if both_durations or (left == right and "map<" not in left):
             return None
@@ -140,57 +225,21 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
     return "they cannot be compared"
 
 
-def _compare(left: nodes.Expression, right: nodes.Expression, column_type: ColumnTypes) -> None:
-    types = type_of(left, column_type), type_of(right, column_type)
-    texts = [part.value for part in (left, right) if isinstance(part, nodes.Text)]
-    reason = objection_to_comparison(*types, text=texts[0] if len(texts) == 1 else None)
-    if reason is None:
-        return
-    hints = [
-        f"; write date({show(part)})"
-        for part, own, other in ((left, types[0], types[1]), (right, types[1], types[0]))
-        if family_of(own) is Family.TEXT and family_of(other) is Family.TIME and not texts
-    ]
-    sides = f"{_said(left, types[0])} and {_said(right, types[1])}"
-    raise Objection(f"{sides}: {reason}{''.join(hints)}")
-
-
-def _call(call: nodes.Call, column_type: ColumnTypes) -> str:
-    function = ROW_FUNCTIONS[call.name.text]
-    types = [type_of(argument, column_type) for argument in call.arguments]
-    first = call.arguments[0]
-    if function.accepts:
-        _demand(first, function.accepts, function.name, column_type)
-    for position, (argument, own) in enumerate(zip(call.arguments, types, strict=True)):
-        if position and objection_to_comparison(types[0], own):
-            sides = f"{_said(first, types[0])} and {_said(argument, own)}"
-            raise Objection(f"{sides}: `{function.name}` takes values of one kind")
-        is_free = function.literals is None or position < function.literals
-        if not is_free and not _is_whole_literal(argument):
-            raise Objection(f"`{function.name}` needs a whole number instead of {show(argument)}")
-    return function.type_of(*types)
-
-
-def _demand(
-    node: nodes.Expression, families: frozenset[Family], user: str, column_type: ColumnTypes
-) -> str:
-    found = type_of(node, column_type)
-    if found != "void" and family_of(found) not in families:
-        wanted = " or ".join(sorted(family.value for family in families))
-        article = "an" if wanted[0] in "aeiou" else "a"
-        raise Objection(f"`{user}` needs {article} {wanted}, and {_said(node, found)}")
-    return found
-
-
 def _said(node: nodes.Expression, found: str) -> str:
     """`'price' is of type double`, `5 is a number`"""
     match node:
         case nodes.Name(text=name):
             return f"'{name}' is of type {found}"
+        case nodes.Item():
+            return f"`{show(node)}` is of type {found}"
         case _ if is_duration(found):
             return f"{show(node)} is a duration"
         case _:
-            return f"{show(node)} is a {family_of(found).value}"
+            return f"{show(node)} is {_a(family_of(found).value)}"
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _is_number(spark_type: str) -> bool:

@@ -12,7 +12,7 @@ from dqx_airflow.metrics.registry import Argument, Kind
 from dqx_airflow.metrics.types import family_of
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.row_types import Objection, check_predicate, objection_to_comparison
+from dqx_airflow.plan.row_types import Objection, RowTypes, objection_to_comparison
 from dqx_airflow.values import Field
 
 _COLUMNS = (Kind.COLUMN, Kind.COLUMNS)
@@ -119,7 +119,7 @@ def objection_to(
     try:
         for argument, given in request.given:
             if isinstance(given, RowPredicate):
-                check_predicate(given.node, schema.type_of)
+                RowTypes(schema.type_of).check(given.node)
             elif argument.kind in _COLUMNS and given is not None:
                 for column in (given,) if isinstance(given, str) else given:
                     _check_family(request.metric, argument, column, schema)
@@ -165,5 +165,5 @@ def _columns_in(predicate: RowPredicate, schema: Schema) -> list[str]:
         named.append(name)
         return schema.type_of(name)
 
-    check_predicate(predicate.node, type_of)
+    RowTypes(type_of).check(predicate.node)
     return named

@@ -12,6 +12,7 @@ from dqx_airflow.metrics.in_python import Column
 from dqx_airflow.metrics.plain import plain
 from dqx_airflow.metrics.registry import Kind, Scan
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
+from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,
     answer_from_schema,
@@ -153,7 +154,7 @@ def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known])
     def value_of(name: str) -> Any:
         return dataset.column(name, [row]).values[0]
 
-    return Row(value_of, dataset.schema.type_of, dataset.ref.name, known)
+    return Row(value_of, RowTypes(dataset.schema.type_of), dataset.ref.name, known)
 
 
 def _is_on(moment: Any, on: date) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +13,10 @@ from dqx_airflow.metrics.comparison import comparable
 from dqx_airflow.metrics.in_python import Column
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.plan.model import Lookup
 from dqx_airflow.plan.predicates import lookup_of
-from dqx_airflow.plan.row_types import ColumnTypes, type_of
+from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.reference.arithmetic import calculate, narrowed
 from dqx_airflow.reference.java_patterns import compile_java, compile_like
 
@@ -49,15 +50,19 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: the value of a column, its type, and the values that a lookup finds."""
+    """One row: the values of its columns, the types, and the values that a lookup finds.
+
+    `item` is the item of an array that a part of a predicate is about.
+    """
 
     value_of: Callable[[str], Any]
-    type_of: ColumnTypes
+    types: RowTypes
     dataset: str
     known: Mapping[Lookup, Known]
+    item: Any = None
 
     def holds(self, node: nodes.Expression) -> bool | None:
-        """Whether a predicate that `check_predicate` found sound is true of the row."""
+        """Whether a predicate that `RowTypes.check` found sound is true of the row."""
         match node:
             case nodes.Junction(op="and", left=left, right=right):
                 return _and(self.holds(left), self.holds(right))
@@ -71,10 +76,7 @@ class Row:
                 above = self._compare(">=", operand, low)
                 return _and(above, self._compare("<=", operand, high))
             case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
-                absent: bool | None = True
-                for item in items:
-                    absent = _and(absent, self._compare("!=", operand, item))
-                return _not(absent)
+                return _not(_all(self._compare("!=", operand, item) for item in items))
             case nodes.Member():
                 return self._is_known(lookup_of(self.dataset, node))
             case nodes.Matches(operand=operand, pattern=pattern):
@@ -86,14 +88,26 @@ class Row:
                 return self._find(compile_java(expression).search, operand)
             case nodes.IsNull(operand=operand):
                 return self.value(operand) is None
+            case nodes.Quantified(array=array):
+                items = self.value(array)
+                return None if items is None else self._holds_of(items, node)
             case _:
                 raise AssertionError(f"not a predicate: {node}")
+
+    def _holds_of(self, items: Sequence[Any], node: nodes.Quantified) -> bool | None:
+        types = self.types.among_items(node)
+        truths = [replace(self, types=types, item=item).holds(node.predicate) for item in items]
+        if node.name.text == "every":
+            return _all(truths)
+        return _not(_all(map(_not, truths)))
 
     def value(self, node: nodes.Expression) -> Any:
         """The value of a part of a predicate."""
         match node:
             case nodes.Name(text=name):
                 return self.value_of(name)
+            case nodes.Item(path=path):
+                return self._field_of_item(path)
             case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
                 return timedelta(seconds=seconds)
             case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
@@ -116,8 +130,16 @@ class Row:
             case _:
                 return None
 
+    def _field_of_item(self, path: tuple[str, ...]) -> Any:
+        found = self.item
+        for name in path:
+            if found is None:
+                break
+            found = found[spelled_like(name, found)]
+        return found
+
     def _type(self, node: nodes.Expression) -> str:
-        return type_of(node, self.type_of)
+        return self.types.type_of(node)
 
     def _compare(self, op: str, left: nodes.Expression, right: nodes.Expression) -> bool | None:
         sides = comparable(self.value(left), self._type(left), self.value(right), self._type(right))
@@ -130,6 +152,13 @@ class Row:
     def _is_known(self, lookup: Lookup) -> bool | None:
         value = self.value_of(lookup.column)
         return None if value is None else value in self.known[lookup]
+
+
+def _all(truths: Iterable[bool | None]) -> bool | None:
+    found: bool | None = True
+    for truth in truths:
+        found = _and(found, truth)
+    return found
 
 
 def _and(left: bool | None, right: bool | None) -> bool | None:

@@ -26,6 +26,7 @@ _SPELLINGS = {
     "UNIT": ("second", "hours", "day", "weeks"),
     "IDENT": (
         *("a", "price", "col_2", "null_count", "P0", "lag", "name", "type", "each", "check"),
+        *("every", "some", "item"),
         *("a_column_with_a_rather_long_name", "another_column_whose_name_is_not_short"),
     ),
     "TAG": ("a-b", "long-2-tag"),

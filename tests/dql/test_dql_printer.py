@@ -53,6 +53,8 @@ EXPRESSIONS = [
     "2 hours + 90 seconds + 1.5 days",
     "0.1% + 33.3% + 1e300 + 1_000",
     "d >= 2024-02-29",
+    'every(tags, item matches "a") and not some(a.b, `item.x y` > item.from or item is null)',
+    "every(entries(m), item.key == k and not (every(item.value, item > 1)))",
 ]
 
 

@@ -6,7 +6,14 @@ import re
 from dataclasses import replace
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.nested import nested
+from dqx_airflow.contracts.compile.nested import (
+    Step,
+    innermost,
+    is_sayable,
+    nested,
+    of_every,
+    steps,
+)
 from dqx_airflow.contracts.compile.place import Claim, Place, Within, each_row, no_rows, sql
 from dqx_airflow.contracts.compile.spark_text import like_pattern
 from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, kind_of
@@ -17,6 +24,7 @@ from dqx_airflow.dql.printer import show, show_text
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 
+_AT_NO_COLUMN = "it belongs to a column, and stands at none"
 _SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
 
 
@@ -64,60 +72,68 @@ def only_columns(place: Place) -> Claim:
 
 
 def required(place: Place) -> Claim:
-    if not place.is_reachable:
+    if not is_sayable(place.way):
         return no_rows(sql(nested(place.way).count_of_rows_with_null()))
-    column = _own(place)
-    optional = [outer for outer in place.way[:-1] if outer.is_nullable]
-    if not optional:
-        return Claim(f"null_count({show(column)}) == 0")
-    # A field that is not there has no value to be missed.
-    missing = terms.is_null(terms.column(optional[-1].path))
-    return each_row(terms.either(missing, terms.negated(terms.is_null(column))))
+    way = _steps(place)
+    *outer, own = innermost(way)
+    optional = [step.operand for step in outer if step.field.is_nullable]
+    if place.is_reachable and not optional:
+        return Claim(f"null_count({show(own.operand)}) == 0")
+    present = terms.negated(terms.is_null(own.operand))
+    if optional:
+        # A field that is not there has no value to be missed.
+        present = terms.either(terms.is_null(optional[-1]), present)
+    return each_row(of_every(way, present))
 
 
 def value(place: Place) -> Claim:
     """A demand on single values: on those of a column, or on those nested in it."""
     demand, share = place.rule.demand, place.rule.share
-    tell = PREDICATES[type(demand)]
-    if not place.is_reachable:
+    tell, kind = PREDICATES[type(demand)], kind_of(place.item)
+    if isinstance(demand, Pattern | HasFormat) and kind not in (Kind.TEXT, Kind.UNKNOWN):
+        return _told_as_text(place, kind)
+    if not is_sayable(place.way):
         values = nested(place.way)
         predicate = tell(values.operand, demand, place.item)
         return no_rows(sql(values.count_of_rows_without(predicate)), share)
-    column = _own(place)
-    kind = kind_of(place.item)
-    if isinstance(demand, Pattern | HasFormat) and kind not in (Kind.TEXT, Kind.UNKNOWN):
-        assert place.item is not None
-        present = f"count({quote_name(*terms.parts_of(place.item.path))})"
-        return no_rows(sql(_unlike_as_text(place, kind)), share, sql(present))
-    return each_row(tell(column, demand, place.item), share)
+    way = _steps(place)
+    return each_row(of_every(way, tell(way[-1].operand, demand, place.item)), share)
 
 
 def unique_items(place: Place) -> Claim:
     """No array holds a value twice; NULL counts as a value."""
     if place.item is None or place.item.type != "array":
         raise UnenforceableError("only the items of an array can be unique")
-    if place.is_reachable:
-        array = quote_name(*terms.parts_of(place.item.path))
-        repeating = f"size({array}) <> size(array_distinct({array}))"
-    else:
+    if not is_sayable(place.way):
         repeated = "item -> size(item) <> size(array_distinct(item))"
         repeating = f"exists({nested(place.way).sql}, {repeated})"
-    return no_rows(sql(f"count_if({repeating})"), place.rule.share)
+        return no_rows(sql(f"count_if({repeating})"), place.rule.share)
+    way = _steps(place)
+    array = way[-1].operand
+    once = terms.call("size", terms.call("distinct", array))
+    predicate = terms.compare(terms.call("size", array), "==", once)
+    return each_row(of_every(way, predicate), place.rule.share)
 
 
-def _unlike_as_text(place: Place, kind: Kind) -> str:
-    """So many values do not match, told as texts: a pattern on a column that holds no texts."""
-    assert place.item is not None
+def _told_as_text(place: Place, kind: Kind) -> Claim:
+    """A pattern on values that are no texts: told of the texts that they become."""
+    demand, share = place.rule.demand, place.rule.share
     if kind in (Kind.NESTED, Kind.BINARY):
         raise UnenforceableError(f"only a text matches a pattern, and this is a {kind.value}")
-    told = PREDICATES[type(place.rule.demand)](_own(place), place.rule.demand, None)
+    if not place.is_reachable:
+        values = nested(place.way)
+        told = PREDICATES[type(demand)](values.operand, demand, None)
+        return no_rows(sql(values.count_of_rows_without(told)), share)
+    told = PREDICATES[type(demand)](_own(place), demand, None)
     if isinstance(told, nodes.Matches):
         pattern = told.pattern.value
     else:
         assert isinstance(told, nodes.HasFormat)
         pattern = whole(TEXT_FORMATS[told.format.text].pattern)
-    written = f"CAST({quote_name(*terms.parts_of(place.item.path))} AS STRING)"
-    return f"count_if(NOT {like_pattern(written, pattern)})"
+    assert place.item is not None
+    column = quote_name(*terms.parts_of(place.item.path))
+    unlike = f"count_if(NOT {like_pattern(f'CAST({column} AS STRING)', pattern)})"
+    return no_rows(sql(unlike), share, sql(f"count({column})"))
 
 
 def _is_typed(item: Field) -> bool:
@@ -126,8 +142,14 @@ def _is_typed(item: Field) -> bool:
 
 def _own(place: Place) -> nodes.Name:
     if place.item is None:
-        raise UnenforceableError("it belongs to a column, and stands at none")
+        raise UnenforceableError(_AT_NO_COLUMN)
     return terms.column(place.item.path)
+
+
+def _steps(place: Place) -> tuple[Step, ...]:
+    if place.item is None:
+        raise UnenforceableError(_AT_NO_COLUMN)
+    return steps(place.way)
 
 
 def _part(item: Field | None) -> str:

@@ -1,8 +1,11 @@
-"""Values that are nested in arrays and maps, which no path of DQL leads to, as Spark SQL."""
+"""Values that are nested in arrays and maps: predicates about each of them.
+
+What DQL has no words for is told in Spark SQL.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,6 +17,62 @@ from dqx_airflow.metrics.sql import quote_name
 
 _ITEM = "item"
 """What a value is called within a lambda function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A field on the way to a nested one, and what DQL calls its value where it is.
+
+    `array` is the array of which it is an item; None for a column and for a field of a struct.
+    """
+
+    field: Field
+    operand: nodes.Name | nodes.Item
+    array: nodes.Expression | None = None
+
+
+def steps(way: tuple[Field, ...]) -> tuple[Step, ...]:
+    """The steps of a way: `lines`, then `item` of `lines`, then `item.sku`.
+
+    :raises UnenforceableError: DQL has no name for one of the fields.
+    """
+    column, *rest = way
+    found = [Step(column, terms.column_named(column.name))]
+    for inner in rest:
+        outer, operand = found[-1].field, found[-1].operand
+        if any(inner is part for part in outer.fields):
+            found.append(Step(inner, terms.field_of(operand, inner.name)))
+        elif inner is outer.items:
+            found.append(Step(inner, terms.item(), operand))
+        else:
+            part = "key" if inner is outer.keys else "value"
+            found.append(Step(inner, terms.item(part), terms.call("entries", operand)))
+    return tuple(found)
+
+
+def of_every(way: Sequence[Step], predicate: nodes.Expression) -> nodes.Expression:
+    """The predicate over the operand of the last step, of all values that the way leads to."""
+    for step in reversed(way):
+        if step.array is not None:
+            predicate = terms.every(step.array, predicate)
+    return predicate
+
+
+def innermost(way: Sequence[Step]) -> Sequence[Step]:
+    """The steps that stand in one place: behind the last array, or all."""
+    last = max((number for number, step in enumerate(way) if step.array is not None), default=0)
+    return way[last:]
+
+
+def is_sayable(way: tuple[Field, ...]) -> bool:
+    """False where a field of an item has a point in its name: to DQL the point ends a name."""
+    is_within = False
+    for outer, inner in pairwise(way):
+        is_field = any(inner is part for part in outer.fields)
+        if is_within and is_field and "." in inner.name:
+            return False
+        is_within = is_within or not is_field
+    return True
 
 
 @dataclass(frozen=True, slots=True)

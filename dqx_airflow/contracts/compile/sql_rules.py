@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.items import is_about_items
 
 if TYPE_CHECKING:
     from sqlglot import Expr, exp
@@ -405,10 +406,11 @@ def _predicate(tree: Expr, dataset_of: DatasetNamer, *, is_spark: bool) -> nodes
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """Tells a predicate of SQL in DQL."""
+    """Tells a predicate of SQL in DQL. `parameter` is that of the lambda function around it."""
 
     dataset_of: DatasetNamer
     is_spark: bool
+    parameter: str | None = None
 
     def predicate(self, tree: Expr) -> nodes.Expression:
         from sqlglot import exp
@@ -441,10 +443,38 @@ class _Telling:
                 return nodes.Like(self._value(tree.this), pattern, terms.NOWHERE)
             case exp.Column():
                 return terms.compare(self._value(tree), "==", nodes.Truth(True, terms.NOWHERE))
+            case exp.ArrayContains():
+                return self._contains(tree.this, tree.expression)
+            case exp.EQ() if isinstance(tree.expression, exp.Any):
+                return self._contains(tree.expression.this, tree.this)
+            case exp.Exists() if isinstance(tree.expression, exp.Lambda):
+                return self._of_items(terms.some, tree.this, tree.expression)
+            case exp.Anonymous(expressions=[array, exp.Lambda() as function]):
+                if tree.name.lower() == "forall":
+                    return self._of_items(terms.every, array, function)
         op = _COMPARATORS.get(type(tree).__name__)
         if op is None:
             raise _NotInDqlError
         return terms.compare(self._value(tree.this), op, self._value(tree.expression))
+
+    def _contains(self, array: Expr, value: Expr) -> nodes.Expression:
+        found = terms.compare(terms.item(), "==", self._literal(value))
+        return terms.some(self._value(array), found)
+
+    def _of_items(
+        self,
+        quantifier: Callable[[nodes.Expression, nodes.Expression], nodes.Quantified],
+        array: Expr,
+        function: exp.Lambda,
+    ) -> nodes.Expression:
+        """What a lambda function, `item -> predicate`, says of the items of an array."""
+        if len(function.expressions) != 1:
+            raise _NotInDqlError
+        within = replace(self, parameter=function.expressions[0].name)
+        found = quantifier(self._value(array), within.predicate(function.this))
+        if not is_about_items(found):
+            raise _NotInDqlError
+        return found
 
     def _lookup(self, tree: exp.In) -> nodes.Expression:
         """`column IN (SELECT other FROM table)`"""
@@ -472,6 +502,13 @@ class _Telling:
                 return self._value(tree.this)
             case exp.Column() if not isinstance(tree.this, exp.Star):
                 return terms.column_named(*(part.name for part in tree.parts))
+            case exp.Identifier() if tree.name == self.parameter:
+                return terms.item()
+            case exp.Dot() if "." not in tree.name:
+                outer = self._value(tree.this)
+                if not isinstance(outer, nodes.Item):
+                    raise _NotInDqlError
+                return terms.item(*outer.path, tree.name)
             case exp.Neg():
                 inner = self._value(tree.this)
                 if isinstance(inner, nodes.Number):

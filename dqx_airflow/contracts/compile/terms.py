@@ -124,6 +124,18 @@ def negated(operand: nodes.Expression) -> nodes.Expression:
     return operand.operand if isinstance(operand, nodes.Not) else nodes.Not(operand, NOWHERE)
 
 
+def every(array: nodes.Expression, predicate: nodes.Expression) -> nodes.Quantified:
+    return nodes.Quantified(name("every"), array, predicate, NOWHERE)
+
+
+def some(array: nodes.Expression, predicate: nodes.Expression) -> nodes.Quantified:
+    return nodes.Quantified(name("some"), array, predicate, NOWHERE)
+
+
+def item(*path: str) -> nodes.Item:
+    return nodes.Item(path, NOWHERE)
+
+
 def is_null(operand: nodes.Expression) -> nodes.IsNull:
     return nodes.IsNull(operand, NOWHERE)
 
@@ -222,3 +234,14 @@ def column_named(*parts: str) -> nodes.Name:
     if not all(parts) or "\n" in named or not is_writable(named):
         raise UnenforceableError(f"DQL has no way to write the name {named!r}")
     return name(named)
+
+
+def field_of(operand: nodes.Name | nodes.Item, field: str) -> nodes.Name | nodes.Item:
+    """A field of a struct.
+
+    :raises UnenforceableError: DQL has no name for it.
+    """
+    named = column_named(field)
+    if isinstance(operand, nodes.Item):
+        return item(*operand.path, named.text)
+    return name(f"{operand.text}.{named.text}")

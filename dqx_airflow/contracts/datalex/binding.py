@@ -42,7 +42,12 @@ def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ..
 def reference_of(block: Block) -> tuple[str, int | None] | None:
     """The id and the pinned version of the contract that a block names, if it is sound."""
     written = block.text("datalex_contract")
-    found = _REFERENCE.match(written) if written is not None else None
+    return parsed_reference(written) if written is not None else None
+
+
+def parsed_reference(written: str) -> tuple[str, int | None] | None:
+    """The id and the pinned version of a reference such as `commerce.Customer.active@1`."""
+    found = _REFERENCE.match(written)
     return (found[1], int(found[2]) if found[2] else None) if found else None
 
 

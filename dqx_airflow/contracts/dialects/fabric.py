@@ -106,7 +106,7 @@ def _consumers(reading: Reading, top: Mapping | None) -> Iterator[Consumer]:
     for item in reading.mappings(top, "consumers"):
         team = reading.text(item, "team")
         if team is not None:
-            yield Consumer(team, reading.text(item, "use_case"))
+            yield Consumer(team, reading.text(item, "use_case"), reading.text(item, "pin"))
 
 
 def _lifecycle(reading: Reading, top: Mapping | None, versioning: Mapping | None) -> Lifecycle:

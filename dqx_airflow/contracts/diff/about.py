@@ -57,6 +57,8 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
         if known != consumer:
             here = Place(f"consumers.{consumer.team}", old.span, new.span)
             verb = "is listed" if known is None else "is listed with other words"
+            if known is not None and known.pin != consumer.pin:
+                verb = f"pins version {consumer.pin}" if consumer.pin else "pins no version"
             message = f"consumer {consumer.team} {verb}"
             yield here.change(
                 "consumers_changed", message, known.team if known else None, consumer.team

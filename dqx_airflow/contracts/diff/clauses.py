@@ -21,7 +21,8 @@ _PART = re.compile(r"\[(\d+)\]|`([^`]*)`|([^.\[`]+)")
 _NAME = re.compile(r"[^.`\[\]{}]+")
 _NAMING_KEYS = ("name", "id", "column", "field", "property", "team", "server", "key", "url", "rule")
 _NOTHING = ("", "null", "~")
-_COMPARED = 150
+_LONGEST_LIST = 150
+_LONGEST_NAME = 200
 
 
 def compare_clauses(
@@ -138,6 +139,7 @@ def _item_names(leaves: dict[tuple[str, ...], _Leaf]) -> dict[tuple[str, ...], s
         name = next((text for text in keys if text), None) or texts.get(item)
         if name is None:
             continue
+        name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
         count = taken[item[:-1], name] = taken.get((item[:-1], name), 0) + 1
         names[item] = f"[{name}]" if count == 1 else f"[{name} ({count})]"
     return names
@@ -193,18 +195,18 @@ class _Told:
     @classmethod
     def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Told:
         nowhere: frozenset[str] = frozenset()
-        found = {(nowhere, _short(old.version), _short(new.version))}
+        found = {(nowhere, _on_one_line(old.version), _on_one_line(new.version))}
         for change in changes:
             names = frozenset(_NAME.findall(change.column or ""))
             before, after = _listed(change.old), _listed(change.new)
-            pairs = {(_short(change.old), _short(change.new))}
+            pairs = {(_on_one_line(change.old), _on_one_line(change.new))}
             pairs |= {(item, None) for item in before - after}
             pairs |= {(None, item) for item in after - before}
             pairs |= {(one, other) for one in before for other in after}
             found |= {(names, *pair) for pair in pairs}
         return cls(
             frozenset(found),
-            frozenset(change.path for change in changes),
+            frozenset(path for change in changes for path in _paths_told(change)),
             frozenset(span for change in changes for span in (change.old_span, change.new_span)),
         )
 
@@ -218,19 +220,27 @@ class _Told:
         )
 
     def has(self, names: frozenset[str], old: str | None, new: str | None) -> bool:
-        wanted = _short(old), _short(new)
+        wanted = _on_one_line(old), _on_one_line(new)
         return any(
             (one, other) == wanted and (not about or about & names)
             for about, one, other in self.texts
         )
 
 
-def _short(text: str | None) -> str | None:
-    return None if text is None else " ".join(text.split())[:_COMPARED]
+def _paths_told(change: Change) -> Iterator[str]:
+    """The path of a change; of a nested column the types, too, that have it in them."""
+    yield change.path
+    parts = change.path.split(".")
+    for end in range(2, len(parts)) if change.column is not None else ():
+        yield ".".join((*parts[:end], "type"))
+
+
+def _on_one_line(text: str | None) -> str | None:
+    return None if text is None else " ".join(text.split())
 
 
 def _listed(text: str | None) -> set[str | None]:
     """The items of a list that a change shows on one line; of long texts none."""
-    if text is None or len(text) > _COMPARED or "\n" in text:
+    if text is None or len(text) > _LONGEST_LIST or "\n" in text:
         return set()
     return {item.strip() for item in text.split(",")}

@@ -48,11 +48,20 @@ def draft(table: ObservedTable, dialect: Dialect) -> Contract:
                 _NOWHERE,
                 tuple(_field(item, table) for item in table.columns),
                 (_rule("primary_key", Unique(key)),) if key else (),
+                location=table.place.rpartition(".")[2] if table.format is None else None,
             ),
         ),
-        servers=(Server("local", "local", _NOWHERE, table.place, table.format),),
+        servers=(_server(table),),
         lifecycle=Lifecycle(status="draft", written_status="draft"),
     )
+
+
+def _server(table: ObservedTable) -> Server:
+    if table.format is not None:
+        return Server("local", "local", _NOWHERE, table.place, table.format)
+    # What the standards call so is any catalog that Spark reads; they have no other word for it.
+    schema = table.place.rpartition(".")[0]
+    return Server("catalog", "databricks", _NOWHERE, f"{schema}.{{model}}")
 
 
 def _field(column: ObservedColumn, table: ObservedTable) -> Field:

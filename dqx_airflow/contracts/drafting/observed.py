@@ -41,11 +41,15 @@ class ObservedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ObservedTable:
-    """A table at a place, with the columns that tell its rows apart, if they are known."""
+    """A table at a place, with the columns that tell its rows apart, if they are known.
+
+    `format` is that of its files, and None where the place is the name of a table in a catalog:
+    `catalog.schema.table`.
+    """
 
     name: str
     place: str
-    format: str
+    format: str | None
     rows: int
     columns: tuple[ObservedColumn, ...]
     key: tuple[str, ...] = ()

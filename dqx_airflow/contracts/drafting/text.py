@@ -20,6 +20,7 @@ from dqx_airflow.contracts.model import (
     OneOf,
     Pattern,
     Required,
+    Server,
     Unique,
 )
 from dqx_airflow.contracts.places import spark_type
@@ -38,7 +39,7 @@ def draft_text(table: ObservedTable, dialect: Dialect) -> str:
 
 def _comments(table: ObservedTable) -> Iterator[str]:
     rows = f"{table.rows} rows" if table.rows != 1 else "1 row"
-    yield f"A draft from {table.place} ({table.format}, {rows})."
+    yield f"A draft from {table.place} ({table.format or 'a table'}, {rows})."
     yield "It says what was there, not what is promised: decide for every line, and say what each"
     yield "column means, who owns the table, and how fresh it is."
     if table.clock is not None:
@@ -76,10 +77,17 @@ def _fabric(contract: Contract) -> str:
         "status": "draft",
         "schema": {"columns": [_column(item) for item in model.fields]},
         "quality": _said(quality),
-        "format": {"storage": server.format},
+        "format": _said({"storage": server.format, "table_name": _table_name(model, server)}),
         "lifecycle": {"status": "draft"},
     }
     return yaml_text({"contract": _said(plain)})
+
+
+def _table_name(model: Model, server: Server) -> str | None:
+    """The table of a catalog; None for files."""
+    if server.location is None or model.location is None:
+        return None
+    return server.location.replace("{model}", model.location)
 
 
 def _keys(model: Model) -> list[list[str]]:
@@ -129,9 +137,7 @@ def _dcs(contract: Contract) -> str:
         "dataContractSpecification": _DCS_VERSION,
         "id": contract.id,
         "info": {"title": contract.name, "version": contract.version, "status": "draft"},
-        "servers": {
-            server.name: {"type": server.type, "path": server.location, "format": server.format}
-        },
+        "servers": {server.name: _dcs_server(server)},
         "models": {
             model.name: _said(
                 {
@@ -143,6 +149,13 @@ def _dcs(contract: Contract) -> str:
         },
     }
     return yaml_text(plain)
+
+
+def _dcs_server(server: Server) -> dict[str, Any]:
+    if server.format is not None:
+        return {"type": server.type, "path": server.location, "format": server.format}
+    catalog, *schema, _ = (server.location or "").split(".")
+    return {"type": server.type, "catalog": catalog, "schema": ".".join(schema)}
 
 
 def _dcs_field(item: Field, keys: list[list[str]]) -> dict[str, Any]:

@@ -43,7 +43,8 @@ class Scene:
     """What the steps of one table have in common.
 
     `old` and `new` are the columns by their paths, the parts are their names as Delta has them.
-    `major` is the number of the version that breaks.
+    `partitions` are those of the table to come, `old_partitions` those that it has. `major` is the
+    number of the version that breaks.
     """
 
     table: str
@@ -52,6 +53,8 @@ class Scene:
     new: Mapping[str, Field]
     old_parts: Mapping[str, tuple[str, ...]]
     new_parts: Mapping[str, tuple[str, ...]]
+    partitions: tuple[str, ...]
+    old_partitions: tuple[str, ...]
     major: str
 
     @classmethod
@@ -63,6 +66,8 @@ class Scene:
             {item.path: item for item in new.walk()},
             dict(_parts_of(old.fields, ())),
             dict(_parts_of(new.fields, ())),
+            new.partition_by,
+            old.partition_by,
             major,
         )
 
@@ -91,6 +96,23 @@ class Scene:
 
     def drop(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         return (*self.mapping(), self.alter(f"DROP COLUMN {quote_name(*parts)}"))
+
+    def written_anew(self, columns: str, partitions: Iterable[str]) -> tuple[str, ...]:
+        """The table with these columns and partitions, under the name that it has.
+
+        Delta drops no column by which a table is partitioned.
+        """
+        by = ", ".join(map(quoted_column, partitions))
+        by = f" PARTITIONED BY ({by})" if by else ""
+        staged, old = (quoted_table(f"{self.name}_{word}") for word in ("repartitioned", "before"))
+        # The properties of the table before are not taken over, and its columns may have any name.
+        kept = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+        source = f"SELECT {columns} FROM {self.table}"  # noqa: S608
+        return (
+            f"CREATE TABLE {staged} USING DELTA{by} {kept} AS {source}",
+            f"ALTER TABLE {self.table} RENAME TO {old}",
+            f"ALTER TABLE {staged} RENAME TO {self.table}",
+        )
 
 
 def _added(change: Change, scene: Scene) -> Iterator[Step]:
@@ -138,6 +160,11 @@ def _renamed(change: Change, scene: Scene) -> Iterator[Step]:
     )
     yield _filling(parts, quote_name(*old_parts), f"{item.path} is filled from the old one", scene)
     yield _deprecation(before, old_parts, f"use {item.path}", scene)
+    if before.path in scene.old_partitions and item.path in scene.partitions:
+        said = f"{before.path} is left out, and the table is written anew, in a maintenance window"
+        columns = f"* EXCEPT ({quote_name(*old_parts)})"
+        yield Step(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
+        return
     yield Step(Phase.DROP, f"{before.path} is dropped", scene.drop(old_parts))
 
 
@@ -180,6 +207,12 @@ def _replaced(change: Change, scene: Scene) -> Iterator[Step]:
     else:
         yield Step(Phase.FILL, f"the producer fills {shown} with what it means now")
     yield _deprecation(before, parts, f"use {shown}", scene)
+    if item.path in scene.partitions:
+        was, name = quote_name(*parts), quote_name(*successor)
+        columns = f"* EXCEPT ({was}, {name}), {name} AS {was}"
+        said = f"{shown} gets the name, and the table is written anew, in a maintenance window"
+        yield Step(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
+        return
     rename = scene.alter(f"RENAME COLUMN {quote_name(*successor)} TO {quote_name(parts[-1])}")
     yield Step(Phase.DROP, f"{shown} gets the name", (*scene.drop(parts), rename))
 
@@ -257,19 +290,10 @@ def _default(change: Change, scene: Scene) -> Iterator[Step]:
 
 def _repartitioned(change: Change, scene: Scene) -> Iterator[Step]:
     columns = [part.strip() for part in (change.new or "").split(",") if part.strip() != "none"]
-    by = f" PARTITIONED BY ({', '.join(map(quoted_column, columns))})" if columns else ""
-    staged, old = (quoted_table(f"{scene.name}_{word}") for word in ("repartitioned", "before"))
-    # The properties of the table before are not taken over, and its columns may have any name.
-    kept = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
-    create = f"CREATE TABLE {staged} USING DELTA{by} {kept} AS SELECT * FROM {scene.table}"  # noqa: S608
     yield Step(
         Phase.DROP,
         f"{change.message}: the table is written anew, in a maintenance window",
-        (
-            create,
-            f"ALTER TABLE {scene.table} RENAME TO {old}",
-            f"ALTER TABLE {staged} RENAME TO {scene.table}",
-        ),
+        scene.written_anew("*", columns),
     )
 
 

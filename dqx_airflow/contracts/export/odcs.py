@@ -22,7 +22,7 @@ _AS_FILES = {"gcs": "s3", "adls": "azure"}
 _FIRST_VERSION = "1.0.0"
 _NOTHING = ("", "false", "null", "~", "[]", "{}")
 _DIALECT_VERSIONS = ("apiVersion", "dataContractSpecification")
-_NO_PLACE = "a custom property: the standard has no place for it, and nothing relies on it"
+_NO_PLACE = "a custom property: the standard has no place for it, and no other tool reads it"
 
 
 def document(contract: Contract) -> Exported:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.odcs.context import Context
+from dqx_airflow.contracts.dialects.odcs.custom import read_consumers, with_policy
 from dqx_airflow.contracts.dialects.odcs.elements import Element, elements_of, physical_name
 from dqx_airflow.contracts.dialects.odcs.properties import (
     is_column,
@@ -77,7 +78,8 @@ def _read(reading: Reading) -> Contract:
         domain=reading.text(root, "domain"),
         models=tuple(_model(context, node, service) for node in reading.mappings(root, "schema")),
         servers=servers,
-        lifecycle=_lifecycle(context),
+        consumers=tuple(read_consumers(reading)),
+        lifecycle=with_policy(reading, _lifecycle(context)),
         tags=reading.texts(root, "tags"),
     )
 

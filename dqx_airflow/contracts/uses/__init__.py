@@ -1,0 +1,1 @@
+"""Who uses a contract, and which version: consumers that it lists, gates, code, blocks."""

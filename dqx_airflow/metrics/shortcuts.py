@@ -1,0 +1,114 @@
+"""Shortcuts: aggregates that others answer, so that no row is read for them.
+
+The extremes of a column answer how many values are out of a range, as long as none is: however
+many ranges are asked of a column, two aggregates are computed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import TypeAlias
+
+from dqx_airflow.metrics.comparison import comparable, literal_type
+from dqx_airflow.metrics.registry import Aggregate, Statistic, TypeOf
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.types import WHOLE_SIZES
+from dqx_airflow.values import MetricValue
+
+Limit: TypeAlias = int | float | str | date
+
+_HOLDS: dict[str, Callable[[Limit, Limit], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`op` is `<`, `<=`, `>`, `>=` or `==`; the value of the column stands before it."""
+
+    op: str
+    limit: Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Answers 0, where all values of a column lie in one of some ranges.
+
+    A range is bounds that hold together. NULL lies in every range.
+    """
+
+    column: str
+    ranges: tuple[tuple[Bound, ...], ...]
+
+    @property
+    def asks(self) -> tuple[Aggregate, ...]:
+        # As text no digit is lost, and NaN is told from NULL.
+        name = quote_name(self.column)
+        return tuple(
+            Aggregate(f"CAST({function}({name}) AS STRING)", statistic=which, column=self.column)
+            for function, which in (("min", Statistic.LEAST), ("max", Statistic.MOST))
+        )
+
+    def fits(self, type_of: TypeOf) -> bool:
+        """True for a column whose order is known here as well as in Spark."""
+        kind = type_of(self.column)
+        is_text = any(isinstance(bound.limit, str) for range_ in self.ranges for bound in range_)
+        if kind == "date":
+            return True
+        return not is_text and (kind in (*WHOLE_SIZES, "double") or kind.startswith("decimal"))
+
+    def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
+        """0, or None where the rows have to be counted.
+
+        :param results: those of what it `asks`.
+        """
+        if results == (None, None):
+            return 0
+        kind = type_of(self.column)
+        try:
+            extremes = [_value(str(result), kind) for result in results]
+        except ValueError:  # the year 10000 of a date
+            return None
+        is_within = any(
+            all(_holds(extreme, kind, bound) for extreme in extremes for bound in range_)
+            for range_ in self.ranges
+        )
+        return 0 if is_within else None
+
+
+@dataclass(frozen=True, slots=True)
+class SameAs:
+    """Answers with what another aggregate yields, where that has a value."""
+
+    other: Aggregate
+
+    @property
+    def asks(self) -> tuple[Aggregate, ...]:
+        return (self.other,)
+
+    def fits(self, type_of: TypeOf) -> bool:
+        return True
+
+    def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
+        return results[0]
+
+
+def _value(text: str, kind: str) -> Limit | Decimal:
+    if kind == "date":
+        return date.fromisoformat(text)
+    if kind == "double":
+        return float(text)
+    return Decimal(text) if kind.startswith("decimal") else int(text)
+
+
+def _holds(value: Limit | Decimal, kind: str, bound: Bound) -> bool:
+    left, right = comparable(value, kind, bound.limit, literal_type(bound.limit))
+    return left is not None and right is not None and _HOLDS[bound.op](left, right)

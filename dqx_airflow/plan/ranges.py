@@ -1,0 +1,52 @@
+"""Predicates over rows that say in which range one column lies."""
+
+from __future__ import annotations
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.shortcuts import Bound, Limit, Within
+
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+
+
+def range_of(node: nodes.Expression) -> Within | None:
+    """The range to which a predicate keeps a column; None for any other predicate."""
+    match node:
+        case nodes.Junction(op="and", left=left, right=right):
+            return _both(range_of(left), range_of(right))
+        case nodes.Compare(op="!=", left=nodes.Name(text=column), right=right):
+            limit = _limit(right)
+            ranges = ((Bound("<", limit),), (Bound(">", limit),)) if limit is not None else ()
+            return Within(column, ranges) if ranges else None
+        case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
+            return _within(column, (op, right))
+        case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op in _FLIPPED:
+            return _within(column, (_FLIPPED[op], left))
+        case nodes.Within(operand=nodes.Name(text=column), low=low, high=high):
+            return _within(column, (">=", low), ("<=", high))
+        case _:
+            return None
+
+
+def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> Within | None:
+    limits = [(op, _limit(node)) for op, node in bounds]
+    known = tuple(Bound(op, limit) for op, limit in limits if limit is not None)
+    return Within(column, (known,)) if len(known) == len(bounds) else None
+
+
+def _both(one: Within | None, other: Within | None) -> Within | None:
+    if one is None or other is None or one.column != other.column:
+        return None
+    return Within(one.column, tuple(left + right for left in one.ranges for right in other.ranges))
+
+
+def _limit(node: nodes.Expression) -> Limit | None:
+    match node:
+        case nodes.Number(value=value, unit=unit) if unit is not nodes.Unit.DURATION:
+            return value
+        case nodes.Negative(operand=operand):
+            limit = _limit(operand)
+            return -limit if isinstance(limit, (int, float)) else None
+        case nodes.Day(value=value) | nodes.Text(value=value):
+            return value
+        case _:
+            return None

@@ -1,0 +1,152 @@
+"""Ranges of one column: the extremes answer 0 for those that they prove, and for no other."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.nodes import Rows
+from dqx_airflow.metrics.comparison import comparable, literal_type, order_key
+from dqx_airflow.metrics.shortcuts import Bound, Within
+from dqx_airflow.plan.ranges import range_of
+from dqx_airflow.values import SourceFile
+
+
+def within(predicate: str) -> Within | None:
+    text = f'suite "S" {{ check "C" on orders {{ assert each row: {predicate} }} }}'
+    checked = check_source(SourceFile("suite.dql", text))
+    assert checked.suite is not None, checked.errors
+    claim = checked.suite.checks[0].assertions[0].claim
+    assert isinstance(claim, Rows)
+    return range_of(claim.predicate)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "kind", "least", "most", "is_proven"),
+    [
+        ("x between 0 and 100", "int", "0", "100", True),
+        ("x between 0 and 100", "int", "-1", "100", False),
+        ("x between 0 and 100", "int", "0", "101", False),
+        ("x > 0", "bigint", "0", "9", False),
+        ("0 <= x", "bigint", "0", "9", True),
+        ("x >= 0 and x < 10", "int", "0", "9", True),
+        ("x >= 0 and x < 10", "int", "0", "10", False),
+        ("x != 5", "int", "6", "9", True),
+        ("x != 5", "int", "1", "4", True),
+        ("x != 5", "int", "4", "6", False),
+        ("x == 5", "int", "5", "5", True),
+        ("x >= -2.5", "int", "-2", "0", True),
+        ("x >= 0", "decimal(18,2)", "0.00", "99.99", True),
+        ("x >= 1", "decimal(38,20)", "0.99999999999999999999", "2.00000000000000000000", False),
+        # Beside a floating literal Spark compares floating numbers.
+        ("x < 0.3", "decimal(38,20)", "0.10000000000000000000", "0.29999999999999999999", False),
+        ("x <= 0.3", "decimal(38,20)", "0.10000000000000000000", "0.30000000000000000001", True),
+        ("x <= 100", "double", "0.0", "NaN", False),
+        ("x >= 0", "double", "0.0", "NaN", True),
+        ("x <= 100", "double", "-Infinity", "100.0", True),
+        ("x <= 1e3", "double", "-Infinity", "1.0E10", False),
+        ("x >= 9007199254740993", "bigint", "9007199254740992", "9007199254740994", False),
+        ("x >= 2024-01-01", "date", "2024-01-01", "2024-03-01", True),
+        ("x >= 2024-01-01", "date", "2023-12-31", "2024-03-01", False),
+        ('x <= "2024-12-31"', "date", "2024-01-01", "2024-03-01", True),
+        ("x <= 2024-12-31", "date", "2024-01-01", "+10000-01-01", False),
+    ],
+)
+def test_the_extremes_prove_a_range(
+    predicate: str, kind: str, least: str, most: str, is_proven: bool
+) -> None:
+    found = within(predicate)
+    assert found is not None
+    assert found.fits(lambda _: kind)
+    assert found.answer((least, most), lambda _: kind) == (0 if is_proven else None)
+
+
+def test_without_a_value_nothing_is_out_of_range() -> None:
+    found = within("x > 0")
+    assert found is not None
+    assert found.answer((None, None), lambda _: "int") == 0
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "x > y",
+        "x > 0 and y > 0",
+        "x > 0 or x < -5",
+        "x in [1, 2]",
+        'x matches "^[a-z]+$"',
+        "length(x) > 3",
+        "x > y + 1",
+        "x is not null",
+        "not x > 5",
+    ],
+)
+def test_other_predicates_are_no_range(predicate: str) -> None:
+    assert within(predicate) is None
+
+
+@pytest.mark.parametrize(
+    ("predicate", "kind"),
+    [
+        ("x > 5", "string"),  # Spark orders texts, and compares numbers
+        ('x > "a"', "string"),
+        ("x > 5", "float"),
+        ("x > 2024-01-01", "timestamp"),
+        ('x > "5"', "int"),
+    ],
+)
+def test_a_range_is_counted_where_the_order_is_not_known(predicate: str, kind: str) -> None:
+    found = within(predicate)
+    assert found is not None
+    assert not found.fits(lambda _: kind)
+
+
+_LIMITS = st.integers(-5, 5) | st.sampled_from([-2.5, 0.1, 0.3, 2.5])
+_BOUNDS = st.builds(Bound, st.sampled_from(["<", "<=", ">", ">=", "=="]), _LIMITS)
+_COLUMNS = st.one_of(
+    st.tuples(st.just("int"), st.lists(st.none() | st.integers(-6, 6))),
+    st.tuples(
+        st.just("decimal(3,1)"),
+        st.lists(st.none() | st.decimals(-6, 6, places=1).map(lambda value: value + Decimal(0))),
+    ),
+    st.tuples(
+        st.just("double"),
+        st.lists(st.none() | st.floats(-6, 6) | st.sampled_from([float("nan"), float("inf"), 0.1])),
+    ),
+)
+
+
+@given(_COLUMNS, st.lists(st.lists(_BOUNDS, min_size=1, max_size=2), min_size=1, max_size=2))
+def test_what_the_extremes_prove_is_true_of_every_value(
+    column: tuple[str, list[object]], ranges: list[list[Bound]]
+) -> None:
+    kind, values = column
+    present = sorted((value for value in values if value is not None), key=order_key)
+    extremes = (_text(present[0]), _text(present[-1])) if present else (None, None)
+    found = Within("x", tuple(map(tuple, ranges)))
+    if found.answer(extremes, lambda _: kind) == 0:
+        assert all(
+            any(all(_holds(value, kind, bound) for bound in range_) for range_ in ranges)
+            for value in present
+        )
+
+
+def _text(value: object) -> str:
+    return {"nan": "NaN", "inf": "Infinity"}.get(str(value), str(value))
+
+
+def _holds(value: object, kind: str, bound: Bound) -> bool:
+    left, right = comparable(value, kind, bound.limit, literal_type(bound.limit))
+    return bool(
+        {
+            "<": left < right,
+            "<=": left <= right,
+            ">": left > right,
+            ">=": left >= right,
+            "==": left == right,
+        }[bound.op]
+    )
