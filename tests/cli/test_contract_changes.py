@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from uuid import uuid4
@@ -186,11 +187,17 @@ def test_diff_exits_with_2_where_there_is_nothing_to_compare(
     assert not (folder / "x").exists()
 
 
-def registry(verb: str, *arguments: str) -> Result:
-    return contract("registry", verb, *arguments, "--registry", "published")
+@pytest.fixture(params=["published", "delta:published"])
+def registry(request: pytest.FixtureRequest) -> Callable[..., Result]:
+    """Calls a verb of the registry, in a folder and in a Delta table."""
+
+    def call(verb: str, *arguments: str) -> Result:
+        return contract("registry", verb, *arguments, "--registry", request.param)
+
+    return call
 
 
-def test_the_registry_publishes_lists_and_shows() -> None:
+def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Result]) -> None:
     result = registry("publish", "old.yaml", "--on", "2026-01-05")
     assert (result.exit_code, result.output) == (0, "bronze.wagers 1.0.0 published\n")
     assert "was published before" in registry("publish", "old.yaml", "--on", "2026-01-06").output
@@ -205,7 +212,7 @@ def test_the_registry_publishes_lists_and_shows() -> None:
     assert "Casino Data" in registry("list").output
 
 
-def test_the_registry_refuses_what_falls_short() -> None:
+def test_the_registry_refuses_what_falls_short(registry: Callable[..., Result]) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     result = registry("publish", "broken.yaml", "--on", "2026-01-06")
     assert result.exit_code == 1
@@ -213,7 +220,24 @@ def test_the_registry_refuses_what_falls_short() -> None:
     assert "help: the unit of amount changes: USD → cents" in result.output
 
 
-def test_a_dry_run_publishes_nothing(folder: Path) -> None:
+def test_a_folder_of_contracts_is_published_as_a_whole(
+    folder: Path, registry: Callable[..., Result]
+) -> None:
+    (folder / "contracts").mkdir()
+    (folder / "contracts" / "wagers.yaml").write_text(CONTRACT)
+    (folder / "contracts" / "players.yml").write_text(CONTRACT.replace("wagers", "players"))
+    (folder / "contracts" / "other.yaml").write_text("jobs: []\n")
+    assert registry("publish", "contracts").output.splitlines() == [
+        "bronze.players 1.0.0 published",
+        "bronze.wagers 1.0.0 published",
+    ]
+
+
+def test_a_registry_with_nothing_in_it_says_so(registry: Callable[..., Result]) -> None:
+    assert registry("list").output == "nothing is published yet\n"
+
+
+def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Result]) -> None:
     result = registry("publish", "old.yaml", "--dry-run")
     assert result.output == "bronze.wagers 1.0.0 may be published\n"
     assert not (folder / "published").exists()
@@ -225,30 +249,34 @@ def test_a_dry_run_publishes_nothing(folder: Path) -> None:
         (("show", "bronze.wager"), "did you mean 'bronze.wagers'?"),
         (("show", "bronze.wagers", "--version", "3"), "there is 1.0.0"),
         (("consumers", "silver"), "nothing is published as silver"),
-        (("publish", "missing.yaml"), "there is no such file"),
+        (("publish", "missing.yaml"), "there is no contract at missing.yaml"),
     ],
 )
-def test_the_registry_says_what_there_is_instead(arguments: tuple[str, ...], said: str) -> None:
+def test_the_registry_says_what_there_is_instead(
+    arguments: tuple[str, ...], said: str, registry: Callable[..., Result]
+) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     result = registry(*arguments)
     assert result.exit_code == 2
     assert said in result.output
 
 
-def test_consumers_of_a_version_that_ends_are_listed(folder: Path) -> None:
+def test_consumers_of_a_version_that_ends_are_listed(
+    folder: Path, registry: Callable[..., Result]
+) -> None:
     more = "  lifecycle: {status: deprecated}\n"
     (folder / "ending.yaml").write_text(LOOSER + more)
     registry("publish", "old.yaml", "--on", "2026-01-05")
     assert registry("consumers", "bronze.wagers", "--outdated").output == "nobody\n"
     registry("publish", "ending.yaml", "--on", "2026-01-06")
-    result = contract(
-        "consumers", "bronze.wagers", "--registry", "published", "--outdated", "--json"
-    )
+    result = registry("consumers", "bronze.wagers", "--outdated", "--json")
     assert result.exit_code == 1
     assert [row["consumer"] for row in json.loads(result.output)] == ["bi", "mail@example.com"]
 
 
-def test_gates_that_enforced_a_version_lately_rely_on_it(folder: Path) -> None:
+def test_gates_that_enforced_a_version_lately_rely_on_it(
+    folder: Path, registry: Callable[..., Result]
+) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     (folder / "two.yaml").write_text(BROKEN.replace("1.1.0", "2.0.0"))
     registry("publish", "two.yaml", "--on", "2026-01-06")
@@ -269,9 +297,11 @@ def test_gates_that_enforced_a_version_lately_rely_on_it(folder: Path) -> None:
         {
             "consumer": "silver",
             "use_case": "gate: 2 runs, the last on 2026-01-07",
-            "pin": "1.0.0",
+            "pin": None,
             "version": "1.0.0",
             "concern": "version 2.0.0 is published",
+            "file": None,
+            "line": None,
         }
     ]
 

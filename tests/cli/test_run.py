@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import socket
@@ -17,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pytest
+from connect_server import connect_server
 from deltalake import write_deltalake
 from markdown_cases import Case, cases
 from typer.testing import CliRunner
@@ -311,32 +311,3 @@ def test_spark_connect_gives_the_same_report(lake: Path) -> None:
         result = run(lake, *call)
     assert result.returncode == 1, result.stderr
     assert from_json(GateReport, result.stdout).verdicts == here.verdicts
-
-
-@contextmanager
-def connect_server(home: Path) -> Iterator[str]:
-    import pyspark
-
-    from dqx_airflow.engine.java import java_environment
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    settings = [f"spark.connect.grpc.binding.port={port}", "spark.ui.enabled=false"]
-    process = subprocess.Popen(
-        [submit, "--master", "local[2]", *(word for item in settings for word in ("--conf", item)),
-         "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"],
-        cwd=home,
-        env={**os.environ, **java_environment(), "SPARK_LOCAL_IP": "127.0.0.1"},
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        for _ in range(300):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.2)
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()

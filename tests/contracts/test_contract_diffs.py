@@ -58,6 +58,20 @@ def test_the_weight_of_a_change_of_meaning_can_be_chosen(weight: Bump) -> None:
     assert diff(*map(contract_of, texts_of(case)), semantic=weight).due is weight
 
 
+@pytest.mark.parametrize("place", ["usage: ", "policies: [{name: use, url: ", "remarks: ["])
+def test_a_change_at_the_end_of_a_long_text_is_told(place: str) -> None:
+    long, closing = "for ever and ever " * 100, place.count("{") * "}" + place.count("[") * "]"
+    base = base_of(CASES / "dcs_changes.md")
+    old, new = (
+        contract_of(base.replace("usage: Analytics alone.", f'{place}"{long}{end}"{closing}'))
+        for end in ("day", "night")
+    )
+    (change,) = diff(old, new).changes
+    assert change.kind.name == "documented_clause_changed"
+    assert (change.old, change.new) == (f"{long}day", f"{long}night")
+    assert len(change.path) < 300
+
+
 def texts_of(case: Case) -> tuple[str, str]:
     old = base_of(case.path)
     for block in case.blocks[:-2]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -15,6 +16,7 @@ from dqx_airflow.contracts.export import FORMATS
 from dqx_airflow.contracts.model import (
     Arrives,
     Complete,
+    Consumer,
     Contract,
     Digits,
     Distinct,
@@ -79,6 +81,29 @@ def test_what_is_read_back_breaks_nothing_but_what_is_told(name: str) -> None:
         is_same = (change.model, change.path.rpartition(".")[2]) in otherwise
         is_told = change.path in lost or (is_same and change.kind.name == "rule_added")
         assert is_told, f"{change.path}: {change.message}"
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_consumers_and_what_is_promised_about_changes_are_read_back(name: str) -> None:
+    contract = CONTRACTS[name]
+    contract = replace(
+        contract,
+        consumers=(*contract.consumers, Consumer("bi", "Reports", "2"), Consumer("risk")),
+        lifecycle=replace(
+            contract.lifecycle,
+            deprecation_date="2026-01-01",
+            successor="orders_v3",
+            notice_days=30,
+            breaking_notice_days=90,
+            dual_write_days=14,
+            cadence="quarterly_max",
+        ),
+    )
+    read = read_text(FORMATS["odcs"].write(contract).text).contract
+    assert read is not None
+    assert read.consumers == contract.consumers
+    written = contract.lifecycle.written_status
+    assert replace(read.lifecycle, written_status=written) == contract.lifecycle
 
 
 @pytest.mark.parametrize("name", CONTRACTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ from typer.testing import CliRunner, Result
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.cli.contract import app
+from dqx_airflow.contracts.drafting import draft_text
 from dqx_airflow.contracts.drafting.observed import common_pattern
 from dqx_airflow.contracts.model import Contract as Read
 from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.contracts.places import dataset_settings, spark_type
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import SourceFile, Status
 
 FORMATS = ("delta", "parquet", "csv", "json")
@@ -177,6 +180,82 @@ def test_nan_and_infinity_make_no_range(here: Path) -> None:
     text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
     assert "min:" not in text
     assert "max:" not in text
+
+
+@pytest.fixture
+def catalog(here: Path, spark: Any) -> Iterator[str]:
+    """A catalog of Spark with a table `APP.orders` of four columns and forty rows."""
+    driver = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
+    kind = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
+    settings = {"": kind, ".url": f"jdbc:derby:{here}/lake;create=true", ".driver": driver}
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.catalog.lake{key}", value)
+    spark.sql(
+        "CREATE TABLE lake.APP.orders (id BIGINT, state STRING, price DECIMAL(9,2), `a b` INT)"
+    )
+    spark.sql(
+        "INSERT INTO lake.APP.orders SELECT id, concat('S', id % 3), id * 1.5, "
+        "if(id < 10, NULL, 7) FROM range(40)"
+    )
+    yield "lake.APP.orders"
+    spark.sql("DROP TABLE lake.APP.orders")
+
+
+@pytest.mark.spark
+def test_a_table_of_a_catalog_is_drafted_as_files_are(catalog: str, spark: Any) -> None:
+    from dqx_airflow.cli.contract.catalog_table import observe_table
+
+    found = observe_table(spark, catalog)
+    assert (found.name, found.place, found.rows, found.key) == ("orders", catalog, 40, ("id",))
+    kept = [(item.name, item.type, item.nulls, item.highest) for item in found.columns]
+    assert kept == [
+        ("id", "bigint", 0, 39),
+        ("state", "string", 0, None),
+        ("price", "decimal(9,2)", 0, 58.5),
+        ("a b", "int", 10, 7),
+    ]
+    assert found.columns[1].values == ("S0", "S1", "S2")
+    for dialect in map(Dialect, DIALECTS):
+        read = read_contract(SourceFile("drafted.yaml", draft_text(found, dialect)))
+        assert read.contract is not None
+        assert dataset_settings(read.contract, {})["orders"]["table"] == catalog
+
+
+@pytest.mark.spark
+def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -> None:
+    from dqx_airflow.cli.contract.catalog_table import observe_table
+
+    spark.sql(f"CREATE TABLE Shops USING parquet LOCATION '{here}/shops' AS SELECT 1 AS id")
+    try:
+        for name in ("Shops", "default.Shops", "spark_catalog.default.`Shops`"):
+            found = observe_table(spark, name)
+            assert (found.name, found.place) == ("Shops", "spark_catalog.default.Shops")
+    finally:
+        spark.sql("DROP TABLE Shops")
+    with pytest.raises(DatasetError, match="cannot be found"):
+        observe_table(spark, "lake.sales.nothing")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("lake.sales.orders", "--format", "csv"), 2, "--format is for files"),
+        (("table:orders", "--connection", "http://x"), 2, "--connection: this is no connection"),
+        (("lake.sales.parquet",), 4, "there is nothing at lake.sales.parquet"),
+        (("sales.orders",), 4, "or table:NAME for a table of a catalog"),
+    ],
+)
+def test_tables_and_paths_are_told_apart(
+    arguments: tuple[str, ...], code: int, told: str, here: Path
+) -> None:
+    result = dql("init", "--from", *arguments)
+    assert result.exit_code == code
+    assert told in result.stderr
+
+
+def test_a_file_may_look_like_the_name_of_a_table(here: Path) -> None:
+    pyarrow.parquet.write_table(pa.table({"id": [1]}), here / "lake.sales.orders")
+    assert "name: id" in drafted(here / "lake.sales.orders", "--format", "parquet")
 
 
 def test_what_is_there_already_is_not_written_over(here: Path) -> None:

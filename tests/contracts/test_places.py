@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,6 +69,28 @@ def test_what_the_gate_says_wins_over_the_server() -> None:
         "orders": {"path": "x/y"},
         "items": {"path": "data/items", "format": "delta"},
     }
+
+
+@pytest.mark.parametrize(
+    ("location", "servers", "place"),
+    [
+        ("lh_bronze.orders", (), {"table": "lh_bronze.orders"}),
+        ("main.sales.orders", (), {"table": "main.sales.orders"}),
+        ("orders_table", (), None),
+        ("data/orders.parquet", (), None),
+        ("public.orders", (Server("pg", "postgres", AT),), None),
+    ],
+)
+def test_without_servers_the_table_that_a_model_names_is_read(
+    location: str, servers: tuple[Server, ...], place: dict[str, Any] | None
+) -> None:
+    model = replace(contract().models[0], location=location)
+    named = replace(contract(*servers), models=(model,))
+    if place is not None:
+        assert dataset_settings(named, {}) == {"orders": place}
+    else:
+        with pytest.raises(RequestError, match="it is not known where orders is found"):
+            dataset_settings(named, {})
 
 
 def test_datasets_beside_the_models_are_kept() -> None:

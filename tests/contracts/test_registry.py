@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from contract_edits import contract_of
+from deltalake import DeltaTable, write_deltalake
 
-from dqx_airflow.contracts.publishing import Reliance, period_of, reliances
-from dqx_airflow.contracts.registry import Publication, Registry
+from dqx_airflow.contracts.publishing import period_of
 from dqx_airflow.errors import RegistryError
+from dqx_airflow.registry.places import registry_at
+from dqx_airflow.registry.versions import Publication, Registry
 
 ID = "bronze.wagers"
 START = date(2026, 1, 5)
@@ -37,9 +42,29 @@ DEPRECATED = "  lifecycle: {status: deprecated}\n" + NOTICE
 QUARTERLY = "  versioning: {breaking_change_cadence: quarterly_max}\n"
 
 
+@pytest.fixture(params=["folder", "table"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a registry is that is not there yet."""
+    return f"{'delta:' * (request.param == 'table')}{tmp_path / 'registry'}"
+
+
 @pytest.fixture
-def registry(tmp_path: Path) -> Registry:
-    return Registry(tmp_path / "registry")
+def registry(place: str) -> Registry:
+    return registry_at(place)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The place of a registry in a folder."""
+    return tmp_path / "registry"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """The place of a registry in a Delta table, with one version."""
+    place = tmp_path / "table"
+    publish(registry_at(f"delta:{place}"), wagers("1.0.0"))
+    return place
 
 
 def publish(registry: Registry, text: str, on: date = START) -> Publication:
@@ -107,14 +132,26 @@ def test_a_version_that_falls_short_is_refused(
     assert versions(registry) == ["1.0.0"]
 
 
-def test_drafts_and_release_candidates_promise_nothing(registry: Registry) -> None:
+def test_a_manifest_of_datalex_is_no_version(registry: Registry) -> None:
+    text = (
+        '{"manifestSpecVersion": "1.0.0", "datalexVersion": "1.8.0", "domains": [],'
+        ' "generatedAt": "2026-01-01T00:00:00Z", "project": {"name": "shop"}}'
+    )
+    outcome = registry.publish(contract_of(text, "m.json"), {"m.json": text}, START)
+    assert problems(outcome) == [
+        "a manifest of DataLex has no version: each of its contracts has one"
+    ]
+
+
+def test_release_candidates_promise_nothing(registry: Registry) -> None:
     publish(registry, wagers("1.0.0"))
     publish(registry, wagers("1.1.0-rc.1", "amount game"))
     assert not problems(publish(registry, wagers("1.1.0", "amount table")))
-    draft = "  lifecycle: {status: draft}\n"
-    other = Registry(registry.folder / "drafts")
-    publish(other, wagers("1.0.0", "amount", draft))
-    assert not problems(publish(other, wagers("1.0.1", "game")))
+
+
+def test_drafts_promise_nothing(registry: Registry) -> None:
+    publish(registry, wagers("1.0.0", "amount", "  lifecycle: {status: draft}\n"))
+    assert not problems(publish(registry, wagers("1.0.1", "game")))
 
 
 def test_a_breaking_version_waits_for_its_notice(registry: Registry) -> None:
@@ -200,7 +237,6 @@ def test_of_many_who_publish_at_once_each_is_held_against_the_others(registry: R
     assert [item.number for item in found] == list(range(1, len(found) + 1))
     assert found == tuple(sorted(found, key=lambda item: item.version))
     assert len(found) == 1 + sum(outcome.published is not None for outcome in outcomes)
-    assert not list(registry.folder.rglob(".publishing-*"))
 
 
 def test_of_many_who_publish_the_same_one_does(registry: Registry) -> None:
@@ -210,57 +246,157 @@ def test_of_many_who_publish_the_same_one_does(registry: Registry) -> None:
     assert versions(registry) == ["1.0.0"]
 
 
-def test_a_version_that_was_tampered_with_is_told(registry: Registry) -> None:
+def test_processes_that_publish_at_once_never_share_a_number(place: str, tmp_path: Path) -> None:
+    calls = []
+    for number in range(4):
+        file = tmp_path / f"{number}.yaml"
+        # Versions before 1.0.0 break nobody: only the number is fought for.
+        file.write_text(wagers(f"0.{number}.0", f"amount c{number}"))
+        calls.append(["dql", "contract", "registry", "publish", str(file), "--registry", place])
+    running = [
+        subprocess.Popen(
+            [f"{Path(sys.executable).parent}/{call[0]}", *call[1:]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for call in calls
+    ]
+    told = [process.communicate(timeout=120)[0] for process in running]
+    found = registry_at(place).versions(ID)
+    assert sum(f"{ID} 0." in text and "published" in text for text in told) == len(found), told
+    assert [item.number for item in found] == list(range(1, len(found) + 1))
+    assert [item.version for item in found] == sorted(item.version for item in found)
+
+
+def test_contracts_are_told_apart(registry: Registry) -> None:
+    other = wagers("3.0.0").replace(ID, "bronze.players")
     publish(registry, wagers("1.0.0"))
-    (file,) = registry.folder.rglob("wagers.yaml")
-    file.write_text(wagers("1.0.0", "other"))
-    with pytest.raises(RegistryError, match="was changed after it was published"):
-        registry.versions(ID)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 2}', '{"format": 1}', "\x00"])
-def test_what_is_no_entry_is_told(registry: Registry, content: str) -> None:
-    publish(registry, wagers("1.0.0"))
-    (file,) = registry.folder.rglob("entry.json")
-    file.write_text(content)
-    with pytest.raises(RegistryError):
-        registry.versions(ID)
-
-
-def test_what_was_left_half_written_is_not_there(registry: Registry) -> None:
-    publish(registry, wagers("1.0.0"))
-    (registry.folder / ID / ".publishing-abc").mkdir()
+    publish(registry, other)
+    assert registry.ids() == ("bronze.players", ID)
     assert versions(registry) == ["1.0.0"]
 
 
-@pytest.mark.parametrize("strange", ["../up", "..", "a/b", ".hidden", "x" * 400, "ü %/\\:*"])
-def test_any_id_has_a_folder_of_its_own_below_the_registry(
-    registry: Registry, strange: str
+def test_a_registry_that_is_not_there_is_empty_and_stays_away(
+    registry: Registry, tmp_path: Path
 ) -> None:
+    assert (registry.ids(), registry.versions(ID)) == ((), ())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_tells_what_would_be_and_publishes_nothing(registry: Registry) -> None:
+    text = wagers("1.0.0")
+    outcome = registry.publish(contract_of(text), {"wagers.yaml": text}, START, is_dry=True)
+    assert outcome.published is not None
+    assert registry.ids() == ()
+
+
+@pytest.mark.parametrize("strange", ["../up", "..", "a/b", ".hidden", "x" * 400, "ü %/\\:*'"])
+def test_any_id_is_kept_as_it_is(registry: Registry, strange: str) -> None:
     text = wagers("1.0.0").replace(f"id: {ID}", f"id: {json.dumps(strange)}")
     assert publish(registry, text).published
     assert registry.ids() == (strange,)
-    assert [home.parent for home in registry.folder.iterdir()] == [registry.folder]
-    assert sorted(path.name for path in registry.folder.parent.iterdir()) == ["registry"]
+    assert [item.contract.id for item in registry.versions(strange)] == [strange]
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+# In a folder -------------------------------------------------------------------------------------
+
+
+def test_a_version_that_was_tampered_with_is_told(folder: Path) -> None:
+    publish(registry_at(str(folder)), wagers("1.0.0"))
+    (file,) = folder.rglob("wagers.yaml")
+    file.write_text(wagers("1.0.0", "other"))
+    with pytest.raises(RegistryError, match="was changed after it was published"):
+        registry_at(str(folder)).versions(ID)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 2}', '{"format": 1}', "\x00"])
+def test_what_is_no_entry_is_told(folder: Path, content: str) -> None:
+    publish(registry_at(str(folder)), wagers("1.0.0"))
+    (file,) = folder.rglob("entry.json")
+    file.write_text(content)
+    with pytest.raises(RegistryError):
+        registry_at(str(folder)).versions(ID)
+
+
+def test_what_was_left_half_written_is_not_there(folder: Path) -> None:
+    publish(registry_at(str(folder)), wagers("1.0.0"))
+    assert not list(folder.rglob(".publishing-*"))
+    (folder / ID / ".publishing-abc").mkdir()
+    assert versions(registry_at(str(folder))) == ["1.0.0"]
+
+
+@pytest.mark.parametrize("strange", ["../up", "..", "a/b", ".hidden", "x" * 400, "ü %/\\:*"])
+def test_any_id_has_a_folder_of_its_own_below_the_registry(folder: Path, strange: str) -> None:
+    text = wagers("1.0.0").replace(f"id: {ID}", f"id: {json.dumps(strange)}")
+    publish(registry_at(str(folder)), text)
+    assert [home.parent for home in folder.iterdir()] == [folder]
+    assert [path.name for path in folder.parent.iterdir()] == ["registry"]
+
+
+def test_a_place_that_is_a_file_is_told(place: str, tmp_path: Path) -> None:
+    (tmp_path / "registry").write_text("")
     with pytest.raises(RegistryError, match="cannot be read or written"):
-        publish(Registry(tmp_path / "file"), wagers("1.0.0"))
+        publish(registry_at(place), wagers("1.0.0"))
 
 
-def test_consumers_rely_on_the_newest_version(registry: Registry) -> None:
-    more = "  consumers: [{team: bi, use_case: Dashboard}, {team: compliance}]\n"
-    publish(registry, wagers("1.0.0", "amount", more))
-    publish(registry, wagers("1.1.0", "amount game", more + DEPRECATED))
-    found = reliances(registry.versions(ID), START)
-    assert [told(item) for item in found] == [
-        ("bi", "1.1.0", "bronze.wagers is deprecated"),
-        ("compliance", "1.1.0", "bronze.wagers is deprecated"),
-    ]
-    assert reliances((), START) == ()
+# In a Delta table --------------------------------------------------------------------------------
 
 
-def told(item: Reliance) -> tuple[str, str | None, str | None]:
-    return item.consumer.team, item.version, item.concern
+def test_the_path_of_a_table_and_urls_mean_the_table(table: Path) -> None:
+    for place in (str(table), f"delta:{table}", table.as_uri(), f"delta:{table.as_uri()}"):
+        assert versions(registry_at(place)) == ["1.0.0"]
+
+
+def test_a_version_is_one_row_that_is_appended_and_never_changed(table: Path) -> None:
+    publish(registry_at(str(table)), wagers("1.1.0", "amount game"))
+    found = DeltaTable(table)
+    assert found.metadata().configuration["delta.appendOnly"] == "true"
+    rows = sorted(found.to_pyarrow_table().to_pylist(), key=lambda row: row["number"])
+    shown = [(row["contract_id"], row["number"], row["version"], row["dialect"]) for row in rows]
+    assert shown == [(ID, 1, "1.0.0", "fabric"), (ID, 2, "1.1.0", "fabric")]
+    assert rows[0]["files"] == [{"name": "wagers.yaml", "text": wagers("1.0.0")}]
+
+
+def test_a_number_is_refused_though_its_row_was_not_seen(table: Path) -> None:
+    home = registry_at(str(table)).home
+    (entry,) = home.entries(ID)
+    assert not home.add(entry)
+    assert versions(registry_at(str(table))) == ["1.0.0"]
+
+
+def test_a_row_that_was_tampered_with_is_told(table: Path) -> None:
+    rows = DeltaTable(table).to_pyarrow_table().to_pylist()
+    rows[0]["files"][0]["text"] = wagers("1.0.0", "other")
+    changed = pa.Table.from_pylist(rows, DeltaTable(table).to_pyarrow_table().schema)
+    forged = table.parent / "forged"
+    write_deltalake(forged, changed)
+    with pytest.raises(RegistryError, match=r"1\.0\.0 .* was changed after it was published"):
+        registry_at(str(forged)).versions(ID)
+
+
+def test_rows_of_another_format_are_told(table: Path) -> None:
+    rows = DeltaTable(table).to_pyarrow_table()
+    later = table.parent / "later"
+    place = rows.schema.get_field_index("format")
+    write_deltalake(later, rows.set_column(place, "format", pa.array([2])))
+    with pytest.raises(RegistryError, match="of another format"):
+        registry_at(str(later)).versions(ID)
+
+
+def test_another_table_is_no_registry(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "orders", pa.table({"id": [1]}))
+    with pytest.raises(RegistryError, match="no registry of contracts"):
+        publish(registry_at(str(tmp_path / "orders")), wagers("1.0.0"))
+
+
+def test_a_registry_in_a_folder_does_not_become_a_table(folder: Path) -> None:
+    publish(registry_at(str(folder)), wagers("1.0.0"))
+    with pytest.raises(RegistryError, match="a folder with files, and no Delta table"):
+        publish(registry_at(f"delta:{folder}"), wagers("1.0.0"))
+
+
+@pytest.mark.parametrize("nowhere", ["", " ", "delta:"])
+def test_a_registry_has_a_place(nowhere: str) -> None:
+    with pytest.raises(RegistryError, match="has no place"):
+        registry_at(nowhere)

@@ -15,7 +15,7 @@ VERBS = {
     "impact": "dqx_airflow.cli.contract.impact:impact",
     "diff": "dqx_airflow.cli.contract.diff:diff",
     "registry": "dqx_airflow.cli.contract.registry:app",
-    "consumers": "dqx_airflow.cli.contract.registry:consumers",
+    "consumers": "dqx_airflow.cli.contract.consumers:consumers",
     "evolve": "dqx_airflow.cli.contract.evolve:evolve",
     "export": "dqx_airflow.cli.contract.export:export",
     "init": "dqx_airflow.cli.contract.init:init",

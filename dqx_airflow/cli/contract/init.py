@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from dqx_airflow.cli.run.options import ConnectionOption
+from dqx_airflow.datasets import format_of
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.drafting import ObservedTable
+
 EXIT_WRONG, EXIT_INFRASTRUCTURE = 2, 4
+
+_TABLE_MARK = "table:"
+_NAME_OF_THREE_PARTS = re.compile(r"(?:[\w-]+|`[^`]+`)(?:\.(?:[\w-]+|`[^`]+`)){2,}")
 
 
 class TableFormat(str, Enum):
@@ -31,10 +41,17 @@ class DraftDialect(str, Enum):
 def init(
     *,
     table: Annotated[
-        str, typer.Option("--from", metavar="PATH", help="A file, a folder of files, or a table.")
+        str,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            help="A file, a folder of files, a Delta table; or a table of a catalog: "
+            "catalog.schema.table, table:NAME.",
+        ),
     ],
     format: Annotated[
-        TableFormat | None, typer.Option(help="How it is written, where its name does not tell.")
+        TableFormat | None,
+        typer.Option(help="How files are written, where their names do not tell."),
     ] = None,
     dialect: Annotated[
         DraftDialect, typer.Option(help="The dialect of the contract.")
@@ -42,24 +59,32 @@ def init(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to a new file, print by default.")
     ] = None,
+    connection: ConnectionOption = None,
 ) -> None:
     """Draft a contract from what a table holds: types, keys, NULL, ranges, few values, patterns.
 
     All rows are read, and all of them keep the draft. It is marked as a draft: what was there is
-    not what is promised. Of columns that look like data about people, no value is written. Exit
-    code 2 where the file is there already, 4 where the table cannot be read.
+    not what is promised. Of columns that look like data about people, no value is written. Files
+    are read without Spark, tables of a catalog over --connection. Exit code 2 where the file is
+    there already or the call is wrong, 4 where the table cannot be read.
     """
-    from dqx_airflow.cli.contract.observation import observe
     from dqx_airflow.contracts.drafting import draft_text
     from dqx_airflow.contracts.model import Dialect
-    from dqx_airflow.errors import DatasetError
+    from dqx_airflow.errors import DqxError
 
     if output is not None and output.exists():
-        typer.echo(f"error: {output} is there already: name another file", err=True)
-        raise typer.Exit(EXIT_WRONG)
+        _wrong(f"{output} is there already: name another file")
+    name = _table_name(table)
+    if name is not None and format is not None:
+        _wrong("--format is for files: a table of a catalog knows its own")
     try:
-        observed = observe(table, format.value if format is not None else None)
-    except DatasetError as error:
+        if name is not None:
+            observed = _observed_in_catalog(name, connection)
+        else:
+            from dqx_airflow.cli.contract.observation import observe
+
+            observed = observe(table, format.value if format is not None else None)
+    except DqxError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_INFRASTRUCTURE) from None
     text = draft_text(observed, Dialect(dialect.value))
@@ -69,6 +94,38 @@ def init(
     try:
         output.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        typer.echo(f"error: cannot write {output}: {error.strerror}", err=True)
-        raise typer.Exit(EXIT_WRONG) from None
-    typer.echo(f"drafted {output}: test it by `dql contract test {output} --data {table}`")
+        _wrong(f"cannot write {output}: {error.strerror}")
+    data = table if name is None else f"{_TABLE_MARK}{name}"
+    typer.echo(f"drafted {output}: test it by `dql contract test {output} --data {data}`")
+
+
+def _table_name(place: str) -> str | None:
+    """The table of a catalog that a place names; None for a path."""
+    if place.startswith(_TABLE_MARK):
+        return place.removeprefix(_TABLE_MARK) or None
+    is_name = _NAME_OF_THREE_PARTS.fullmatch(place) and format_of(place) is None
+    return place if is_name and not Path(place).exists() else None
+
+
+def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
+    """The table as Spark reads it, over the connection that is given, or of the `dqx.toml`."""
+    from dqx_airflow.cli.contract.catalog_table import observe_over
+    from dqx_airflow.config.connection import connection_of
+    from dqx_airflow.config.settings import Settings, find_settings, read_settings
+    from dqx_airflow.errors import RequestError
+
+    path = find_settings(Path())
+    settings = read_settings(path) if path is not None else Settings()
+    if settings.problems:
+        first = settings.problems[0]
+        _wrong(f"{path}:{first.span.line}: {first.message}")
+    try:
+        connection = connection_of(address) if address is not None else settings.connection
+    except RequestError as error:
+        _wrong(f"--connection: {error}")
+    return observe_over(connection, settings.session, name)
+
+
+def _wrong(problem: str) -> NoReturn:
+    typer.echo(f"error: {problem}", err=True)
+    raise typer.Exit(EXIT_WRONG)

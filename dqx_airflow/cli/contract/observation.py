@@ -1,4 +1,7 @@
-"""What a table holds, read by Arrow: exact over all rows, one column at a time, without a JVM."""
+"""What a table holds, seen by Arrow: exact over all rows, one column at a time.
+
+Files and Delta tables are read here, without a JVM; for tables of a catalog see `catalog_table`.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +58,9 @@ def observe(place: str, file_format: str | None) -> ObservedTable:
     :raises DatasetError: there is none, or it cannot be read.
     """
     found = file_format or _format_of(place)
+    name = slug(Path(place.rstrip("/")).name.partition(".")[0]) or "data"
     try:
-        table = _READERS[found](place)
-        columns = tuple(_observed(table, name) for name in table.names)
-        key = _key(table, columns)
+        return observed(_READERS[found](place), name, place, found)
     except DatasetError:
         raise
     except Exception as error:  # deltalake has no root for its exceptions
@@ -67,14 +69,23 @@ def observe(place: str, file_format: str | None) -> ObservedTable:
             f"{place} cannot be read as {found}: {told}",
             "give its format by --format, or draft from a copy of its rows in Parquet",
         ) from error
-    name = slug(Path(place.rstrip("/")).name.partition(".")[0]) or "data"
-    return ObservedTable(name, place, found, table.rows, columns, key)
+
+
+def observed(
+    table: ColumnTable, name: str, place: str, file_format: str | None = None
+) -> ObservedTable:
+    """What a table holds, whose columns can be read."""
+    columns = tuple(_observed(table, name) for name in table.names)
+    return ObservedTable(name, place, file_format, table.rows, columns, _key(table, columns))
 
 
 def _format_of(place: str) -> str:
     path = Path(place)
     if "://" not in place and not path.exists():
-        raise DatasetError(f"there is nothing at {place}", "give the path of a file or a folder")
+        raise DatasetError(
+            f"there is nothing at {place}",
+            "give the path of a file or a folder, or table:NAME for a table of a catalog",
+        )
     if (path / "_delta_log").is_dir():
         return "delta"
     files = [path] if path.is_file() or "://" in place else _files(path, tuple(_ENDINGS))
@@ -102,8 +113,8 @@ def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
-    """A table whose columns are read one by one. `types` are those of Spark."""
+class ColumnTable:
+    """A table whose columns are read one by one, as Arrow has them. `types` are those of Spark."""
 
     names: tuple[str, ...]
     types: dict[str, str]
@@ -111,13 +122,13 @@ class _Table:
     column: Callable[[str], Any]
 
 
-def _delta(place: str) -> _Table:
+def _delta(place: str) -> ColumnTable:
     from deltalake import DeltaTable
 
     return _of_dataset(DeltaTable(place).to_pyarrow_dataset())
 
 
-def _parquet(place: str) -> _Table:
+def _parquet(place: str) -> ColumnTable:
     dataset = pa.dataset.dataset(place, format="parquet", partitioning="hive")
     table = _of_dataset(dataset)
     first = next(iter(dataset.get_fragments()), None)
@@ -131,15 +142,15 @@ def _parquet(place: str) -> _Table:
     return replace(table, types=table.types | partitions)
 
 
-def _of_dataset(dataset: Any) -> _Table:
+def _of_dataset(dataset: Any) -> ColumnTable:
     def column(name: str) -> Any:
         return dataset.to_table(columns={"it": pc.field(name)}).column(0)
 
     types = {field.name: spark_type_of(field.type) for field in dataset.schema}
-    return _Table(tuple(types), types, dataset.count_rows(), column)
+    return ColumnTable(tuple(types), types, dataset.count_rows(), column)
 
 
-def _csv(place: str) -> _Table:
+def _csv(place: str) -> ColumnTable:
     """The types are those that all texts of a column can be cast to."""
     parts = []
     for file in _files(Path(place), (".csv",)) or [Path(place)]:
@@ -154,18 +165,18 @@ def _csv(place: str) -> _Table:
     texts = pa.concat_tables(parts)
     typed = {name: _typed(texts.column(name)) for name in texts.column_names}
     types = {name: spark_type for name, (spark_type, _) in typed.items()}
-    return _Table(tuple(typed), types, texts.num_rows, lambda name: typed[name][1])
+    return ColumnTable(tuple(typed), types, texts.num_rows, lambda name: typed[name][1])
 
 
-def _json(place: str) -> _Table:
+def _json(place: str) -> ColumnTable:
     files = _files(Path(place), (".json", ".jsonl", ".ndjson")) or [Path(place)]
     parts = [pa.json.read_json(file) for file in files]
     table = pa.concat_tables(parts, promote_options="permissive")
     types = {field.name: spark_type_of(field.type, has_zone=True) for field in table.schema}
-    return _Table(tuple(types), types, table.num_rows, table.column)
+    return ColumnTable(tuple(types), types, table.num_rows, table.column)
 
 
-_READERS: dict[str, Callable[[str], _Table]] = {
+_READERS: dict[str, Callable[[str], ColumnTable]] = {
     "delta": _delta,
     "parquet": _parquet,
     "csv": _csv,
@@ -256,11 +267,11 @@ def spark_type_of(kind: Any, *, has_zone: bool = False) -> str:
 # Observing ---------------------------------------------------------------------------------------
 
 
-def _observed(table: _Table, name: str) -> ObservedColumn:
+def _observed(table: ColumnTable, name: str) -> ObservedColumn:
     column, spark_type = table.column(name), table.types[name]
     family = family_of(spark_type)
     found = ObservedColumn(name, spark_type, nulls=column.null_count)
-    if family in (Family.COLLECTION, Family.OTHER):
+    if family in (Family.ARRAY, Family.MAP, Family.OTHER):
         return replace(found, is_personal=is_personal(name, False))
     if family is Family.TEXT:
         column = _texts(column)
@@ -328,7 +339,7 @@ def _number(value: Any) -> int | float | None:
 # Keys --------------------------------------------------------------------------------------------
 
 
-def _key(table: _Table, columns: Sequence[ObservedColumn]) -> tuple[str, ...]:
+def _key(table: ColumnTable, columns: Sequence[ObservedColumn]) -> tuple[str, ...]:
     """The columns that tell the rows apart: one, else two; none where that would be chance."""
     candidates = sorted(
         (item for item in columns if item.nulls == 0 and _may_be_key(item)), key=_key_rank

@@ -26,7 +26,7 @@ NATIVE = ("pyarrow", "deltalake")
 _PURE = ("cattrs", "lark", "openlineage-python", "pyyaml", "sqlglot", "sympy", "tzdata")
 # A job has no terminal, no editor and no Airflow, and of a contract it gets the suite.
 _HOUSES_LEFT_OUT = {"api", "cli", "contracts", "editor", "operators", "plugin", "reference"}
-_HOUSES_LEFT_OUT |= {"dags_examples", "docs", "spark_jobs", "tuning"}
+_HOUSES_LEFT_OUT |= {"dags_examples", "docs", "registry", "spark_jobs", "tuning"}
 _COMPILED = {".so", ".pyd", ".pyx", ".pxd", ".dylib"}
 _FOLDERS_LEFT_OUT = {"__pycache__", "tests", "benchmarks", ".."}
 # Large, and rarely asked for.

@@ -1,0 +1,62 @@
+"""What a table of a catalog holds, read by Spark, one column at a time. Imports pyspark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from dqx_airflow.cli.contract.observation import ColumnTable, observed
+from dqx_airflow.config.connection import Connection
+from dqx_airflow.contracts.drafting.observed import ObservedTable
+from dqx_airflow.contracts.naming import slug
+from dqx_airflow.dql.language import unquoted
+from dqx_airflow.engine.connection import open_session, spark_errors_told
+from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.values import DatasetRef
+
+_PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
+
+
+def observe_table(spark: SparkSession, table: str) -> ObservedTable:
+    """What the table of that name holds, of the version that is there now.
+
+    :raises DatasetError: there is none, or it cannot be read.
+    """
+    frame = open_dataset(spark, DatasetRef(table, table=table)).read(())
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    columns = ColumnTable(
+        tuple(types),
+        {name: "string" if kind == "void" else kind for name, kind in types.items()},
+        frame.count(),
+        lambda name: frame.select(quote_name(name)).toArrow().column(0),
+    )
+    parts = _parts_of(spark, table)
+    last = unquoted(parts[-1])
+    return observed(columns, last if last.isidentifier() else slug(last) or "data", ".".join(parts))
+
+
+def observe_over(connection: Connection, settings: Mapping[str, str], table: str) -> ObservedTable:
+    """The same, with a session of its own.
+
+    :raises SparkError: Spark cannot be reached.
+    """
+    spark = open_session(connection, "dql contract init", settings)
+    try:
+        with spark_errors_told(connection):
+            return observe_table(spark, table)
+    finally:
+        spark.stop()
+
+
+def _parts_of(spark: SparkSession, table: str) -> list[str]:
+    """The parts of a table's full name, without backticks that they do not need."""
+    written = _PART.findall(table)
+    parts = [unquoted(part) if unquoted(part).isidentifier() else part for part in written]
+    if len(parts) == 1:
+        parts = [spark.catalog.currentDatabase(), *parts]
+    if len(parts) == 2:
+        parts = [spark.catalog.currentCatalog(), *parts]
+    return parts

@@ -1,0 +1,193 @@
+"""`dql contract consumers`: who relies on which version of a contract."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.contract.published import (
+    EXIT_REFUSED,
+    PLACE_HELP,
+    PLACE_VARIABLE,
+    DayOption,
+    IdArgument,
+    JsonOption,
+    day_of,
+    fail,
+    print_table,
+    registry_at,
+    versions_of,
+    wrong,
+)
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.uses.reliance import Reliance, Use
+
+_PASSED_BY = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+def consumers(
+    contract_id: IdArgument,
+    *,
+    place: Annotated[
+        str | None,
+        typer.Option("--registry", metavar="PLACE", envvar=PLACE_VARIABLE, help=PLACE_HELP),
+    ] = None,
+    outdated: Annotated[
+        bool, typer.Option("--outdated", help="Only who relies on a version that ends, or is old.")
+    ] = False,
+    code: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="DAGs, jobs and blocks of DataLex: files, or folders with them. What they pin is "
+            "read from their text, nothing is imported.",
+        ),
+    ] = None,
+    results: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DQX_RESULTS_ROOT",
+            help="The results of gates: those that enforce it are listed.",
+        ),
+    ] = None,
+    days: Annotated[
+        int, typer.Option(min=1, max=3650, help="Only gates that ran in so many days before.")
+    ] = 7,
+    datalex: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MANIFEST",
+            help="The versions of a contract of DataLex; by default those of the nearest manifest.",
+        ),
+    ] = None,
+    on: DayOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List who relies on a contract, and on which version: pinned, else read, else the newest.
+
+    The consumers that the contract lists; with --code the gates, `assert_contract` and blocks that
+    name it; with --results the gates that have enforced it. The versions are those of the registry,
+    or of a DataLex manifest for an id such as commerce.Customer.active. Exit 1 with --outdated
+    where there is somebody: a version that is still used is not dropped.
+    """
+    day = day_of(on)
+    uses = [
+        *_in_code(code or (), contract_id),
+        *(_gates(results, contract_id, day - timedelta(days=days)) if results else ()),
+    ]
+    if _is_of_datalex(contract_id) and (datalex is not None or place is None):
+        found = _by_manifest(datalex, code or (), contract_id, uses)
+    elif place is None:
+        wrong("it is not said where contracts are published", f"give --registry: {PLACE_HELP}")
+    else:
+        from dqx_airflow.contracts.uses.reliance import reliances
+
+        found = reliances(versions_of(registry_at(place), contract_id), day, uses)
+    shown = [item for item in found if item.concern or not outdated]
+    if as_json:
+        typer.echo(json.dumps(list(map(_plain, shown)), indent=2, ensure_ascii=False))
+    elif shown:
+        print_table(("consumer", "pin", "version", "use", "state"), list(map(_row, shown)))
+    else:
+        typer.echo("nobody" if outdated else f"no consumers of {contract_id} are known")
+    if outdated and shown:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[Use, ...]:
+    """The uses in files; what could not be told is warned of."""
+    from dqx_airflow.contracts.uses.code import uses_in
+
+    found = uses_in(dict.fromkeys(file for path in paths for file in _files(path)), contract_id)
+    for told in found.unknown:
+        typer.echo(f"warning: {told}", err=True)
+    return found.uses
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The files of code at a path; what is hidden or installed is passed by."""
+    from dqx_airflow.contracts.uses.code import CODE_ENDINGS
+
+    if path.is_file():
+        yield path
+    elif not path.is_dir():
+        wrong(f"there is nothing at {path}", "give --code the path of a file or a folder")
+    for file in sorted(path.rglob("*")):
+        folders = file.relative_to(path).parts[:-1]
+        is_passed_by = any(name.startswith(".") or name in _PASSED_BY for name in folders)
+        if file.suffix in CODE_ENDINGS and not is_passed_by and file.is_file():
+            yield file
+
+
+def _gates(results: str, contract_id: str, since: date) -> Iterator[Use]:
+    """The gates that have enforced a contract, with the version that they enforced."""
+    from dqx_airflow.contracts.uses.reliance import Use
+    from dqx_airflow.errors import DqxError
+    from dqx_airflow.results.contract_uses import contract_uses
+
+    try:
+        found = contract_uses(results, contract_id, since)
+    except DqxError as error:
+        fail(error)
+    for use in found:
+        runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
+        yield Use(use.gate, f"gate: {runs}, the last on {use.last}", version=use.version)
+
+
+def _is_of_datalex(contract_id: str) -> bool:
+    from dqx_airflow.contracts.datalex.binding import parsed_reference
+
+    return parsed_reference(contract_id) is not None
+
+
+def _by_manifest(
+    given: Path | None, code: Sequence[Path], contract_id: str, uses: Sequence[Use]
+) -> tuple[Reliance, ...]:
+    """What is relied on of a contract of DataLex; ends the command where there is no manifest."""
+    from dqx_airflow.contracts.datalex.check import find_manifest
+    from dqx_airflow.contracts.datalex.manifest import read_manifest
+    from dqx_airflow.contracts.uses.promises import promise_reliances
+    from dqx_airflow.diagnostics.nearest import did_you_mean
+    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.dql.source import Unreadable, read_source
+
+    folders = [path if path.is_dir() else path.parent for path in (*code, Path())]
+    nearest = (found for folder in folders if (found := find_manifest(folder.absolute())))
+    path = given or next(nearest, None)
+    if path is None:
+        wrong(f"there is no manifest with {contract_id}", "name it: --datalex PATH")
+    source = read_source(path, str(path))
+    if isinstance(source, Unreadable):
+        wrong(f"{path}: {source.reason}")
+    manifest = read_manifest(source)
+    if manifest.errors:
+        wrong(draw(manifest.errors, {source.name: source.text}))
+    if not manifest.versions_of(contract_id):
+        known = sorted({promise.id for promise in manifest.promises})
+        wrong(f"{path} has no contract {contract_id}", did_you_mean(contract_id, known))
+    return promise_reliances(manifest, contract_id, uses)
+
+
+def _row(item: Reliance) -> tuple[str, ...]:
+    use = item.use
+    name = f"{use.name} ({use.span.file}:{use.span.line})" if use.span else use.name
+    return (name, use.pin or "", item.version or "", use.how or "", item.concern or "up to date")
+
+
+def _plain(item: Reliance) -> dict[str, object]:
+    use = item.use
+    return {
+        "consumer": use.name,
+        "use_case": use.how,
+        "pin": use.pin,
+        "version": item.version,
+        "concern": item.concern,
+        "file": use.span.file if use.span else None,
+        "line": use.span.line if use.span else None,
+    }

@@ -1,0 +1,84 @@
+"""What the verbs about published contracts share: their options, look-ups and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.publishing import PublishedVersion
+    from dqx_airflow.errors import DqxError
+    from dqx_airflow.registry.versions import Registry
+
+EXIT_REFUSED, EXIT_WRONG, EXIT_INFRASTRUCTURE = 1, 2, 4
+
+PLACE_VARIABLE = "DQX_CONTRACT_REGISTRY"
+PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for one that is to come."
+
+PlaceOption = Annotated[
+    str, typer.Option("--registry", metavar="PLACE", envvar=PLACE_VARIABLE, help=PLACE_HELP)
+]
+DayOption = Annotated[
+    datetime | None,
+    typer.Option("--on", formats=["%Y-%m-%d"], help="The day that counts; today by default."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="For machines.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a contract.")]
+
+
+def registry_at(place: str) -> Registry:
+    """The registry at a place; ends the command where that is none."""
+    from dqx_airflow.errors import RegistryError
+    from dqx_airflow.registry.places import registry_at as found_at
+
+    try:
+        return found_at(place)
+    except RegistryError as error:
+        wrong(error.problem, error.hint)
+
+
+def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion, ...]:
+    """The versions of a contract; ends the command where there are none."""
+    from dqx_airflow.diagnostics.nearest import did_you_mean
+    from dqx_airflow.errors import DqxError
+
+    try:
+        found = registry.versions(contract_id)
+        known = () if found else registry.ids()
+    except DqxError as error:
+        fail(error)
+    if not found:
+        wrong(f"nothing is published as {contract_id}", did_you_mean(contract_id, known))
+    return found
+
+
+def day_of(on: datetime | None) -> date:
+    return (on or datetime.now(timezone.utc)).date()
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+
+    table = table_of(*columns)
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    console_for().print(table)
+
+
+def wrong(problem: str, hint: str | None = None) -> NoReturn:
+    """Ends the command: the call makes no sense."""
+    typer.echo(f"error: {problem}" + (f"\n  help: {hint}" if hint else ""), err=True)
+    raise typer.Exit(EXIT_WRONG)
+
+
+def fail(error: DqxError) -> NoReturn:
+    """Ends the command: something cannot be reached."""
+    from dqx_airflow.cli.reports import printable
+
+    typer.echo(f"error: {printable(str(error), keep=chr(10))}", err=True)
+    raise typer.Exit(EXIT_INFRASTRUCTURE) from error

@@ -1,0 +1,164 @@
+"""A registry of contracts in a Delta table: one row for each published version.
+
+Delta lets several writers append at the same time. So each version leaves a transaction identifier
+made of its contract and its number: of two commits with the same one Delta refuses the second.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from dqx_airflow.errors import RegistryError
+from dqx_airflow.registry.versions import FORMAT, Entry
+
+_FILE = pa.struct([("name", pa.string()), ("text", pa.string())])
+_SCHEMA = pa.schema(
+    [
+        ("contract_id", pa.string()),
+        ("number", pa.int64()),
+        ("version", pa.string()),
+        ("dialect", pa.string()),
+        ("published_on", pa.date32()),
+        ("digest", pa.string()),
+        ("files", pa.list_(_FILE)),
+        ("format", pa.int64()),
+    ]
+)
+_APPEND_ONLY = {"delta.appendOnly": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class TableHome:
+    """The home of a registry in a Delta table: a local path, or a URL.
+
+    The table need not be there yet: the first version makes it. What a URL needs of keys comes
+    from the environment.
+    """
+
+    place: str
+
+    def ids(self) -> tuple[str, ...]:
+        with self._failures_told():
+            table = self._table()
+            if table is None:
+                return ()
+            found = table.to_pyarrow_table(columns=["contract_id"])
+            return tuple(sorted(set(found["contract_id"].to_pylist())))
+
+    def entries(self, contract_id: str) -> tuple[Entry, ...]:
+        with self._failures_told():
+            table = self._table()
+            if table is None:
+                return ()
+            found = table.to_pyarrow_table(filters=[("contract_id", "=", contract_id)])
+            rows = sorted(found.to_pylist(), key=lambda row: row["number"])
+            return tuple(self._entry(row) for row in rows)
+
+    def add(self, entry: Entry) -> bool:
+        name = f"dqx:contract:{entry.contract_id}:{entry.number}"
+        once = CommitProperties(app_transactions=[Transaction(name, 1)])
+        with self._failures_told():
+            table = self._table() or self._made()
+            if table.transaction_version(name) is not None:
+                return False
+            try:
+                rows = pa.Table.from_pylist([_row(entry)], schema=_SCHEMA)
+                write_deltalake(table, rows, mode="append", commit_properties=once)
+            except CommitFailedError:
+                return False  # the number is taken, or another one made the table once more
+        return True
+
+    def _table(self) -> DeltaTable | None:
+        """The table as it is now, if there is one."""
+        if "://" not in self.place and not _has_log(self.place):
+            return None
+        try:
+            table = DeltaTable(self.place)
+        except TableNotFoundError:
+            return None
+        columns = {column.name for column in table.schema().fields}
+        if not columns.issuperset(_SCHEMA.names):
+            raise RegistryError(
+                f"{self.place} is a Delta table, and no registry of contracts",
+                "name another place: the first version that is published makes the table",
+            )
+        return table
+
+    def _made(self) -> DeltaTable:
+        try:
+            return DeltaTable.create(
+                self.place, schema=_SCHEMA, mode="ignore", configuration=_APPEND_ONLY
+            )
+        except DeltaError:
+            # Another one made it a moment ago. If not, the error is the answer.
+            table = self._table()
+            if table is None:
+                raise
+            return table
+
+    def _entry(self, row: dict[str, Any]) -> Entry:
+        if row["format"] != FORMAT:
+            raise RegistryError(
+                f"version {row['version']} of {row['contract_id']} in {self.place} is of another "
+                "format",
+                "use the version that wrote it",
+            )
+        return Entry(
+            row["contract_id"],
+            row["number"],
+            row["version"],
+            row["dialect"],
+            row["published_on"],
+            row["digest"],
+            {file["name"]: file["text"] for file in row["files"]},
+        )
+
+    @contextmanager
+    def _failures_told(self) -> Iterator[None]:
+        try:
+            yield
+        except RegistryError:
+            raise
+        except Exception as error:  # deltalake has no root for its exceptions
+            cause = (str(error) or type(error).__name__).splitlines()[0]
+            raise RegistryError(
+                f"the registry {self.place} cannot be read or written: {cause}",
+                "check the place, that you may write there, and the keys in the environment",
+            ) from error
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    return {
+        "contract_id": entry.contract_id,
+        "number": entry.number,
+        "version": entry.version,
+        "dialect": entry.dialect,
+        "published_on": entry.on,
+        "digest": entry.digest,
+        "files": [{"name": name, "text": text} for name, text in entry.files.items()],
+        "format": FORMAT,
+    }
+
+
+def _has_log(path: str) -> bool:
+    """True where a local path holds a Delta table. deltalake says "not found" to whatever else is
+    there.
+    """
+    try:
+        names = os.listdir(path)
+    except FileNotFoundError:
+        return False
+    if names and "_delta_log" not in names:
+        raise RegistryError(
+            f"{path} is a folder with files, and no Delta table",
+            "name a new place; or leave out `delta:`, if it is a registry in a folder",
+        )
+    return "_delta_log" in names

@@ -1,0 +1,171 @@
+"""The registry of contracts: their published versions, which never change.
+
+Where they are kept is the matter of a home: a folder (`contracts.registry_folder`), or a Delta
+table (`catalog.registry_table`). What may be published is the same for both. The versions of a
+contract are numbered in the order of publication; of two that are published at the same time one
+gets the number, and the other one is held against it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import Protocol
+
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.publishing import Objection, PublishedVersion, objections
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.versions import Bump
+from dqx_airflow.errors import RegistryError
+from dqx_airflow.values import SourceFile
+
+FORMAT = 1
+"""The format of entries; what is of another one is not read."""
+
+_MOST_TRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A published version as a home keeps it: the files of the contract by name, itself first.
+
+    `version` and `dialect` are there for people who look into a home.
+    """
+
+    contract_id: str
+    number: int
+    version: str | None
+    dialect: str
+    on: date
+    digest: str
+    files: Mapping[str, str]
+
+
+class Home(Protocol):
+    """Where entries are kept. Every method raises `RegistryError` where it cannot be used."""
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all contracts, in their order."""
+        ...
+
+    def entries(self, contract_id: str) -> tuple[Entry, ...]:
+        """The entries of a contract, in the order of their numbers."""
+        ...
+
+    def add(self, entry: Entry) -> bool:
+        """Keeps an entry, as a whole; False where others wrote in the meantime: look at them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What became of publishing a version: it is published, was so before, or there are reasons
+    against it.
+    """
+
+    published: PublishedVersion | None
+    objections: tuple[Objection, ...] = ()
+    was_there: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The published versions that a home keeps."""
+
+    home: Home
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all contracts, in their order."""
+        return self.home.ids()
+
+    def versions(self, contract_id: str) -> tuple[PublishedVersion, ...]:
+        """The published versions of a contract, the oldest publication first."""
+        return tuple(map(_read, self.home.entries(contract_id)))
+
+    def texts(self, contract_id: str, number: int) -> Mapping[str, str]:
+        """The files of a version by name, the contract itself first."""
+        return next(
+            entry.files for entry in self.home.entries(contract_id) if entry.number == number
+        )
+
+    def publish(
+        self,
+        contract: Contract,
+        texts: Mapping[str, str],
+        on: date,
+        *,
+        semantic: Bump = Bump.MAJOR,
+        is_dry: bool = False,
+    ) -> Publication:
+        """Publishes a version, unless something speaks against it.
+
+        :param texts: the files of the contract by their names in its folder, itself first.
+        :param on: the day of the publication.
+        :param is_dry: publishes nothing, and tells what speaks against it.
+        """
+        digest = digest_of(texts)
+        for _ in range(_MOST_TRIES):
+            known = self.versions(contract.id)
+            found = objections(contract, digest, known, on, semantic=semantic)
+            if found:
+                return Publication(None, found)
+            same = next((item for item in known if item.digest == digest), None)
+            if same is not None:
+                return Publication(same, was_there=True)
+            number = known[-1].number + 1 if known else 1
+            published = PublishedVersion(contract, number, on, digest)
+            if is_dry or self.home.add(_entry(published, texts)):
+                return Publication(published)
+        raise RegistryError(
+            f"too many others publish {contract.id} at the same time", "try again later"
+        )
+
+
+def digest_of(texts: Mapping[str, str]) -> str:
+    """A text that tells the content of some files from every other one."""
+    content = json.dumps(list(texts.items()), ensure_ascii=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _entry(published: PublishedVersion, texts: Mapping[str, str]) -> Entry:
+    contract = published.contract
+    return Entry(
+        contract.id,
+        published.number,
+        contract.version,
+        contract.dialect.value,
+        published.on,
+        published.digest,
+        texts,
+    )
+
+
+def _read(entry: Entry) -> PublishedVersion:
+    shown = f"version {entry.version} of {entry.contract_id}"
+    if digest_of(entry.files) != entry.digest:
+        raise RegistryError(
+            f"{shown} was changed after it was published", "restore it from a backup"
+        )
+    main, text = next(iter(entry.files.items()))
+    found = read_contract(SourceFile(main, text), _FilesReader(entry.files))
+    if found.contract is None:
+        raise RegistryError(f"{shown} holds no contract", "restore it from a backup")
+    return PublishedVersion(found.contract, entry.number, entry.on, entry.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class _FilesReader:
+    """Reads the files that were published with a contract."""
+
+    files: Mapping[str, str]
+
+    def __call__(self, referrer: str, path: str) -> SourceFile | str:
+        name = normpath(PurePosixPath(referrer).parent / path)
+        if name not in self.files:
+            return f"'{path}' was not published with the contract"
+        return SourceFile(name, self.files[name])
