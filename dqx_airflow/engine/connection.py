@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection, Kind
 from dqx_airflow.engine.java import MINIMUM_VERSION, search_java
+from dqx_airflow.engine.py4j_errors import Py4JError
 from dqx_airflow.engine.session import SQL_DEFAULTS, create_session, quiet_pyspark
 from dqx_airflow.errors import SparkError
 from dqx_airflow.lineage.redact import redact_urls

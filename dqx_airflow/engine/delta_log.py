@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
 from dqx_airflow.engine.date_column import DateColumn
+from dqx_airflow.engine.files import DataFile
 from dqx_airflow.engine.paths import is_local
 from dqx_airflow.metrics.registry import Aggregate, Statistic
 from dqx_airflow.values import MetricValue
@@ -90,17 +91,24 @@ class DeltaLog:
         return self.dates.name in (self.table.metadata().partition_columns or ())
 
     def parts_of(self, dates: Collection[date | None]) -> list[Part]:
-        """The files that may hold rows of the dates, by partition, else by their statistics.
+        """The files that may hold rows of the dates, by partition, else by their statistics."""
+        return self._parts(
+            row for row in self._files if any(on is None or self._may_hold(row, on) for on in dates)
+        )
 
-        Those whose paths tell their partition as Spark understands it are one part.
-        """
+    def parts_with(self, files: Iterable[DataFile]) -> list[Part]:
+        """Some of the files of the table."""
+        paths = {file.path for file in files}
+        return self._parts(row for row in self._files if row["path"] in paths)
+
+    def _parts(self, rows: Iterable[dict[str, Any]]) -> list[Part]:
+        """Files whose paths tell their partition as Spark understands it are one part."""
         columns = self.table.metadata().partition_columns
         parts: dict[tuple[tuple[str, Any], ...], list[str]] = {}
-        for row in self._files:
-            if any(on is None or self._may_hold(row, on) for on in dates):
-                uri = self._uri(row["path"])
-                values = tuple((name, row[f"partition.{name}"]) for name in columns)
-                parts.setdefault(() if _tells(uri, values) else values, []).append(uri)
+        for row in rows:
+            uri = self._uri(row["path"])
+            values = tuple((name, row[f"partition.{name}"]) for name in columns)
+            parts.setdefault(() if _tells(uri, values) else values, []).append(uri)
         return [Part(tuple(uris), values) for values, uris in parts.items()]
 
     def _uri(self, logged: str) -> str:
@@ -116,13 +124,13 @@ class DeltaLog:
         uris = [uri for part in self.parts_of([on]) for uri in part.uris]
         return next((uri for uri in uris if is_local(uri) and not Path(uri).exists()), None)
 
-    def files_of(self, on: date | None) -> list[tuple[str, int, int]]:
-        """Path, size and time of modification of the files that may hold rows of the date."""
-        return sorted(
-            (row["path"], row["size_bytes"], _number(row["modification_time"]))
+    def files_of(self, on: date | None) -> list[DataFile]:
+        """The files that may hold rows of the date, with their paths as the log has them."""
+        return [
+            DataFile(row["path"], row["size_bytes"], _nanoseconds(row["modification_time"]))
             for row in self._files
             if on is None or self._may_hold(row, on)
-        )
+        ]
 
     def _may_hold(self, row: dict[str, Any], on: date) -> bool:
         column = self.dates
@@ -173,8 +181,6 @@ class DeltaLog:
         nulls: list[Any] = [row.get(f"null_count.{column}") for row in rows]
         if None in nulls:
             return False, None
-        if aggregate.statistic is Statistic.NULLS:
-            return True, sum(nulls)
         if aggregate.statistic is Statistic.VALUES:
             return True, count - sum(nulls)
         if self.schema[column].dataType.simpleString() not in _EXACT_EXTREMES:
@@ -208,6 +214,7 @@ def _tells(uri: str, values: Iterable[tuple[str, Any]]) -> bool:
     )
 
 
-def _number(moment: Any) -> int:
-    """A time of modification as a number that orders and compares."""
-    return int(moment.timestamp() * 1_000_000) if isinstance(moment, datetime) else int(moment)
+def _nanoseconds(moment: Any) -> int:
+    """A time of modification, of which the log has milliseconds."""
+    since = moment.timestamp() * 1000 if isinstance(moment, datetime) else moment
+    return int(since) * 1_000_000

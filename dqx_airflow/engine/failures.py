@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+
+from dqx_airflow.engine.py4j_errors import Py4JJavaError
 
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
 _SOME_RECORD = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,12 +17,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.arguments import from_arguments
+from dqx_airflow.arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.datasets import check_promotion, check_quarantine
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.imports import inlined
+from dqx_airflow.engine.ending import JobEnding
 from dqx_airflow.engine.frames import condition_of
 from dqx_airflow.engine.measure import measure, snapshots
 from dqx_airflow.engine.memory import Memory
@@ -32,7 +32,7 @@ from dqx_airflow.engine.published import published_contracts
 from dqx_airflow.engine.quarantine import quarantine_rows
 from dqx_airflow.engine.rows import with_failing_rows
 from dqx_airflow.engine.session import create_session, quiet_pyspark
-from dqx_airflow.errors import DqxError, SourceError
+from dqx_airflow.errors import DeadlineError, DqxError, SourceError
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import crash_event, start_event, terminal_event
 from dqx_airflow.plan.clauses import verdicts_on_tables, with_clauses
@@ -40,6 +40,7 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest, Outcome
@@ -51,6 +52,15 @@ _log = logging.getLogger("dqx.gate")
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the gate that the arguments ask for, prints its verdicts last, returns the exit code."""
+    ending = JobEnding()
+    session = ending.opening(create_session)
+    return run_job(arguments, lambda request: run_gate(request, session), ending)
+
+
+def run_job(
+    arguments: Sequence[str], run: Callable[[GateRequest], GateReport], ending: JobEnding
+) -> int:
+    """Like `main`, whatever session the gate runs in, and whoever ends it."""
     # Spark and its gateway talk a lot; ours, and events that go to the console, are worth a line.
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
     quiet_pyspark()
@@ -58,14 +68,11 @@ def main(arguments: Sequence[str]) -> int:
         logging.getLogger(name).setLevel(logging.INFO)
     try:
         request = from_arguments(arguments)
-        _end_after(request.timeout_s)
-        report = run_gate(request, create_session)
-    except SourceError as error:
-        print(error, file=sys.stderr)
-        return EXIT_SOURCE
-    except DqxError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return EXIT_INFRASTRUCTURE
+        ending.end_after(request.timeout_s)
+        report = run(request)
+    except Exception as error:
+        # Of a job that was ended, any error is the consequence, and the reason has been told.
+        return _told(error) if ending.code is None else ending.code
     print(draw_report(report), flush=True)
     return EXIT_REPORTED
 
@@ -79,10 +86,11 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
     :raises RequestError: the request contradicts itself.
     :raises StoreError: the results store, or a quarantine, cannot be written.
     :raises PromotionError: the gate passed, and a dataset cannot be promoted.
+    :raises DeadlineError: it took longer than the request allows.
     """
     check_quarantine(request)
     check_promotion(request)
-    store = ResultsStore(request.results_root)
+    store = ResultsStore(request.results_root, storage_options_of(os.environ))
     store.check_writable()
     plan = plan_gate(request)
     run_id, started = str(uuid.uuid4()), _now()
@@ -95,7 +103,8 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
             states = StateStore(store.location)
             memory = None if request.recompute else Memory(spark, states, run_id, started)
             report = _validate(request, plan, spark, run_id, started, memory)
-            store.write(report)
+            _require_time(request, started)
+            store.write(report, request.sources)
         except BaseException as error:
             message = f"{type(error).__name__}: {error}"
             lineage.emit(crash_event(request, run_id, _now(), message, lineage.namespace))
@@ -162,16 +171,19 @@ def _validate(
     if request.contract is not None:
         verdicts += verdicts_on_tables(request.contract, published_contracts(spark, opened))
     conditions = {name: condition_of(spark, dataset, plan.date) for name, dataset in opened.items()}
+    targets = dict(request.promote_to)
     told = tuple(
         replace(
             item,
             quarantined=quarantined.get(item.name),
             condition=conditions.get(item.name),
+            promote_to=targets.get(item.name),
         )
         for item in snapshots(request.datasets, opened, plan, found)
     )
     outcome = decide(verdicts, request.fail_on)
     if outcome in (Outcome.PASSED, Outcome.WARNED):
+        _require_time(request, started)
         promoted = promote(spark, opened, request, told, run_id, started)
         told = tuple(replace(item, promotion=promoted.get(item.name)) for item in told)
     return GateReport(
@@ -185,24 +197,33 @@ def _validate(
         datasets=told,
         started_at=started,
         finished_at=_now(),
-        contract=request.contract and replace(request.contract, clauses=()),
+        contract=request.contract and request.contract.in_report,
+        sources=digests_of(request.sources),
     )
 
 
-def _end_after(timeout_s: float | None) -> None:
-    """Ends this process at its deadline: a Python driver outlives a task that was timed out."""
-    if timeout_s is None:
-        return
+def _require_time(request: GateRequest, started: datetime) -> None:
+    """A driver that stood still for a while does not come back with a result.
 
-    def end() -> None:
-        print(
-            f"error: the gate took longer than {timeout_s:g} seconds", file=sys.stderr, flush=True
-        )
-        os._exit(EXIT_INFRASTRUCTURE)
+    :raises DeadlineError: the gate took longer than it may.
+    """
+    if request.timeout_s is not None and (_now() - started).total_seconds() > request.timeout_s:
+        raise DeadlineError(f"the gate took longer than {request.timeout_s:g} seconds")
 
-    timer = threading.Timer(timeout_s, end)
-    timer.daemon = True
-    timer.start()
+
+def _told(error: Exception) -> int:
+    """Tells what ended the job; the exit code for it."""
+    match error:
+        case SourceError():
+            print(error, file=sys.stderr)
+            return EXIT_SOURCE
+        case DeadlineError():
+            print(f"error: {error}", file=sys.stderr)
+            return EXIT_TIMED_OUT
+        case DqxError():
+            print(f"error: {error}", file=sys.stderr)
+            return EXIT_INFRASTRUCTURE
+    raise error
 
 
 def _now() -> datetime:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.py4j_errors import Py4JError
 
 Listener: TypeAlias = Callable[[int, int], None]
 """Called now and then with the tasks that are done, and with all, of the stages that run."""

@@ -26,11 +26,12 @@ from pyspark.sql.types import StructType
 from dqx_airflow.datasets import is_table
 from dqx_airflow.engine.delta_files import WAITS_S, WrittenFiles, nullable, write_files
 from dqx_airflow.engine.delta_log import DeltaLog, struct_of
+from dqx_airflow.engine.delta_source import EXTENSIONS, has_delta
 from dqx_airflow.engine.failures import explain, first_line, spark_failures
 from dqx_airflow.engine.frames import rows_of
 from dqx_airflow.engine.paths import absolute
 from dqx_airflow.engine.source_errors import package_for
-from dqx_airflow.engine.sources import OpenDataset, frame_of_parts, has_delta
+from dqx_airflow.engine.sources import OpenDataset, frame_of_parts
 from dqx_airflow.errors import DatasetError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.masks import without_values
@@ -47,7 +48,6 @@ _HARMLESS = frozenset(
     }
 )
 """The features of tables that ask nothing of who adds and removes whole files."""
-_EXTENSIONS = "set the conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension as well"
 _OF_COLUMNS = {
     "delta.invariants": "invariants",
     "delta.generationExpression": "generated columns",
@@ -124,7 +124,7 @@ class _Promotion:
                     return self._by_files()
                 if has_delta(self.spark):
                     return self._by_spark()
-                raise self._refused(f"{needs}; {package_for(self.spark, 'delta')}", _EXTENSIONS)
+                raise self._refused(f"{needs}; {package_for(self.spark, 'delta')}", EXTENSIONS)
         except PySparkException as error:
             reason = explain(error)
             is_masked = bool(self.dataset.ref.masked)
@@ -285,7 +285,7 @@ class _Promotion:
             kept = self._written(others, f"{folder}/kept", columns)
         now = int(time.time() * 1000)
         return [
-            RemoveAction(unquote(path), True, now, size) for path, size, _ in log.files_of(self.on)
+            RemoveAction(unquote(file.path), True, now, file.size) for file in log.files_of(self.on)
         ], kept
 
     def _noted(self, files: WrittenFiles) -> CommitProperties:

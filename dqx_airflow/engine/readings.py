@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
-from dqx_airflow.engine.memory import Need
+from dqx_airflow.engine.found import Need
 from dqx_airflow.engine.sources import OpenDataset
 from dqx_airflow.plan.passes import MOST_COMPILED
 
@@ -25,20 +25,22 @@ _LEAST_WASTE = 0.5
 """Days are read apart where one pass would compute so much more than is needed, in parts of it."""
 
 
-def readings(dataset: OpenDataset, needs: Sequence[Need]) -> Iterator[list[Need]]:
-    """The needs of each pass."""
+def readings(
+    dataset: OpenDataset, needs: Sequence[Need], most_compiled: int = MOST_COMPILED
+) -> Iterator[list[Need]]:
+    """The needs of each pass, which has at most so many aggregates where there are many rows."""
     distinct = [need for need in needs if need.aggregate.distinct]
     rest = [need for need in needs if not need.aggregate.distinct]
-    if rest and _has_few_rows(dataset, {need.date for need in needs}):
+    if rest and has_few_rows(dataset, {need.date for need in needs}):
         yield list(needs)
         return
     for part in _by_day(rest):
-        yield from _by_width(part)
+        yield from _by_width(part, most_compiled)
     if distinct:
         yield distinct
 
 
-def _has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:
+def has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:
     """True where the transaction log says so, or the files are small."""
     if dataset.log is None:
         files = dataset.files
@@ -62,10 +64,10 @@ def _by_day(needs: list[Need]) -> Iterator[list[Need]]:
     yield [need for need in needs if need.date != busiest]
 
 
-def _by_width(needs: list[Need]) -> Iterator[list[Need]]:
+def _by_width(needs: list[Need], most: int) -> Iterator[list[Need]]:
     """The needs in parts of equal size, as few as can be compiled."""
     aggregates = list(dict.fromkeys(need.aggregate for need in needs))
-    parts = math.ceil(len(aggregates) / MOST_COMPILED)
+    parts = math.ceil(len(aggregates) / most)
     for number in range(parts):
         chosen = frozenset(aggregates[number::parts])
         yield [need for need in needs if need.aggregate in chosen]

@@ -239,7 +239,7 @@ class _Sampler:
                 return _cut(name)
             case Family.OTHER if spark_type == "binary":
                 return f"hex(substring({name}, 1, {_LONGEST_BINARY}))"
-            case Family.COLLECTION:
+            case Family.ARRAY | Family.MAP:
                 return _cut(f"to_json({name})")
             case Family.OTHER if spark_type.startswith("struct"):
                 return _cut(f"to_json({name})")
@@ -264,7 +264,7 @@ class _Sampler:
 
 
 def _is_simple(spark_type: str) -> bool:
-    return family_of(spark_type) not in (Family.OTHER, Family.COLLECTION)
+    return family_of(spark_type) not in (Family.ARRAY, Family.MAP, Family.OTHER)
 
 
 def _cut(text: str) -> str:

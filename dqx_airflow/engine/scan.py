@@ -8,11 +8,11 @@ log answers, or what an earlier run found in the very same files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import date
 
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.flat import aggregate
+from dqx_airflow.engine.found import Found, Need
 from dqx_airflow.engine.frames import (
     References,
     rows_of_dates,
@@ -21,13 +21,16 @@ from dqx_airflow.engine.frames import (
     with_places,
 )
 from dqx_airflow.engine.grouping import count_distinct
-from dqx_airflow.engine.memory import Found, Memory, Need
+from dqx_airflow.engine.growth import growths
+from dqx_airflow.engine.memory import Memory
 from dqx_airflow.engine.readings import readings
 from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.turns import ask_log, in_turns, take_shortcuts
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.registry import Aggregate, Scan
+from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
+from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
 from dqx_airflow.plan.schema_check import (
     answer_from_schema,
@@ -35,7 +38,6 @@ from dqx_airflow.plan.schema_check import (
     objection_to_lookup,
     places_of,
 )
-from dqx_airflow.values import Origin
 
 
 def scan(
@@ -76,12 +78,23 @@ def scan(
             possible.append(request)
     needs = _needs_of(possible, dataset)
     found = Found()
-    _ask_log(dataset, needs, found)
+    ask_log(dataset, needs, found)
     if memory is not None:
         memory.recall(dataset, references, needs, found)
     missing = [need for need in needs if need not in found]
     if missing:
-        _scan_rows(spark, dataset, missing, possible, usable, references, found)
+        for files, news in growths(dataset, missing, found.begun):
+            added = Found()
+            part = dataset.of_files(files)
+            _scan_rows(spark, part, news, possible, usable, references, added)
+            found.complete(news, added)
+        rest = [need for need in missing if need not in found]
+        rest = [need for need in rest if need.aggregate.sql not in found.broken]
+        first, later = in_turns(rest, dataset, found)
+        _scan_rows(spark, dataset, first, possible, usable, references, found)
+        take_shortcuts(later, dataset, found)
+        late = [need for need in later if need not in found]
+        _scan_rows(spark, dataset, late, possible, usable, references, found)
         if memory is not None:
             memory.keep(dataset, references, missing, found)
     for request in possible:
@@ -101,7 +114,7 @@ def _scan_rows(
     """Adds what the rows say; of files that cannot be read, why."""
     places = places_of(requests, lookups, dataset.schema)
     try:
-        for reading in readings(dataset, needs):
+        for reading in readings(dataset, needs, _most_compiled(spark)):
             dates = {need.date for need in reading}
             frame = with_places(rows_of_dates(dataset, dates), places)
             frame = with_malformed(frame, dataset, requests)
@@ -125,6 +138,12 @@ def _scan_rows(
             _scan_rows(spark, dataset, independent, requests, (), references, found)
 
 
+def _most_compiled(spark: SparkSession) -> int:
+    """How many aggregates a pass may have: a session that was handed in has its own limit."""
+    fields = int(spark.conf.get("spark.sql.codegen.maxFields") or 0)
+    return max(1, min(MOST_COMPILED, fields // 2))
+
+
 def _needs_of(requests: Iterable[MetricRequest], dataset: OpenDataset) -> list[Need]:
     """What the requests need, each once."""
     needs: dict[Need, None] = {}
@@ -136,17 +155,6 @@ def _needs_of(requests: Iterable[MetricRequest], dataset: OpenDataset) -> list[N
         for part in aggregates_of(request):
             needs[Need(request.date, part, looked_up, is_storable)] = None
     return list(needs)
-
-
-def _ask_log(dataset: OpenDataset, needs: Iterable[Need], found: Found) -> None:
-    """Takes from the transaction log what it answers exactly."""
-    if dataset.log is None or dataset.ref.filter is not None:
-        return
-    by_date: dict[date | None, list[Aggregate]] = {}
-    for need in needs:
-        by_date.setdefault(need.date, []).append(need.aggregate)
-    for on, wanted in by_date.items():
-        found.add(on, dataset.log.answers(wanted, on), Origin.LOG)
 
 
 def _answer(request: MetricRequest, found: Found, scanned: Scanned) -> None:

@@ -9,12 +9,15 @@ from types import MappingProxyType
 from pyspark.conf import SparkConf
 from pyspark.sql import SparkSession
 
+from dqx_airflow.plan.passes import MOST_COMPILED
+
 SQL_DEFAULTS = {
     # Dates and timestamps mean the same wherever the job runs.
     "spark.sql.session.timeZone": "UTC",
     # Spark would put environment variables into SQL that holds ${env:NAME}, even inside quotes.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parquet.enableVectorizedReader": "true",
+    "spark.sql.codegen.maxFields": str(2 * MOST_COMPILED),
 }
 """The settings of a session that we create, wherever it runs."""
 

@@ -23,10 +23,11 @@ from dqx_airflow.datasets import check_ref, moment_of
 from dqx_airflow.dql.sql_text import objection_to_select
 from dqx_airflow.engine.date_column import DateColumn
 from dqx_airflow.engine.delta_log import DeltaLog, Part, struct_of
+from dqx_airflow.engine.delta_source import EXTENSIONS, has_delta
 from dqx_airflow.engine.delta_tables import deltalake_failures, table_at
 from dqx_airflow.engine.failures import spark_failures
-from dqx_airflow.engine.files import DataFile, changed_files, files_at
-from dqx_airflow.engine.paths import absolute, escaped, for_spark, partition_root
+from dqx_airflow.engine.files import DataFile, changed_files, files_at, paths_of
+from dqx_airflow.engine.paths import GLOB, absolute, escaped, for_spark, partition_root
 from dqx_airflow.engine.source_errors import (
     lost_file,
     nothing_there,
@@ -43,6 +44,9 @@ from dqx_airflow.values import DatasetRef, Field
 
 Reader: TypeAlias = Callable[[Collection[date | None]], DataFrame]
 """A frame that holds at least the rows of some dates, and maybe others."""
+
+FilesReader: TypeAlias = Callable[[Collection[DataFile]], DataFrame]
+"""A frame with the rows of some of the files of a dataset."""
 
 _STRICT = {
     # Where a line does not fit, PERMISSIVE would make NULLs of it, which most rules let pass. And
@@ -66,7 +70,8 @@ class OpenDataset:
     `read` gives the frame for some dates: nothing of a Delta table is listed or read before it is
     called. `dates` is the column that tells the date of a row, `log` the transaction log of a
     Delta table, and `files` are those of a path as they were when it was opened. `texts` are those
-    from which the values are cast, where they are.
+    from which the values are cast, where they are. `read_files` is there where some of the files
+    can be read without the others.
     """
 
     ref: DatasetRef
@@ -78,6 +83,7 @@ class OpenDataset:
     log: DeltaLog | None = None
     files: tuple[DataFile, ...] | None = None
     texts: Texts | None = None
+    read_files: FilesReader | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -99,6 +105,12 @@ class OpenDataset:
             return None
         changed = changed_files(self.files, files_at(self.location) or ())
         return f"{changed[0]} was changed or removed while it was read" if changed else None
+
+    def of_files(self, files: Collection[DataFile]) -> OpenDataset:
+        """The dataset as if it had only some of its files, which can be read alone."""
+        read = self.read_files
+        assert read is not None
+        return replace(self, read=lambda _: read(files))
 
 
 def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
@@ -209,31 +221,45 @@ def _open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         dates = DateColumn.of(ref, struct)
         opened = OpenDataset(ref, struct, lambda _: frame, path, dates, texts=texts)
     else:
-        frame = _loaded(ref, fresh_reader, path, files or ())
-        opened = _opened(ref, frame, path)
-    if ref.schema is not None and not frame.inputFiles():
+        opened = _open_columns(spark, ref, fresh_reader, path, files or ())
+    if ref.schema is not None and not opened.read(()).inputFiles():
         raise nothing_there(ref, path)
     return replace(opened, files=files)
 
 
-def _loaded(
+def _open_columns(
+    spark: SparkSession,
     ref: DatasetRef,
     fresh_reader: Callable[[], DataFrameReader],
     path: str,
     files: Sequence[DataFile],
-) -> DataFrame:
-    if ref.schema is not None:
-        return fresh_reader().schema(ref.schema).load(for_spark(path))
+) -> OpenDataset:
+    """Files that hold values of their types."""
+    reader = fresh_reader() if ref.schema is None else fresh_reader().schema(ref.schema)
     try:
-        frame = fresh_reader().load(for_spark(path))
-        _ = frame.schema  # Spark Connect looks at the files only now.
+        frame = reader.load(for_spark(path))
+        struct = frame.schema  # Spark Connect looks at the files only now.
     except PySparkException as error:
-        is_refused = error.getCondition() == UNREADABLE
+        is_refused = ref.schema is None and error.getCondition() == UNREADABLE
         stored = read_stored(fresh_reader, path, files) if is_refused else None
         if stored is None:
             raise
-        return stored
-    return frame
+        return _opened(ref, stored, path)
+    opened = _opened(ref, frame, path)
+    has_own_base = "basePath" in dict(ref.options)
+    if ref.format != "parquet" or has_own_base or GLOB.search(path) or not paths_of(path, files):
+        return opened
+
+    def read_files(some: Collection[DataFile]) -> DataFrame:
+        # The folders have the types that Spark has found for those of all files.
+        reader = fresh_reader().schema(struct).option("basePath", partition_root(path) or path)
+        try:
+            with spark_failures(all_of_them=True):
+                return reader.load(paths_of(path, some))
+        except PySparkException as error:
+            raise unreadable(spark, ref, error) from error
+
+    return replace(opened, read_files=read_files)
 
 
 def _is_cut_off(format: str, file: DataFile) -> bool:
@@ -248,21 +274,10 @@ def _open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     dates = DateColumn.of(ref, struct)
     is_of_now = ref.version is None and ref.timestamp is None
     log = DeltaLog(table, path, struct, dates, is_of_now)
-    if has_delta(spark):
-        frame = spark.read.format("delta").option("versionAsOf", version).load(path)
-        return OpenDataset(ref, frame.schema, lambda _: frame, path, dates, version, log)
-    with deltalake_failures(ref, path):
-        features = sorted(log.features)
-    if features:
-        raise DatasetError(
-            f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "
-            f"this Spark session cannot read; {package_for(spark, 'delta')}",
-            "set the conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension as well",
-        )
 
-    def read(dates: Collection[date | None]) -> DataFrame:
+    def read_parts(told: Callable[[], list[Part]]) -> DataFrame:
         with deltalake_failures(ref, path):
-            parts = log.parts_of(dates)
+            parts = told()
         try:
             with spark_failures(all_of_them=True):
                 return frame_of_parts(spark, log, parts)
@@ -270,7 +285,28 @@ def _open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
             is_lost = error.getCondition() == "PATH_NOT_FOUND"
             raise (lost_file(ref, error) if is_lost else unreadable(spark, ref, error)) from error
 
-    return OpenDataset(ref, struct, read, path, dates, version, log)
+    def read(dates: Collection[date | None]) -> DataFrame:
+        return read_parts(lambda: log.parts_of(dates))
+
+    def read_files(files: Collection[DataFile]) -> DataFrame:
+        return read_parts(lambda: log.parts_with(files))
+
+    with deltalake_failures(ref, path):
+        features = sorted(log.features)
+    alone = None if features else read_files
+    if has_delta(spark):
+        frame = spark.read.format("delta").option("versionAsOf", version).load(path)
+        struct = frame.schema
+        return OpenDataset(
+            ref, struct, lambda _: frame, path, dates, version, log, read_files=alone
+        )
+    if features:
+        raise DatasetError(
+            f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "
+            f"this Spark session cannot read; {package_for(spark, 'delta')}",
+            EXTENSIONS,
+        )
+    return OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
 
 
 def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[Part]) -> DataFrame:
@@ -288,14 +324,15 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: Part) -> DataFrame:
     return frame.select(*(F.expr(quote_name(name)) for name in log.schema.names))
 
 
-def has_delta(spark: SparkSession) -> bool:
-    """True where the session reads and writes Delta tables itself."""
-    return "io.delta" in (spark.conf.get("spark.sql.extensions", "") or "")
-
-
 def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:
     """The dataset with a filter, tried on no rows, so that what is wrong with it is found here."""
     tried = spark.createDataFrame([], opened.struct).where(condition)
     # Spark Connect looks at the condition when somebody asks for the schema.
     struct = tried.schema
-    return replace(opened, struct=struct, read=lambda dates: opened.read(dates).where(condition))
+    alone = opened.read_files
+    return replace(
+        opened,
+        struct=struct,
+        read=lambda dates: opened.read(dates).where(condition),
+        read_files=alone and (lambda files: alone(files).where(condition)),
+    )

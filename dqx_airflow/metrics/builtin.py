@@ -8,6 +8,7 @@ from typing import Any
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.metrics import in_python
 from dqx_airflow.metrics.columns import find_place
+from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import (
     Aggregate,
     Argument,
@@ -16,9 +17,11 @@ from dqx_airflow.metrics.registry import (
     Metric,
     RowsBehind,
     Scan,
+    Shortcut,
     Statistic,
     Unit,
 )
+from dqx_airflow.metrics.shortcuts import Bound, SameAs, Within
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.texts import malformed_sql
 from dqx_airflow.metrics.types import Family
@@ -37,15 +40,16 @@ def _column(arguments: Arguments) -> str:
 
 
 def _rows() -> Aggregate:
-    return Aggregate("count(1)", statistic=Statistic.ROWS)
+    return Aggregate("count(1)", statistic=Statistic.ROWS, merge=Merge.COUNT)
 
 
 def _values(column: str) -> Aggregate:
-    return Aggregate(f"count({quote_name(column)})", statistic=Statistic.VALUES, column=column)
+    sql = f"count({quote_name(column)})"
+    return Aggregate(sql, statistic=Statistic.VALUES, column=column, merge=Merge.COUNT)
 
 
-def _rows_where(condition: str) -> Aggregate:
-    return Aggregate(_count_if(condition))
+def _rows_where(condition: str, shortcut: Shortcut | None = None) -> Aggregate:
+    return Aggregate(_count_if(condition), merge=Merge.COUNT, shortcut=shortcut)
 
 
 def _count_if(condition: str) -> str:
@@ -57,14 +61,23 @@ def _count_if(condition: str) -> str:
     return f"count(CASE WHEN {condition} THEN 1 END)"
 
 
-def _nulls(column: str) -> Aggregate:
-    condition = f"{quote_name(column)} IS NULL"
-    return Aggregate(_count_if(condition), statistic=Statistic.NULLS, column=column)
-
-
 def _extreme(function: str, column: str) -> Aggregate:
-    statistic = Statistic.LEAST if function == "min" else Statistic.MOST
-    return Aggregate(f"{function}({quote_name(column)})", statistic=statistic, column=column)
+    is_least = function == "min"
+    return Aggregate(
+        f"{function}({quote_name(column)})",
+        statistic=Statistic.LEAST if is_least else Statistic.MOST,
+        column=column,
+        merge=Merge.LEAST if is_least else Merge.MOST,
+    )
+
+
+def _sum(column: str) -> Aggregate:
+    return Aggregate(f"try_sum({quote_name(column)})", column=column, merge=Merge.SUM)
+
+
+def _length(function: str, column: str) -> Aggregate:
+    merge = Merge.LEAST if function == "min" else Merge.MOST
+    return Aggregate(f"{function}(char_length({quote_name(column)}))", merge=merge)
 
 
 def _distinct_values(column: str) -> Aggregate:
@@ -80,7 +93,8 @@ def _distinct_tuples(columns: tuple[str, ...]) -> Aggregate:
 def _whole_keys(columns: tuple[str, ...]) -> tuple[Aggregate, Aggregate]:
     """The rows without NULL in the columns, and the combinations that are in them."""
     names = ", ".join(map(quote_name, columns))
-    rows = Aggregate(f"count({names})") if len(columns) > 1 else _values(columns[0])
+    several = Aggregate(f"count({names})", merge=Merge.COUNT)
+    rows = several if len(columns) > 1 else _values(columns[0])
     distinct = f"count(DISTINCT {names})"
     return rows, Aggregate(distinct, distinct=columns, is_key=True, skips_null=True)
 
@@ -90,14 +104,16 @@ def _repeated_keys(columns: tuple[str, ...]) -> RowsBehind:
     return RowsBehind("", condition=present, repeated=columns)
 
 
-def _rows_without_distinct(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+def _other_rows(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    """Those of the first count that are not in the second."""
     return int(results[0] or 0) - int(results[1] or 0)
 
 
 def _average(arguments: Arguments) -> tuple[Aggregate, ...]:
     # Spark has no average of decimals where there is no room for four more digits.
     column = _column(arguments)
-    return Aggregate(f"try_avg({column})"), Aggregate(f"try_avg(CAST({column} AS DOUBLE))")
+    exact = Aggregate(f"try_avg({column})")
+    return (Aggregate(f"try_avg(CAST({column} AS DOUBLE))", shortcut=SameAs(exact)), exact)
 
 
 def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
@@ -120,6 +136,27 @@ def _first(arguments: Arguments) -> tuple[Aggregate, ...]:
 def _columns(argument: Any) -> tuple[str, ...]:
     """The columns of an argument that takes one or several."""
     return (argument,) if isinstance(argument, str) else tuple(argument)
+
+
+def _rows_equal(arguments: Arguments) -> tuple[Aggregate, ...]:
+    column, value = arguments
+    shortcut = None
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        shortcut = Within(column, ((Bound("<", value),), (Bound(">", value),)))
+    return (_rows_where(f"{_column(arguments)} = {quote_literal(value)}", shortcut),)
+
+
+def _violations(arguments: Arguments) -> Aggregate:
+    (condition,) = arguments
+    return _rows_where(f"NOT ({condition})", condition.shortcut)
+
+
+def _evaluated(arguments: Arguments) -> Aggregate:
+    """The rows in which a predicate is true or false."""
+    (condition,) = arguments
+    if condition.column is not None:
+        return _values(condition.column)
+    return Aggregate(f"count(({condition}))", merge=Merge.COUNT)
 
 
 def _share_counts(arguments: Arguments) -> tuple[Aggregate, ...]:
@@ -203,7 +240,8 @@ _ENTRIES = (
         Unit.ROWS,
         "The number of rows in which the column is NULL.",
         "assert null_count(email) / num_rows() < 5%",
-        lambda arguments: (_nulls(arguments[0]),),
+        lambda arguments: (_rows(), _values(arguments[0])),
+        value=_other_rows,
         empty=0,
         in_python=lambda column: column.values.count(None),
         raised_by=_rows_without,
@@ -215,7 +253,6 @@ _ENTRIES = (
         "The mean of the column, NULL ignored.",
         "assert average(price) > 0",
         _average,
-        value=lambda _, results: results[1] if results[0] is None else results[0],
         in_python=in_python.mean,
     ),
     Metric(
@@ -224,7 +261,7 @@ _ENTRIES = (
         Unit.COLUMN,
         "The total of the column, NULL ignored; no value where it overflows.",
         "assert sum(revenue) is positive",
-        lambda arguments: (Aggregate(f"try_sum({_column(arguments)})"),),
+        lambda arguments: (_sum(arguments[0]),),
         in_python=in_python.total,
     ),
     Metric(
@@ -276,7 +313,7 @@ _ENTRIES = (
         "Rows minus distinct combinations of the columns; NULL equals NULL.",
         "assert duplicate_count([order_id, line]) == 0",
         lambda arguments: (_rows(), _distinct_tuples(_columns(arguments[0]))),
-        value=_rows_without_distinct,
+        value=_other_rows,
         empty=0,
         in_python=in_python.duplicate_count,
         raised_by=lambda arguments: RowsBehind("", repeated=_columns(arguments[0])),
@@ -288,7 +325,7 @@ _ENTRIES = (
         "As `duplicate_count`, without rows that have NULL in one of the columns: UNIQUE of SQL.",
         "assert repeated_count([country, tax_id]) == 0",
         lambda arguments: _whole_keys(_columns(arguments[0])),
-        value=_rows_without_distinct,
+        value=_other_rows,
         empty=0,
         in_python=in_python.repeated_count,
         raised_by=lambda arguments: _repeated_keys(_columns(arguments[0])),
@@ -299,7 +336,7 @@ _ENTRIES = (
         Unit.ROWS,
         "The number of rows in which the column equals the value.",
         'assert count_values(status, "pending") < 100',
-        lambda arguments: (_rows_where(f"{_column(arguments)} = {quote_literal(arguments[1])}"),),
+        _rows_equal,
         empty=0,
         in_python=in_python.equal_count,
         raised_by=_rows_with_value,
@@ -343,7 +380,7 @@ _ENTRIES = (
         Unit.CHARACTERS,
         "The length of the shortest text, NULL ignored.",
         "assert min_length(tax_id) == 64",
-        lambda arguments: (Aggregate(f"min(char_length({_column(arguments)}))"),),
+        lambda arguments: (_length("min", arguments[0]),),
         in_python=in_python.shortest,
         lowered_by=_lengths_beyond,
     ),
@@ -353,7 +390,7 @@ _ENTRIES = (
         Unit.CHARACTERS,
         "The length of the longest text, NULL ignored.",
         "assert max_length(name) <= 80",
-        lambda arguments: (Aggregate(f"max(char_length({_column(arguments)}))"),),
+        lambda arguments: (_length("max", arguments[0]),),
         in_python=in_python.longest,
         raised_by=_lengths_beyond,
     ),
@@ -363,7 +400,7 @@ _ENTRIES = (
         Unit.ROWS,
         "The number of rows for which the predicate is false (not NULL).",
         "assert each row: price > 0",
-        lambda arguments: (_rows_where(f"NOT ({arguments[0]})"),),
+        lambda arguments: (_violations(arguments),),
         empty=0,
         is_internal=True,
         in_python=lambda truths: truths.values.count(False),
@@ -376,8 +413,10 @@ _ENTRIES = (
         "The share of rows for which the predicate holds, among those where it is not NULL; all, if"
         " there are none.",
         'assert 95% of rows: email matches "@"',
-        lambda arguments: (_rows_where(arguments[0]), Aggregate(f"count(({arguments[0]}))")),
-        value=lambda _, results: int(results[0] or 0) / int(results[1]) if results[1] else 1.0,
+        lambda arguments: (_evaluated(arguments), _violations(arguments)),
+        value=lambda _, results: (
+            (int(results[0]) - int(results[1] or 0)) / int(results[0]) if results[0] else 1.0
+        ),
         empty=1.0,
         is_internal=True,
         in_python=in_python.true_share,

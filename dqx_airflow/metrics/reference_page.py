@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
-from dqx_airflow.metrics.registry import Argument, Metric, Scan
-from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.merging import Merge
+from dqx_airflow.metrics.registry import Argument, Arguments, Kind, Metric, Scan
+from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.types import Family
 
 _OPENING = """\
@@ -16,7 +17,11 @@ _OPENING = """\
 A metric is one value of a dataset for a date. Two parameters go with nearly all of them:
 `average(price, lag 1)` is that of the day before, `num_rows(dataset returns)` that of another
 dataset of the check. A metric may have no value: then every comparison with it fails, and only
-`is None` holds."""
+`is None` holds.
+
+What an earlier run has measured is not read again. After an append, where files were only added to
+a Delta table or a folder of Parquet files, the new ones alone are read for metrics whose results
+can be merged exactly; that is told of each."""
 
 _DURATIONS = """\
 ## Durations
@@ -44,6 +49,12 @@ _ROW_FUNCTIONS = """\
 
 In predicates, behind `each row:` and `95% of rows:`."""
 
+_ITEMS = """\
+## Items of arrays
+
+Predicates about an array, in which `item` stands for an item of it and `item.price` for a field of
+an item. Where the array is NULL, they are not evaluated."""
+
 
 def reference_page() -> str:
     """The page, metrics in the order of their table."""
@@ -60,6 +71,10 @@ def reference_page() -> str:
         _table("stands for", ((f"{name}(...)", f"`{claim}`") for name, claim in SHORTCUTS.items())),
         _ROW_FUNCTIONS,
         _table("value", ((f"{name}(...)", entry.doc) for name, entry in ROW_FUNCTIONS.items())),
+        _ITEMS,
+        _table(
+            "true when", ((f"{name}(array, predicate)", doc) for name, doc in QUANTIFIERS.items())
+        ),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -68,12 +83,30 @@ def _metric(metric: Metric) -> str:
     facts = [_argument(argument) for argument in (*metric.arguments, *metric.parameters)]
     facts.append(f"unit: {metric.unit.value}")
     facts.append(f"without rows: {'no value' if metric.empty is None else metric.empty}")
+    if metric.scan is Scan.FLAT:
+        facts.append(f"after an append: {_read_after_an_append(metric)}")
     if metric.scan is Scan.QUERY:
         facts.append("takes neither `lag` nor `dataset`")
     if metric.scan is Scan.SCHEMA:
         facts.append("answered by the schema, without a scan; takes no `lag`")
     listed = "\n".join(f"- {fact}" for fact in facts)
     return f"## {metric.signature}\n\n{metric.doc}\n\n```dql\n{metric.example}\n```\n\n{listed}"
+
+
+def _read_after_an_append(metric: Metric) -> str:
+    """What is read where files were added to those that an earlier run has measured."""
+    aggregates = metric.aggregates(_some_arguments(metric))
+    if metric.is_of_texts or any(item.merge is None for item in aggregates):
+        return "all files are read"
+    is_of_values = any(item.merge is not Merge.COUNT and item.column for item in aggregates)
+    apart = ", but of floating point numbers all files" if is_of_values else ""
+    return f"the new files alone are read{apart}"
+
+
+def _some_arguments(metric: Metric) -> Arguments:
+    some = {Kind.COLUMNS: ("c",), Kind.NAMES: ("c",), Kind.SHARE: 0.5, Kind.SHARES: (("v", 0.5),)}
+    given = [some.get(argument.kind, "c") for argument in metric.arguments]
+    return (*given, *(None for _ in metric.parameters))
 
 
 def _argument(argument: Argument) -> str:

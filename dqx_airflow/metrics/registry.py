@@ -6,14 +6,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.types import Family
 from dqx_airflow.values import MetricValue
 
 Arguments: TypeAlias = tuple[Any, ...]
 """The arguments of a metric request: a column name, a tuple of column names, a literal, a
-predicate, which `aggregates` gets as SQL text. All hashable."""
+predicate, which `aggregates` gets as a `RowCondition`. All hashable."""
+TypeOf: TypeAlias = Callable[[str], str]
+"""The type of a column by its name."""
 
 
 class Kind(str, Enum):
@@ -41,10 +44,24 @@ class Statistic(str, Enum):
     """What the transaction log of a Delta table may know of each file."""
 
     ROWS = "the number of rows"
-    NULLS = "the number of rows in which a column is NULL"
     VALUES = "the number of rows in which a column is not NULL"
     LEAST = "the smallest value of a column"
     MOST = "the largest value of a column"
+
+
+class Shortcut(Protocol):
+    """What may answer an aggregate without a look at the rows."""
+
+    @property
+    def asks(self) -> tuple[Aggregate, ...]:
+        """The aggregates that have to be known for it."""
+
+    def fits(self, type_of: TypeOf) -> bool:
+        """True where the types of the columns allow it."""
+
+    def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
+        """The value of the aggregate, given the results of what it `asks`; None where these do not
+        tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +73,9 @@ class Aggregate:
     with `skips_null` combinations with a NULL in them do not count.
     `statistic` is what may be taken from the transaction log instead, of
     `column` where it is about one.
+    `merge` makes the result over all rows of those over parts of them; None where it takes all
+    rows. What is merged are counts, values or sums of `column`, or whole numbers.
+    With a `shortcut` rows are read only where that has no answer.
     """
 
     sql: str
@@ -64,6 +84,21 @@ class Aggregate:
     skips_null: bool = False
     statistic: Statistic | None = None
     column: str | None = None
+    merge: Merge | None = None
+    shortcut: Shortcut | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowCondition:
+    """A predicate over rows as Spark SQL. The shortcut tells that no row violates it, where it is
+    about one column."""
+
+    sql: str
+    shortcut: Shortcut | None = None
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return self.sql
 
 
 class Unit(str, Enum):

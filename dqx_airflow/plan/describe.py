@@ -82,12 +82,21 @@ def _passes(plan: Plan, dataset: str) -> Iterator[str]:
         if asking:
             day, names = plan.date.isoformat(), listed(asking)
             yield f"    days before {day}: for {names}; apart, if they need far less of many rows"
+        yield f"    after an append: {_read_after_an_append(reading)}"
         named = [*reading.columns, *(["those in the Spark SQL"] if reading.has_sql else [])]
         yield f"    columns: {', '.join(named) or 'none'}"
         yield from (f"        {sql}" for sql in reading.sql)
         if reading.reason is ROWS:
             yield from _lookups(plan, dataset)
     yield ""
+
+
+def _read_after_an_append(reading: Pass) -> str:
+    """What is read where files were added to those that an earlier run has measured."""
+    everything, unmerged = len(reading.sql), len(reading.unmerged)
+    if unmerged == everything:
+        return "all files"
+    return "the new files alone" + (f", for {unmerged} of these all files" if unmerged else "")
 
 
 def _asking_for_earlier_days(plan: Plan, dataset: str, reading: Pass) -> Iterator[str]:

@@ -7,7 +7,7 @@ runs, and not before.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from dqx_airflow.dql import nodes
@@ -24,10 +24,15 @@ KEYS = (
 VALUES = "distinct values would carry all the rest through a shuffle; with few rows they share it"
 QUERY = "it is the user's own SELECT"
 
-MOST_COMPILED = 50
-"""So many aggregates share a pass over many rows. Spark compiles up to 100 fields at once
-(`spark.sql.codegen.maxFields`), and an average takes two of them; several passes of compiled code
-take less than one that is interpreted."""
+LATER = (
+    "what the passes before did not answer: the rows that violate a range, where the smallest or "
+    "the largest value is out of it; an average for which decimals have no room"
+)
+
+MOST_COMPILED = 250
+"""So many aggregates share a pass over many rows, of which Spark compiles the fields of two each
+(`spark.sql.codegen.maxFields`): several passes of compiled code take less than one that is
+interpreted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class Pass:
     """One reading of the rows of some dates; no dates stand for all rows.
 
     `columns` are those that are named, `has_sql` is true where Spark SQL may name others.
+    `unmerged` is the SQL whose results over parts of the rows tell nothing about all of them.
     """
 
     sql: tuple[str, ...]
@@ -42,6 +48,7 @@ class Pass:
     dates: tuple[date, ...]
     reason: str
     has_sql: bool = False
+    unmerged: tuple[str, ...] = ()
 
 
 def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
@@ -56,13 +63,22 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
         if request.definition.scan is Scan.FLAT
         for aggregate in aggregates_of(request)
     ]
-    for reason in (ROWS, KEYS, VALUES):
-        pairs = [(request, item) for request, item in asked if _reason(item) is reason]
+    turns = take_turns(dict.fromkeys(item for _, item in asked))
+    asked += [
+        (request, extra)
+        for request, item in asked
+        if item in turns.later and item.shortcut
+        for extra in item.shortcut.asks
+    ]
+    for reason in (ROWS, KEYS, VALUES, LATER):
+        pairs = [(request, item) for request, item in asked if _reason(item, turns) is reason]
         # To count rows, no column is read.
         reading = [request for request, item in pairs if item.statistic is not Statistic.ROWS]
         if pairs:
             sql = (item.sql for _, item in pairs)
-            yield _pass((request for request, _ in pairs), sql, reason, reading)
+            found = _pass((request for request, _ in pairs), sql, reason, reading)
+            unmerged = dict.fromkeys(item.sql for _, item in pairs if item.merge is None)
+            yield replace(found, unmerged=tuple(unmerged))
 
 
 def _pass(
@@ -81,7 +97,42 @@ def _pass(
     )
 
 
-def _reason(aggregate: Aggregate) -> str:
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What a shortcut may answer is read `later`, if at all; `extra` is what it needs besides."""
+
+    later: frozenset[Aggregate]
+    extra: tuple[Aggregate, ...]
+
+
+def take_turns(aggregates: Iterable[Aggregate]) -> Turns:
+    """Which aggregates wait for what their shortcuts ask, where less is computed then.
+
+    :param aggregates: those whose values are not known.
+    """
+    asked = dict.fromkeys(aggregates)
+    there = {_buffer(item) for item in asked}
+    waiting: dict[tuple[Aggregate, ...], list[Aggregate]] = {}
+    for item in asked:
+        if item.shortcut is not None:
+            waiting.setdefault(item.shortcut.asks, []).append(item)
+    later: list[Aggregate] = []
+    extra: dict[Aggregate, None] = {}
+    for asks, items in waiting.items():
+        if len(items) > sum(_buffer(item) not in there for item in asks):
+            later += items
+            extra.update(dict.fromkeys(item for item in asks if item not in asked))
+    return Turns(frozenset(later), tuple(extra))
+
+
+def _buffer(aggregate: Aggregate) -> object:
+    """What Spark keeps while it reads rows: equal for an extreme and for the text of it."""
+    return (aggregate.statistic, aggregate.column) if aggregate.statistic else aggregate.sql
+
+
+def _reason(aggregate: Aggregate, turns: Turns) -> str:
+    if aggregate in turns.later:
+        return LATER
     if not aggregate.distinct:
         return ROWS
     return KEYS if aggregate.is_key else VALUES

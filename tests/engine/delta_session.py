@@ -1,4 +1,4 @@
-"""What Spark's Delta source reads and writes, in a session of its own: `test_delta_source.py`."""
+"""What Spark's Delta source reads and writes, in a session of its own: `test_other_sources.py`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dqx_airflow.api.validated import read_validated
+from dqx_airflow.engine.delta_source import has_delta
 from dqx_airflow.engine.frames import rows_of
 from dqx_airflow.engine.java import java_environment
 from dqx_airflow.engine.job import run_gate
@@ -38,7 +39,9 @@ def main(jars: str, folder: str) -> None:
     def ids(ref: DatasetRef) -> list[int]:
         return sorted(row.id for row in rows_of(open_dataset(spark, ref), TODAY).collect())
 
+    assert has_delta(spark)
     deleted_rows(spark, ids, f"{folder}/deleted")
+    added_files(spark, folder)
     renamed_columns(spark, ids, f"{folder}/renamed")
     catalog_tables(spark, ids)
     promotions(spark, folder)
@@ -61,13 +64,48 @@ def deleted_rows(spark: Any, ids: Any, path: str) -> None:
     assert opened.log.features == {"deletionVectors"}
     assert ids(ref) == [0, 1, 2]
     assert ids(DatasetRef("orders", path, version=1)) == [0, 1, 2, 3]
-    moment = opened.log.table.history()[1]["timestamp"] / 1000
-    text = spark.sql(f"SELECT timestamp_millis({int(moment * 1000) + 500})").collect()[0][0]
+    # The log and its files tell different moments of one commit.
+    written = Path(path, "_delta_log", f"{1:020}.json").stat().st_mtime * 1000
+    moment = max(written, opened.log.table.history()[1]["timestamp"])
+    text = spark.sql(f"SELECT timestamp_millis({int(moment) + 1})").collect()[0][0]
     assert ids(DatasetRef("orders", path, timestamp=f"{text.isoformat()}Z")) == [0, 1, 2, 3]
     spark.sql(f"INSERT INTO delta.`{path}` VALUES (9, DATE'{TODAY}')")
     assert opened.read({TODAY}).count() == 3
     plan = rows_of(opened, TODAY)._jdf.queryExecution().executedPlan().toString()
     assert "PartitionFilters: [isnotnull(ds" in plan
+
+
+def added_files(spark: Any, folder: str) -> None:
+    """After an append the new file alone is read; after a deletion vector everything is."""
+    path = f"{folder}/grown"
+    spark.sql(f"CREATE TABLE delta.`{path}` (id INT, ds DATE) USING delta")
+    suite = 'suite "S" { check "C" on orders { assert sum(id) > 0 name "sum" } }'
+    found = []
+    for statement in (
+        f"INSERT INTO delta.`{path}` SELECT id, DATE'{TODAY}' FROM range(1, 4)",
+        f"INSERT INTO delta.`{path}` VALUES (10, DATE'{TODAY}')",
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)",
+        f"DELETE FROM delta.`{path}` WHERE id = 2",
+        f"INSERT INTO delta.`{path}` VALUES (20, DATE'{TODAY}')",
+    ):
+        spark.sql(statement)
+        gate = GateRequest(
+            RunKey("growth", TODAY, "run"),
+            Attempt(1, "1"),
+            SourceFile("s", suite),
+            (DatasetRef("orders", path, date_column="ds"),),
+            f"{folder}/results",
+        )
+        report = run_gate(gate, lambda _: spark)
+        (total,) = (verdict for verdict in report.verdicts if verdict.name == "sum")
+        found.append((total.value, total.origin and total.origin.value))
+    assert found == [
+        (6, "scan"),
+        (16, "stored state and new files"),
+        (16, "scan"),
+        (14, "scan"),
+        (34, "scan"),
+    ]
 
 
 def renamed_columns(spark: Any, ids: Any, path: str) -> None:

@@ -260,6 +260,37 @@ def test_masked_values_never_leave_spark(
         assert not [text for text in written if secret.encode() in text]
 
 
+def test_rows_are_to_blame_for_the_items_of_their_arrays(run: Run, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "id": [1, 2],
+            "tags": [["a", "b"], ["a", "B"]],
+            "lines": [[{"qty": 1, "codes": [1]}], [{"qty": 1, "codes": [0, 1]}]],
+            "order": [{"items": [1]}, {"items": [2]}],
+            "secret": [["x"], ["y"]],
+        }
+    )
+    ref = replace(delta(tmp_path, "orders", table), keys=("id",), masked=("secret",))
+    body = """
+    assert each row: every(tags, item matches "^[a-z]$") name "tags"
+    assert each row: every(lines, every(item.codes, item > 0)) name "lines"
+    assert 60% of rows: not some(order.items, item > id - 1) name "fields"
+    assert each row: every(secret, item == "x") name "masked"
+    """
+    report = run(request(tmp_path, body, [ref]))
+    assert rows(report, "tags") == [
+        ({"id": 2, "tags": '["a","B"]'}, 'not (every(`tags`, item matches "^[a-z]$"))')
+    ]
+    nested = '[{"qty":1,"codes":[0,1]}]'
+    reason = "not (every(lines, every(item.codes, item > 0)))"
+    assert rows(report, "lines") == [({"id": 2, "lines": nested}, reason)]
+    assert [row for row, _ in rows(report, "fields")] == [
+        {"id": 1, "order.items": "[1]"},
+        {"id": 2, "order.items": "[2]"},
+    ]
+    assert [row for row, _ in rows(report, "masked")] == [{"id": 2, "secret": "***"}]
+
+
 def test_a_mask_for_a_column_that_is_not_there_shows_no_rows_at_all(
     run: Run, people: DatasetRef, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -147,6 +147,16 @@ def test_a_csv_file_has_a_header_and_types_unless_the_options_say_otherwise(
     ]
 
 
+def test_a_delta_source_that_is_named_and_missing_is_not_needed(spark: Any, tmp_path: Path) -> None:
+    ref = delta(tmp_path, "orders", ORDERS)
+    setting = "spark.sql.catalog.spark_catalog"
+    spark.conf.set(setting, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    try:
+        assert rows_on(spark, ref) == [1, 2, 3, 3, 5, 6]
+    finally:
+        spark.conf.unset(setting)
+
+
 def test_tables_and_views_of_the_catalog_are_read(spark: Any, gate: Gate, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE shop (id INT, price DOUBLE) USING parquet LOCATION '{tmp_path}/shop'")
     try:

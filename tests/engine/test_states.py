@@ -229,6 +229,28 @@ def test_parquet_files_have_fingerprints_too(gate: Gate, tmp_path: Path) -> None
     assert verdict(gate(AVERAGE, ref)[0], "average") == (4.0, "scan")
 
 
+def test_a_file_that_arrives_while_a_gate_runs_is_read_by_the_next_one(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.engine import measure
+
+    folder = tmp_path / "parquet"
+    folder.mkdir()
+    pq.write_table(rows(TODAY, 1.0), folder / "a.parquet")
+    ref = DatasetRef("orders", str(folder), format="parquet", date_column="ds")
+
+    def opened_and_then_added(*arguments: Any) -> Any:
+        opened = open_dataset(*arguments)
+        pq.write_table(rows(TODAY, 7.0), folder / "b.parquet")
+        return opened
+
+    open_dataset = measure.open_dataset
+    with monkeypatch.context() as patched:
+        patched.setattr(measure, "open_dataset", opened_and_then_added)
+        assert verdict(gate(AVERAGE, ref)[0], "average") == (1.0, "scan")
+    assert verdict(gate(AVERAGE, ref)[0], "average") == (4.0, "scan")
+
+
 def test_a_catalog_table_has_no_fingerprint(spark: Any, gate: Gate) -> None:
     spark.createDataFrame([(1, 2.0)], "id long, price double").createOrReplaceTempView("shop")
     ref = DatasetRef("orders", table="shop")
@@ -271,4 +293,4 @@ def test_the_log_answers_nothing_that_it_knows_roughly(gate: Gate, tmp_path: Pat
 
 
 def test_the_origins_are_ordered_by_what_they_take() -> None:
-    assert list(Origin) == [Origin.SCAN, Origin.STATE, Origin.LOG]
+    assert list(Origin) == [Origin.SCAN, Origin.MERGED, Origin.STATE, Origin.LOG]

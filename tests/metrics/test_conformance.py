@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connect_server import connect_server
 from markdown_cases import Case, cases
 from readable_tables import read_table, read_types
 
@@ -29,6 +30,7 @@ from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.types import fields_of, parts_of
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import check_datasets, resolve
@@ -51,7 +53,7 @@ def test_the_reference_has_the_values_of_the_case(case: Case) -> None:
 
 
 def test_every_metric_and_function_stands_in_a_case() -> None:
-    from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+    from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
     from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 
     text = "\n".join(case.block("values").text for case in CASES)
@@ -61,7 +63,8 @@ def test_every_metric_and_function_stands_in_a_case() -> None:
     assert set(METRICS) - in_spark <= asked
     of_schema = {name for name, metric in METRICS.items() if metric.scan is Scan.SCHEMA}
     assert in_spark == {"sql", "query", *of_schema}
-    assert not [name for name in ROW_FUNCTIONS if f"{name}(" not in text]
+    called = (*ROW_FUNCTIONS, *QUANTIFIERS)
+    assert not [name for name in called if f"{name}(" not in text]
     assert not [name for name in TEXT_FORMATS if f" is {name} " not in text]
 
 
@@ -73,14 +76,7 @@ def test_titles_of_conformance_cases_are_unique() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_spark_has_the_values_of_the_case(case: Case, spark: Any, tmp_path: Path) -> None:
-    from dqx_airflow.engine.measure import measure as measure_in_spark
-
-    tables, refs = _tables(case, tmp_path)
-    for ref in refs:
-        if ref.table is not None:
-            _frame(spark, tables[ref.name]).createOrReplaceTempView(ref.table)
-    plan = _plan(case, refs)
-    _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
+    _expect_of_spark(case, spark, tmp_path)
 
 
 @pytest.mark.spark
@@ -104,6 +100,43 @@ def test_spark_without_ansi_mode_has_the_values_of_the_case_for_delta_tables(
     plan = _plan(case, tuple(refs))
     with _without_ansi(spark):
         _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
+
+
+@pytest.fixture(scope="module")
+def server_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The session of a Spark Connect server, with the settings of a gate."""
+    from pyspark.sql.connect.session import SparkSession
+
+    from dqx_airflow.engine.session import SQL_DEFAULTS
+
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        # Not by the builder of both kinds: there may be a classic session in this process.
+        session = SparkSession.builder.remote(address).create()
+        for key, value in SQL_DEFAULTS.items():
+            session.conf.set(key, value)
+        yield session
+        session.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_spark_connect_has_the_values_of_the_case(
+    case: Case, server_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # By this PySpark knows which of its two kinds of functions are meant.
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    _expect_of_spark(case, server_session, tmp_path)
+
+
+def _expect_of_spark(case: Case, spark: Any, folder: Path) -> None:
+    from dqx_airflow.engine.measure import measure as measure_in_spark
+
+    tables, refs = _tables(case, folder)
+    for ref in refs:
+        if ref.table is not None:
+            _frame(spark, tables[ref.name]).createOrReplaceTempView(ref.table)
+    plan = _plan(case, refs)
+    _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
 
 
 def _tables(
@@ -187,7 +220,9 @@ def _is_same(actual: str, due: str) -> bool:
 
 
 def _frame(spark: Any, table: Table) -> Any:
-    return spark.createDataFrame([_in_spark(row, table) for row in table.rows], _schema(table))
+    types = [field.type for field in table.fields]
+    rows = [tuple(map(_in_spark, row, types)) for row in table.rows]
+    return spark.createDataFrame(rows, _schema(table))
 
 
 def _schema(table: Table) -> Any:
@@ -197,12 +232,19 @@ def _schema(table: Table) -> Any:
     return StructType([StructField(name, type_) for name, type_ in types])
 
 
-def _in_spark(row: tuple[Any, ...], table: Table) -> tuple[Any, ...]:
-    """The row with maps as Spark takes them."""
-    cells = zip(row, table.fields, strict=True)
-    return tuple(
-        dict(c) if c is not None and field.type.startswith("map<") else c for c, field in cells
-    )
+def _in_spark(value: Any, spark_type: str) -> Any:
+    """The value with all maps in it as Spark takes them."""
+    match value:
+        case dict():
+            types = fields_of(spark_type)
+            return {name: _in_spark(inner, types[name]) for name, inner in value.items()}
+        case tuple() if spark_type.startswith("map<"):
+            inner_type = parts_of(spark_type)[1]
+            return {key: _in_spark(inner, inner_type) for key, inner in value}
+        case tuple():
+            return [_in_spark(item, *parts_of(spark_type)) for item in value]
+        case _:
+            return value
 
 
 def _arrow(table: Table) -> Any:

@@ -7,6 +7,7 @@ tables. Where the two disagree, the smallest table on which they do is told.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -37,6 +38,7 @@ TYPES = {
     "day": "date",
     "at": "timestamp",
     "local": "timestamp_ntz",
+    "parts": "array<struct<n:bigint,d:double,s:string,day:date>>",
 }
 # Sums of these are exact in any order.
 VALUES: dict[str, list[Any]] = {
@@ -50,6 +52,8 @@ VALUES: dict[str, list[Any]] = {
     "at": [datetime(2024, 1, 2, hour, 30, tzinfo=timezone.utc) for hour in (0, 12, 23)],
     "local": [datetime(2024, 1, 2), datetime(2024, 3, 31, 2, 30), datetime(1900, 1, 1, 1, 1, 1, 5)],
 }
+PART = ("n", "d", "s", "day")
+_NAME_OF_PART = re.compile(rf"\b({'|'.join(PART)})\b(?!\()")
 NUMBERS, TIMES = ("n", "i", "d", "m"), ("day", "at", "local")
 METRICS = [
     "num_rows()",
@@ -88,10 +92,18 @@ def test_spark_and_the_reference_agree_on_random_tables(seed: int, spark: Any) -
 def _rows(random: Random, number: int) -> list[tuple[Any, ...]]:
     on = FIRST + timedelta(days=number)
     nulls = random.choice([0, 0.2, 0.9])
-    return [
-        (on, *(None if random.random() < nulls else random.choice(v) for v in VALUES.values()))
-        for _ in range(random.randint(1, 6))
-    ]
+
+    def cell(column: str) -> Any:
+        return None if random.random() < nulls else random.choice(VALUES[column])
+
+    def parts() -> Any:
+        length = random.choice([None, 0, 1, 2, 3])
+        return None if length is None else [part() for _ in range(length)]
+
+    def part() -> Any:
+        return None if random.random() < nulls / 2 else {name: cell(name) for name in PART}
+
+    return [(on, *map(cell, VALUES), parts()) for _ in range(random.randint(1, 6))]
 
 
 def _plan(random: Random, refs: tuple[DatasetRef, ...]) -> Plan:
@@ -155,10 +167,23 @@ def _predicate(random: Random, depth: int) -> str:
         lambda: f"{column} is {negation}null",
         lambda: f"at - local {operator} {random.choice(['0 seconds', '1 day'])}",
     ]
+    if depth and random.random() < 0.3:
+        return _predicate_about_items(random, depth - 1)
     if depth and random.random() < 0.5:
         left, right = _predicate(random, depth - 1), _predicate(random, depth - 1)
         return f"{negation}({left}) {random.choice(['and', 'or'])} ({right})"
     return random.choice(forms)()
+
+
+def _predicate_about_items(random: Random, depth: int) -> str:
+    """A predicate with `every` or `some`: most names in it are fields of the item."""
+    quantifier = random.choice(["every", "some", "not every", "not some"])
+
+    def field(name: re.Match[str]) -> str:
+        return f"item.{name[0]}" if random.random() < 0.8 else name[0]
+
+    inner = _NAME_OF_PART.sub(field, _predicate(random, depth))
+    return f"{quantifier}(parts, {inner})"
 
 
 def _number(random: Random, depth: int) -> str:

@@ -1,0 +1,67 @@
+"""The gate job over Spark Connect: a process without a JVM. Entered from `spark_jobs/`.
+
+One line of JSON on standard input says where Spark is, since the address may hold a token, and
+arguments are seen by everybody. Whoever started the job keeps that input open; when it is closed,
+nobody waits for the report any more, and the job ends.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from pyspark.sql import SparkSession
+
+from dqx_airflow.config.connection import Connection, connection_of
+from dqx_airflow.engine.connection import open_session, spark_errors_told
+from dqx_airflow.engine.ending import JobEnding
+from dqx_airflow.engine.job import EXIT_INFRASTRUCTURE, run_gate, run_job
+from dqx_airflow.errors import DqxError
+from dqx_airflow.values import GateReport, GateRequest
+
+_REFUSED = re.compile(r"Failed to set (\S+) to ")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Like the `main` of the gate job; the session is that of a server."""
+    # The thread that reads to the end must hold no lock of a buffer when the process ends.
+    task = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
+    given = json.loads(task.readline())
+    ending = JobEnding()
+    threading.Thread(target=_end_with, args=(task, ending), daemon=True).start()
+    try:
+        connection = connection_of(given["address"])
+    except DqxError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_INFRASTRUCTURE
+
+    def run(request: GateRequest) -> GateReport:
+        session = ending.opening(lambda name: _open(connection, name, given["settings"]))
+        with spark_errors_told(connection):
+            report = run_gate(request, session)
+            ending.close()
+            return report
+
+    return run_job(arguments, run, ending)
+
+
+def _end_with(task: IO[bytes], ending: JobEnding) -> None:
+    while task.read(1024):
+        pass
+    ending.end(EXIT_INFRASTRUCTURE, "the task that waited for this gate is over")
+
+
+def _open(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        spark = open_session(connection, name, settings)
+    # The warning itself quotes the value, which may be a secret.
+    refused = filter(None, (_REFUSED.match(str(warning.message)) for warning in caught))
+    for setting in dict.fromkeys(found[1] for found in refused):
+        print(f"warning: the server keeps its own {setting}", file=sys.stderr)
+    return spark

@@ -1,0 +1,39 @@
+"""A Spark Connect server of the test that asks for it, on this machine alone."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from processes import PROGRAMS, environment, free_port, running, wait_until
+
+_SETTINGS = (
+    "spark.ui.enabled=false",
+    "spark.sql.adaptive.enabled=false",
+    "spark.sql.shuffle.partitions=2",
+    # It lives for a minute: code that is compiled quickly serves it better than fast code.
+    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+)
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """The address of the server; its log is written into the folder."""
+    port = free_port()
+    settings = [*_SETTINGS, f"spark.connect.grpc.binding.port={port}"]
+    command = [
+        *(str(PROGRAMS / "spark-submit"), "--master", "local[2]"),
+        *(word for setting in settings for word in ("--conf", setting)),
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
+    ]
+    log = folder / "connect.log"
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    with running(command, environment(), log):
+        wait_until(answers, log)
+        yield f"sc://127.0.0.1:{port}"

@@ -1,0 +1,309 @@
+"""Files that were only added: they are read alone, and merged with what is stored of the others."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from lake import TODAY, request
+
+from dqx_airflow.engine import readings, scan
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.values import DatasetRef, GateReport
+
+pytestmark = pytest.mark.spark
+
+YESTERDAY = TODAY - timedelta(1)
+SCAN, MERGED, STATE = "scan", "stored state and new files", "stored state"
+SUITE = """
+    assert sum(id) > 0 name "sum"
+    assert minimum(status) == "a" name "least"
+    assert max_length(status) > 0 name "longest"
+    assert each row: id > 1 name "each"
+    assert 50% of rows: status like "a%" name "half"
+"""
+AVERAGE = 'assert average(id) > 0 name "average"'
+
+
+def rows(on: date | None, *found: tuple[int, str | None]) -> pa.Table:
+    ids, texts = zip(*found, strict=True)
+    table = pa.table({"id": pa.array(ids, pa.int64()), "status": pa.array(texts, pa.string())})
+    days = pa.array([on] * len(found), pa.date32())
+    return table if on is None else table.append_column("ds", days)
+
+
+def in_delta(path: Path, on: date | None, *found: tuple[int, str | None]) -> None:
+    write_deltalake(str(path), rows(on, *found), mode="append", schema_mode="merge")
+
+
+def in_partitions(path: Path, on: date | None, *found: tuple[int, str | None]) -> None:
+    write_deltalake(str(path), rows(on, *found), mode="append", partition_by=["ds"])
+
+
+def in_files(path: Path, on: date | None, *found: tuple[int, str | None]) -> None:
+    """A Parquet file, in a folder of its date if it has one, later than all that are there."""
+    folder = path if on is None else path / f"ds={on}"
+    folder.mkdir(parents=True, exist_ok=True)
+    number = len(list(path.rglob("*.parquet")))
+    file = folder / f"{number}.parquet"
+    pq.write_table(rows(None, *found), file)
+    os.utime(file, ns=(0, 1_700_000_000_000_000_000 + number))
+
+
+WAYS = {
+    "a Delta table": (in_delta, "delta", TODAY),
+    "a Delta table with partitions": (in_partitions, "delta", TODAY),
+    "a Delta table without dates": (in_delta, "delta", None),
+    "Parquet files": (in_files, "parquet", None),
+    "Parquet files with partitions": (in_files, "parquet", TODAY),
+}
+
+
+def dataset(path: Path, format: str = "delta", on: date | None = TODAY) -> DatasetRef:
+    return DatasetRef("orders", str(path), format=format, date_column=on and "ds")
+
+
+@dataclass
+class Gate:
+    """Runs gates, and keeps how many files their passes read."""
+
+    run: Callable[..., GateReport]
+    read: set[int] = field(default_factory=set)
+
+    def __call__(self, suite: str, *datasets: DatasetRef, on: date = TODAY) -> GateReport:
+        self.read.clear()
+        return self.run(suite, datasets, on)
+
+
+@pytest.fixture
+def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    made = Gate(
+        lambda suite, datasets, on: run_gate(
+            request(tmp_path, suite, datasets, on), lambda _: spark
+        )
+    )
+
+    def watched(dataset: Any, dates: set[date | None]) -> Any:
+        frame = rows_of_dates(dataset, dates)
+        made.read.add(len(frame.inputFiles()))
+        return frame
+
+    rows_of_dates = scan.rows_of_dates
+    monkeypatch.setattr(scan, "rows_of_dates", watched)
+    return made
+
+
+def found(report: GateReport) -> dict[str, object]:
+    names = ("sum", "least", "longest", "each", "half")
+    values = {verdict.name: verdict.value for verdict in report.verdicts}
+    return {name: values[name] for name in names}
+
+
+def origins(report: GateReport, *names: str) -> set[str | None]:
+    chosen = names or ("sum", "least", "longest", "each", "half")
+    verdicts = (verdict for verdict in report.verdicts if verdict.name in chosen)
+    return {verdict.origin.value if verdict.origin else None for verdict in verdicts}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_after_an_append_the_new_file_alone_is_read(way: str, gate: Gate, tmp_path: Path) -> None:
+    write, format, on = WAYS[way]
+    path = tmp_path / "orders"
+    write(path, on, (1, "b"), (2, None))
+    write(path, on, (3, "a"))
+    ref = dataset(path, format, on)
+    before = gate(SUITE, ref)
+    assert (origins(before), gate.read) == ({SCAN}, {2})
+    write(path, on, (4, "abc"), (5, "c"))
+    after = gate(SUITE, ref)
+    assert (origins(after), gate.read) == ({MERGED}, {1})
+    assert found(after) == {"sum": 15, "least": "a", "longest": 3, "each": 1, "half": 0.5}
+    again = gate(SUITE, ref)
+    assert (origins(again), gate.read) == ({STATE}, set())
+    assert found(again) == found(after)
+    write(path, on, (0, "A"))
+    third = gate(SUITE, ref)
+    assert (origins(third), gate.read) == ({MERGED}, {1})
+    assert found(third) == {"sum": 15, "least": "A", "longest": 3, "each": 2, "half": 0.4}
+
+
+def _rewritten(path: Path, ref: DatasetRef) -> DatasetRef:
+    write_deltalake(str(path), rows(TODAY, (7, "x")), mode="overwrite")
+    return ref
+
+
+def _deleted(path: Path, ref: DatasetRef) -> DatasetRef:
+    DeltaTable(str(path)).delete("id = 2")
+    return ref
+
+
+def _compacted(path: Path, ref: DatasetRef) -> DatasetRef:
+    DeltaTable(str(path)).optimize.compact()
+    return ref
+
+
+def _of_another_schema(path: Path, ref: DatasetRef) -> DatasetRef:
+    more = rows(TODAY, (5, "c")).append_column("note", pa.array(["x"]))
+    write_deltalake(str(path), more, mode="append", schema_mode="merge")
+    return ref
+
+
+def _filtered(path: Path, ref: DatasetRef) -> DatasetRef:
+    return replace(ref, filter="id >= 0")
+
+
+CHANGES = {
+    "files that are replaced": (_rewritten, 7 + 4),
+    "a delete": (_deleted, 1 + 3 + 4),
+    "a compaction": (_compacted, 1 + 2 + 3 + 4),
+    "another schema": (_of_another_schema, 1 + 2 + 3 + 5 + 4),
+    "another filter": (_filtered, 1 + 2 + 3 + 4),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_where_more_happens_than_an_append_everything_is_read(
+    change: str, gate: Gate, tmp_path: Path
+) -> None:
+    happens, total = CHANGES[change]
+    path = tmp_path / "orders"
+    in_delta(path, TODAY, (1, "b"), (2, None))
+    in_delta(path, TODAY, (3, "a"))
+    gate(SUITE, dataset(path))
+    ref = happens(path, dataset(path))
+    in_delta(path, TODAY, (4, "d"))
+    report = gate(SUITE, ref)
+    assert (origins(report), found(report)["sum"]) == ({SCAN}, total)
+
+
+def test_a_file_that_is_as_old_as_those_that_are_known_makes_their_state_useless(
+    gate: Gate, tmp_path: Path
+) -> None:
+    path = tmp_path / "orders"
+    in_files(path, None, (1, "b"))
+    in_files(path, None, (2, "c"))
+    ref = dataset(path, "parquet", None)
+    gate(SUITE, ref)
+    in_files(path, None, (4, "d"))
+    os.utime(path / "2.parquet", ns=(0, 1_700_000_000_000_000_000))
+    report = gate(SUITE, ref)
+    assert (origins(report), gate.read, found(report)["sum"]) == ({SCAN}, {3}, 7)
+
+
+def test_a_filter_holds_for_the_new_files_too(gate: Gate, tmp_path: Path) -> None:
+    path = tmp_path / "orders"
+    in_delta(path, TODAY, (1, "b"), (-5, "x"))
+    ref = replace(dataset(path), filter="id >= 0")
+    gate(SUITE, ref)
+    in_delta(path, TODAY, (2, "c"), (-7, "y"))
+    report = gate(SUITE, ref)
+    assert (origins(report), found(report)["sum"]) == ({MERGED}, 3)
+
+
+def test_new_files_without_rows_of_the_date_change_nothing(gate: Gate, tmp_path: Path) -> None:
+    path = tmp_path / "orders"
+    path.mkdir()
+    pq.write_table(rows(TODAY, (1, "b"), (2, "c")), path / "0.parquet")
+    ref = dataset(path, "parquet")
+    before = gate(SUITE, ref)
+    pq.write_table(rows(YESTERDAY, (40, "a")), path / "1.parquet")
+    after = gate(SUITE, ref)
+    assert (origins(after), gate.read) == ({MERGED}, {1})
+    assert found(after) == found(before)
+
+
+def test_a_file_counts_once_for_every_date(gate: Gate, tmp_path: Path) -> None:
+    """Of two dates in the same files, each state was stored at another time."""
+    path = tmp_path / "orders"
+    in_delta(path, YESTERDAY, (1, "a"))
+    gate(SUITE, dataset(path), on=YESTERDAY)
+    both = pa.concat_tables([rows(YESTERDAY, (2, "a")), rows(TODAY, (10, "a"))])
+    write_deltalake(str(path), both, mode="append")
+    gate(SUITE, dataset(path))
+    write_deltalake(str(path), both, mode="append")
+    suite = SUITE + 'assert sum(id, lag 1) > 0 name "before"'
+    report = gate(suite, dataset(path))
+    values = {verdict.name: verdict.value for verdict in report.verdicts}
+    assert (values["sum"], values["before"]) == (20, 5)
+    assert origins(report, "sum", "before") == {MERGED}
+    assert gate.read == {1, 2}
+
+
+def test_late_files_of_several_dates_are_one_pass(gate: Gate, tmp_path: Path) -> None:
+    path = tmp_path / "orders"
+    for on in (YESTERDAY, TODAY):
+        in_partitions(path, on, (1, "a"))
+    suite = 'assert mean(sum(id), n 2) > 0 name "window"'
+    gate(suite, dataset(path))
+    for on in (YESTERDAY, TODAY):
+        in_partitions(path, on, (2, "a"))
+    report = gate(suite, dataset(path))
+    (window,) = (verdict for verdict in report.verdicts if verdict.name == "window")
+    assert (window.value, origins(report, "window"), gate.read) == (3, {MERGED}, {2})
+
+
+def test_what_has_to_be_read_in_full_takes_everything_along_where_rows_are_few(
+    gate: Gate, tmp_path: Path
+) -> None:
+    path = tmp_path / "orders"
+    in_delta(path, TODAY, (1, "a"))
+    gate(SUITE + AVERAGE, dataset(path))
+    in_delta(path, TODAY, (2, "a"))
+    report = gate(SUITE + AVERAGE, dataset(path))
+    assert (origins(report), gate.read) == ({SCAN}, {2})
+
+
+def test_of_many_rows_the_new_ones_alone_are_read_for_all_that_can_be_merged(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readings, "MOST_ROWS_FUSED", 0)
+    path = tmp_path / "orders"
+    in_delta(path, TODAY, (1, "a"))
+    gate(SUITE + AVERAGE, dataset(path))
+    in_delta(path, TODAY, (2, "a"))
+    report = gate(SUITE + AVERAGE, dataset(path))
+    assert (origins(report), origins(report, "average"), gate.read) == ({MERGED}, {SCAN}, {1, 2})
+
+
+def test_a_sum_that_overflows_is_never_merged(gate: Gate, tmp_path: Path) -> None:
+    path = tmp_path / "orders"
+    suite = 'assert sum(id) is None name "sum"'
+    in_delta(path, TODAY, (2**62, "a"))
+    gate(suite, dataset(path))
+    in_delta(path, TODAY, (2**62, "a"))
+    report = gate(suite, dataset(path))
+    (total,) = (verdict for verdict in report.verdicts if verdict.name == "sum")
+    assert (total.value, origins(report, "sum"), gate.read) == (None, {SCAN}, {1, 2})
+
+
+def test_lookups_are_merged_while_what_they_look_into_is_the_same(
+    gate: Gate, tmp_path: Path
+) -> None:
+    path, known = tmp_path / "orders", tmp_path / "known"
+    in_delta(path, TODAY, (1, "a"), (2, "b"))
+    write_deltalake(str(known), pa.table({"code": ["a"]}))
+    suite = 'assert values(status) in values(code, dataset known) name "known"'
+    datasets = dataset(path), DatasetRef("known", str(known))
+
+    def missing() -> tuple[object, set[str | None]]:
+        report = gate(suite, *datasets)
+        (verdict,) = (item for item in report.verdicts if item.name == "known")
+        return verdict.value, origins(report, "known")
+
+    assert missing() == (1, {SCAN})
+    in_delta(path, TODAY, (3, "c"))
+    assert missing() == (2, {MERGED})
+    in_delta(path, TODAY, (4, "a"))
+    write_deltalake(str(known), pa.table({"code": ["c"]}), mode="append")
+    assert missing() == (1, {SCAN})

@@ -1,0 +1,92 @@
+"""The job keeps the texts that it went by, and says of what was to be promoted and was not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lake import ORDERS, TODAY, delta, request
+
+from dqx_airflow.contracts.enforce import enforce
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.results.history import OpenStore
+from dqx_airflow.results.reader import read_report
+from dqx_airflow.values import GateReport, GateRequest, ImportedFile, SourceFile
+
+pytestmark = pytest.mark.spark
+
+CONTRACT = SourceFile(
+    "orders.yaml",
+    "dataContractSpecification: 1.2.1\n"
+    "id: urn:orders\n"
+    "info: {title: Orders, version: 2.3.0}\n"
+    "models:\n"
+    "  orders:\n"
+    "    fields:\n"
+    "      id:\n"
+    "        required: true\n"
+    "      price:\n"
+    "        required: true\n",
+)
+LIBRARY = SourceFile("common.dql", "export const LEAST = 1\n")
+SUITE = """\
+suite "Orders" {
+    import "common.dql"
+    check "All" on orders {
+        assert num_rows() > LEAST
+    }
+}
+"""
+
+
+def ran(gate: GateRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> GateReport:
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
+    return run_gate(gate, lambda _: spark)
+
+
+def test_a_suite_is_kept_with_what_it_imports(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imports = (ImportedFile("suite.dql", "common.dql", LIBRARY),)
+    gate = request(tmp_path, SUITE, [delta(tmp_path, "orders", ORDERS)], imports=imports)
+    report = ran(gate, spark, monkeypatch)
+    assert OpenStore(gate.results_root).sources_of(report) == (gate.suite, LIBRARY)
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
+
+
+def test_a_contract_is_kept_as_it_was_written_and_its_broken_line_is_found(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = delta(tmp_path, "orders", ORDERS)
+    enforced = enforce(CONTRACT, on=TODAY).over([orders])
+    gate = replace(
+        request(tmp_path, "", [orders]), suite=enforced.suite, contract=enforced.contract
+    )
+    report = ran(gate, spark, monkeypatch)
+    kept, compiled = OpenStore(gate.results_root).sources_of(report)
+    assert (kept, compiled) == (CONTRACT, gate.suite)
+    (broken,) = [verdict for verdict in report.verdicts if verdict.status == "failed"]
+    assert broken.span is not None
+    assert broken.span.file == kept.name
+    assert kept.text.splitlines()[broken.span.line - 1] == broken.source_line
+    assert report.contract is not None
+    assert report.contract.sources == (), "the report names the texts, the store keeps them"
+
+
+@pytest.mark.parametrize("rows", [0, 99])
+def test_a_report_says_what_was_to_be_promoted_also_where_it_was_not(
+    spark: Any, tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = str(tmp_path / "silver")
+    gate = request(
+        tmp_path,
+        f"assert num_rows() > {rows}",
+        [delta(tmp_path, "orders", ORDERS)],
+        promote_to=(("orders", target),),
+    )
+    (told,) = ran(gate, spark, monkeypatch).datasets
+    assert told.promote_to == target
+    assert (told.promotion is None) == (rows == 99)

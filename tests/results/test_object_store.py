@@ -1,0 +1,127 @@
+"""A results store on an object store: a server that speaks as S3 does, from PyPI."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import environment, free_port, running, wait_until
+
+from dqx_airflow.results.reader import list_runs, read_report
+from dqx_airflow.results.states import State, StateStore
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.tables import open_table
+
+from .samples import RUN_KEY, sample_report
+
+pytestmark = pytest.mark.nightly
+
+ROOT = "s3://lake/dqx"
+SERVER = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "dqx-airflow" / "moto"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the server is; it has an environment of its own, which is kept for the next run."""
+    program = SERVER / "bin" / "moto_server"
+    if not program.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(SERVER)], check=True)
+        install = [str(SERVER / "bin" / "pip"), "install", "-q", "moto[server]>=5"]
+        if subprocess.run(install, check=False).returncode != 0:
+            pytest.skip("moto cannot be had from PyPI")
+    port = free_port()
+    log = tmp_path_factory.mktemp("moto") / "moto.log"
+    found = f"http://127.0.0.1:{port}"
+    with running([str(program), "-H", "127.0.0.1", "-p", str(port)], environment(), log):
+        wait_until(lambda: _answers(f"{found}/moto-api/"), log)
+        yield found
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def bucket(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty bucket, of which the environment tells."""
+    reset = urllib.request.Request(f"{address}/moto-api/reset", method="POST")
+    made = urllib.request.Request(f"{address}/lake", method="PUT")
+    for request in (reset, made):
+        urllib.request.urlopen(request).close()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anybody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_report_is_written_once_and_read_back_exactly() -> None:
+    store = ResultsStore(ROOT)
+    store.check_writable()
+    assert read_report(ROOT, RUN_KEY, "attempt-1") is None
+    for _ in range(2):
+        store.write(sample_report())
+    store.check_writable()
+    assert read_report(ROOT, RUN_KEY, "attempt-1") == sample_report()
+    assert len(list_runs(ROOT)) == 1
+
+
+@pytest.mark.usefixtures("bucket")
+def test_writers_at_the_same_time_lose_nothing() -> None:
+    reports = [sample_report(number, attempt=number) for number in range(1, 7)]
+    with ThreadPoolExecutor(len(reports)) as threads:
+        list(threads.map(ResultsStore(ROOT).write, reports))
+    table = open_table(ResultsStore(ROOT).location, "runs")
+    assert table is not None
+    runs = table.to_pyarrow_table()["run_id"].to_pylist()
+    assert sorted(runs) == sorted(report.run_id for report in reports)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_states_are_kept_and_recalled() -> None:
+    states = StateStore(ResultsStore(ROOT).location)
+    on = date(2024, 3, 2)
+    kept = State(on, {"count(1)": 5}, {"count(1)": "abc"})
+    assert states.recall("scope", [on]) == ()
+    states.keep("scope", "run", datetime.now(timezone.utc), [kept])
+    assert states.recall("scope", [on]) == (kept,)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("bucket")
+def test_a_gate_writes_its_report_and_its_states(spark: Any, tmp_path: Path) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    from dqx_airflow.engine.job import run_gate
+    from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
+
+    path = str(tmp_path / "orders")
+    write_deltalake(path, pa.table({"id": [1, 2], "price": [1.0, 2.0]}))
+    suite = 'suite "S" { check "C" on orders { assert average(price) == 1.5 name "average" } }'
+    for number, origin in ((1, "scan"), (2, "stored state")):
+        request = GateRequest(
+            RunKey("gate", date(2024, 3, 2), "run"),
+            Attempt(number, str(number)),
+            SourceFile("suite.dql", suite),
+            (DatasetRef("orders", path),),
+            ROOT,
+        )
+        report = run_gate(request, lambda _: spark)
+        assert read_report(ROOT, request.run_key, str(number)) == report
+        (average,) = (verdict for verdict in report.verdicts if verdict.name == "average")
+        assert average.origin is not None
+        assert (average.value, average.origin.value) == (1.5, origin)
