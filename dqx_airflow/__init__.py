@@ -108,7 +108,42 @@ def get_provider_info() -> dict[str, Any]:
                 "class-name": "dqx_airflow.operators.decorators.contract_gate_task",
             },
         ],
+        "triggers": [
+            {
+                "integration-name": "DQX",
+                "python-modules": ["dqx_airflow.operators.trigger"],
+            }
+        ],
         "extra-links": ["dqx_airflow.operators.links.GateReportLink"],
+        "connection-types": [
+            {
+                "connection-type": "dqx",
+                "hook-class-name": "dqx_airflow.operators.results_hook.ResultsHook",
+                "hook-name": "DQX results",
+                "ui-field-behaviour": {
+                    "hidden-fields": ["schema", "port"],
+                    "relabeling": {
+                        "host": "Results root",
+                        "login": "Access key id, or account name",
+                        "password": "Secret or account key",
+                        "extra": "More options of the storage",
+                    },
+                    "placeholders": {"host": "s3://lake/dqx"},
+                },
+                "conn-fields": {
+                    "aws_region": {
+                        "label": "Region",
+                        "schema": {"type": ["string", "null"]},
+                        "description": "The region of an S3 bucket.",
+                    },
+                    "aws_endpoint_url": {
+                        "label": "Endpoint",
+                        "schema": {"type": ["string", "null"]},
+                        "description": "The address of an object store other than that of AWS.",
+                    },
+                },
+            }
+        ],
         "config": {
             "dqx": {
                 "description": "Settings of the gates.",
@@ -119,6 +154,15 @@ def get_provider_info() -> dict[str, Any]:
                         "version_added": "0.1.0",
                         "type": "string",
                         "example": "s3://lake/dqx",
+                        "default": None,
+                    },
+                    "results_conn_id": {
+                        "description": "A connection of type dqx: the results root, and "
+                        "the credentials of its storage, of all gates that name none, and of the "
+                        "pages in the UI.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "dqx_default",
                         "default": None,
                     },
                     "jvm_archive": {

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import GateRequest, from_json, to_json
 
 FLAG = "--request"
+STORAGE_VARIABLE = "DQX_RESULTS_STORAGE"
+"""The environment variable that tells a job the options of the storage of its results, a JSON
+object. They may be secret, so they do not travel in the request."""
+
+
+EXIT_TIMED_OUT = 124
+"""The exit code of a job that took longer than it may, that of `timeout(1)`."""
+
 _LONGEST_ARGUMENT = 500
 _LARGEST_REQUEST = 64 * 2**20
 
@@ -50,3 +59,28 @@ def from_arguments(arguments: Sequence[str]) -> GateRequest:
             f"the request cannot be read: {error}",
             "the job and the operator have to come from the same version of dqx-airflow",
         ) from error
+
+
+def storage_text(options: Mapping[str, str]) -> str:
+    """What the variable says of these storage options."""
+    return json.dumps({**options})
+
+
+def storage_options_of(environment: Mapping[str, str]) -> dict[str, str] | None:
+    """The storage options that an environment tells; None where it tells none.
+
+    :raises RequestError: the variable holds something else.
+    """
+    text = environment.get(STORAGE_VARIABLE, "")
+    if not text.strip():
+        return None
+    try:
+        options = json.loads(text)
+        if not isinstance(options, dict):
+            raise ValueError
+    except (ValueError, RecursionError):
+        raise RequestError(
+            f"the environment variable {STORAGE_VARIABLE} is not a JSON object",
+            'write the options of the storage, such as {"aws_region": "eu-central-1"}',
+        ) from None
+    return {str(key): str(value) for key, value in options.items()}

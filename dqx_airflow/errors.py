@@ -36,6 +36,10 @@ class StoreError(DqxError):
     """The results store cannot be read or written."""
 
 
+class DeadlineError(DqxError):
+    """The gate took longer than it may: there is no report."""
+
+
 class PromotionError(DqxError):
     """Rows that were validated cannot be promoted: the gate has no report then."""
 

@@ -7,7 +7,7 @@ form borrows cattrs, imported when it is asked for).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar
@@ -27,6 +27,9 @@ DEFAULT_SAMPLE_ROWS = 20
 
 MOST_SAMPLE_ROWS = 1000
 """A sample larger than this is no sample: that is what a quarantine is for."""
+
+LONGEST_KEPT_SOURCE = 256 * 1024
+"""A suite or a contract with more characters is not kept with the results."""
 
 T = TypeVar("T")
 
@@ -61,6 +64,7 @@ class Origin(str, Enum):
     """Where the value of a metric comes from, what takes most first."""
 
     SCAN = "scan"
+    MERGED = "stored state and new files"
     STATE = "stored state"
     LOG = "transaction log"
 
@@ -206,7 +210,7 @@ class EnforcedContract:
     """The contract that a suite was compiled from.
 
     `clauses` tell for each assertion which clause it enforces. `documented` and `unsupported` are
-    how many clauses of the document no assertion enforces.
+    how many clauses of the document no assertion enforces. `sources` are its files.
     """
 
     id: str
@@ -216,6 +220,12 @@ class EnforcedContract:
     checked: int = 0
     documented: int = 0
     unsupported: int = 0
+    sources: tuple[SourceFile, ...] = ()
+
+    @property
+    def in_report(self) -> EnforcedContract:
+        """As a report tells it: without what the verdicts and the digests of its files tell."""
+        return replace(self, clauses=(), sources=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +291,13 @@ class GateRequest:
     quarantine: tuple[tuple[str, str], ...] = ()
     contract: EnforcedContract | None = None
     promote_to: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """All texts that the gate goes by: the contract, the suite, and what these draw in."""
+        imported = (item.file for item in self.imports)
+        files = (*(self.contract.sources if self.contract else ()), self.suite, *imported)
+        return tuple({file.name: file for file in files}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +382,9 @@ class DatasetSnapshot:
 
     `quarantined` is how many of them went into quarantine; None where none was asked for.
     `condition` tells the rows that were validated from the others of the version, as Spark SQL;
-    None where it was all of them. `promotion` is None where nothing was promoted.
+    None where it was all of them. `promote_to` is the place to which they were to be promoted on a
+    pass, `promotion` what became of that; both None where there was no such place, the latter also
+    where the gate did not pass.
     """
 
     name: str
@@ -378,6 +397,7 @@ class DatasetSnapshot:
     quarantined: int | None = None
     condition: str | None = None
     promotion: Promotion | None = None
+    promote_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,12 +410,20 @@ class ValidatedRows:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceDigest:
+    """A text that a gate went by: the name of its file, and its SHA-256 in hexadecimal digits."""
+
+    file: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class GateReport:
     """The result of one attempt of a gate.
 
     `run_id` is a UUID of this very job run: the OpenLineage run id, and the key of its rows in
     the results store. Times are in UTC. `contract` is the one that was enforced, its clauses left
-    to the verdicts.
+    to the verdicts and its files to `sources`, which tell the texts that the store keeps.
     """
 
     run_id: str
@@ -409,6 +437,7 @@ class GateReport:
     started_at: datetime
     finished_at: datetime
     contract: EnforcedContract | None = None
+    sources: tuple[SourceDigest, ...] = ()
 
     @property
     def validated(self) -> dict[str, ValidatedRows]:

@@ -140,7 +140,7 @@ class Contract:
             now=now,
         )
         verdicts = with_clauses(results.report.verdicts, enforced.contract)
-        told = replace(enforced.contract, clauses=())
+        told = enforced.contract.in_report
         return replace(results, report=replace(results.report, verdicts=verdicts, contract=told))
 
     def of_schemas(

@@ -43,6 +43,10 @@ class GateInfrastructureError(AirflowException):
     """There is no report: Spark, the network or the results store failed. Retried as set."""
 
 
+class GateTimeoutError(GateInfrastructureError):
+    """There is no report: the gate took longer than its `timeout` allows. Retried as set."""
+
+
 def end_task(report: GateReport, on_violation: OnViolation) -> str:
     """Returns the outcome where the task succeeds, else raises what ends it.
 
@@ -83,6 +87,11 @@ def summary(report: GateReport) -> dict[str, Any]:
         for dataset in report.datasets
         if dataset.promotion is not None
     ]
+    not_promoted = [
+        _cut(dataset.name)
+        for dataset in report.datasets
+        if dataset.promote_to is not None and dataset.promotion is None
+    ]
     return {
         "run_id": report.run_id,
         "gate": _cut(report.run_key.gate),
@@ -98,6 +107,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "versions": dict(versions[:_MOST_DATASETS]),
         "quarantined": dict(quarantined[:_MOST_DATASETS]),
         "promoted": dict(promoted[:_MOST_DATASETS]),
+        "not_promoted": not_promoted[:_MOST_DATASETS],
         "validated": validated_places(report),
         "verdicts": [
             {

@@ -59,6 +59,8 @@ arguments go through, such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env
 - `outlets`: an asset among them is updated only where the data passed, with or without warnings.
   Its event carries the run, the date, and the versions and rows of the datasets.
 - `execution_timeout` also ends the job itself, whose driver may outlive the task.
+- `conn_id` may name a Spark Connect server: then there is no submission, and the arguments for one
+  are not used. See [deploy modes](../deploy.md).
 
 All arguments are given by keyword. `.partial(...).expand(...)` works: every map index is a run of
 its own in the results."""

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import os
-import sys
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
-from typing import Any, get_args
-
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.common.compat.sdk import (
-    AirflowException,
-    AirflowNotFoundException,
-    BaseHook,
-)
-from airflow.providers.common.compat.sdk import conf as airflow_conf
+from pathlib import PurePath
+from typing import Any, NoReturn, get_args
 
 from dqx_airflow.datasets import DatasetSetting, check_promotion, check_quarantine
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.assets import announce
 from dqx_airflow.operators.context import attempt_of, date_of, lineage_parent_of, run_key_of
 from dqx_airflow.operators.datasets import dataset_ref, promotions, quarantine_paths, rendered
+from dqx_airflow.operators.ending import Ending, ending_of_event
 from dqx_airflow.operators.lineage import lineage_after, lineage_before
 from dqx_airflow.operators.links import GateReportLink
+from dqx_airflow.operators.notices import Callback, run_callbacks
 from dqx_airflow.operators.outcome import (
     XCOM_KEY,
     GateInfrastructureError,
     GateMisconfigured,
+    GateTimeoutError,
     OnViolation,
     end_task,
     summary,
 )
+from dqx_airflow.operators.results_place import ResultsPlace, results_place
+from dqx_airflow.operators.spark_connection import require_connection
+from dqx_airflow.operators.spark_job import SparkJobOperator
 from dqx_airflow.values import (
     DEFAULT_SAMPLE_ROWS,
     MOST_SAMPLE_ROWS,
@@ -43,24 +44,24 @@ from dqx_airflow.values import (
     Status,
 )
 
-_LONGEST_CAUSE = 300
+_LEAST_POLL_S = 10
 
 
-class GateOperator(SparkSubmitOperator):
+class GateOperator(SparkJobOperator):
     """Runs a gate as a Spark job and turns its report into the state of the task.
 
     Subclasses say which source is enforced. All arguments of `SparkSubmitOperator` are passed
     through, save `application_args`, which carry the request, and `durable`.
 
     Before the task ends, whatever its end, a summary of the report is in XCom under `dqx_report`,
-    for notifiers and for the tasks behind the gate: `gate`, `date`, `outcome`, `headline` (one
+    for notices and for the tasks behind the gate: `gate`, `date`, `outcome`, `headline` (one
     line for people), `run_id` (for `dql results show`), `suite`, `contract`, `fail_on`,
     `finished_at`, `counts` of the assertions by status, `verdicts` (those that failed or could not
     be evaluated, worst first) and `more_verdicts` (how many were left out), `datasets`, and by
-    dataset `versions` (what was read), `quarantined` (rows), `promoted` (the new version) and
-    `validated` (what `read_validated` reads). A notifier says, as `on_failure_callback`,
-    `{{ ti.xcom_pull(task_ids=ti.task_id, key="dqx_report")["headline"] }}`. An asset among the
-    `outlets` is updated on a pass alone; the extra of its event says what was validated.
+    dataset `versions` (what was read), `quarantined` (rows), `promoted` (the new version),
+    `not_promoted` and `validated` (what `read_validated` reads). `gate_notice` makes a message of
+    it, for callbacks and notifiers. An asset among the `outlets` is updated on a pass alone; the
+    extra of its event says what was validated.
 
     :param datasets: the datasets by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
@@ -69,6 +70,10 @@ class GateOperator(SparkSubmitOperator):
     :param results_root: the root of the results store, a path or URI that the worker and the Spark
         driver both reach; by default `results_root` in section `[dqx]` of the Airflow
         configuration. (templated)
+    :param results_conn_id: a connection of type `dqx` with the credentials of the storage,
+        and with the results root as its host, where `results_root` is not given. The worker uses
+        it, and a driver that runs there. By default `results_conn_id` in section `[dqx]` of the
+        Airflow configuration. (templated)
     :param gate: the name of the gate in results and lineage; by default `dag_id.task_id`.
     :param fail_on: the mildest severity that blocks: a failure below it is a warning.
     :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", or
@@ -87,18 +92,28 @@ class GateOperator(SparkSubmitOperator):
         itself where there is one dataset. Of a dataset with a date column the date is replaced
         there, else the whole table, in one commit. Where that fails, there is no report, and the
         task is retried. By default nowhere. (templated)
+    :param timeout: how long the validation may take, a `timedelta` or seconds, counted from the
+        start of the job: then the job cancels what it asked of Spark, and ends without a report. A
+        shorter `execution_timeout`, which also counts the time before the start, takes its place.
+    :param on_warning: what is called, with the context, where the task succeeds and the data did
+        not keep all rules: callbacks or notifiers, one or several. One that fails is logged.
+    :param deferrable: frees the slot of the worker while Spark runs: a trigger waits for the
+        driver. For drivers that a cluster runs and tells of, those of YARN and Kubernetes with
+        `deploy_mode="cluster"`.
     """
 
     template_fields: Sequence[str] = (
-        *SparkSubmitOperator.template_fields,
+        *SparkJobOperator.template_fields,
         "datasets",
         "date",
         "results_root",
+        "results_conn_id",
         "quarantine",
         "promote_to",
     )
     operator_extra_links = (GateReportLink(),)
     outlets: list[Any]
+    _place: ResultsPlace
     ui_color = "#e3f2e8"
 
     def __init__(
@@ -107,6 +122,7 @@ class GateOperator(SparkSubmitOperator):
         datasets: Mapping[str, DatasetSetting],
         date: str | None = None,
         results_root: str | None = None,
+        results_conn_id: str | None = None,
         gate: str | None = None,
         fail_on: str = "P1",
         on_violation: OnViolation = "fail",
@@ -115,10 +131,13 @@ class GateOperator(SparkSubmitOperator):
         sample_rows: int = DEFAULT_SAMPLE_ROWS,
         quarantine: str | Mapping[str, str] | None = None,
         promote_to: str | os.PathLike[str] | Mapping[str, str] | None = None,
+        timeout: timedelta | float | None = None,
+        on_warning: Callback | Sequence[Callback] | None = None,
+        deferrable: bool = False,
         name: str = "dqx-gate",
         **kwargs: Any,
     ) -> None:
-        super().__init__(name=name, **kwargs)
+        super().__init__(name=name, deferrable=deferrable, **kwargs)
         self.datasets = datasets
         self.date = date
         self.results_root = results_root
@@ -130,9 +149,9 @@ class GateOperator(SparkSubmitOperator):
         self.sample_rows = sample_rows
         self.quarantine = quarantine
         self.promote_to = promote_to
-        # A resumable job survives a clear: the cleared gate would turn green on the old job
-        # without validating anything.
-        self.durable = False
+        self.timeout = timeout
+        self.on_warning = on_warning
+        self.results_conn_id = results_conn_id
         self.report: GateReport | None = None
         self.request: GateRequest | None = None
 
@@ -147,6 +166,15 @@ class GateOperator(SparkSubmitOperator):
         :raises GateMisconfigured: the source has errors.
         """
 
+    def render_template(
+        self, content: Any, context: Any, jinja_env: Any = None, seen_oids: set[int] | None = None
+    ) -> Any:
+        """Renders as Airflow does, and leaves paths as they are."""
+        # Airflow 3.1 takes the method `resolve` of a path for one of its own.
+        if isinstance(content, PurePath):
+            return content
+        return super().render_template(content, context, jinja_env, seen_oids)
+
     def execute(self, context: Any) -> str:
         """Returns the outcome, "passed" or "warned" (or "blocked", where that is a warning).
 
@@ -155,27 +183,29 @@ class GateOperator(SparkSubmitOperator):
         :raises GateMisconfigured: the gate cannot run as it is written.
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
+        started = time.time()
         self._check_settings()
         self.report = None
         request = self.build_request(context)
         self.request = request = self.check_source(request)
-        connection = self._require_connection()
+        connection = require_connection(self._conn_id)
         report = self._read_report(request)
         if report is None:
-            how, advice = self._submit(request, connection, context)
-            report = self._read_report(request)
-            if report is None:
-                key = request.run_key
-                raise GateInfrastructureError(
-                    f"no report in {request.results_root}: gate {key.gate}, "
-                    f"date {key.date.isoformat()}: {how}; {advice}"
-                )
-        self.report = report
-        context["ti"].xcom_push(key=XCOM_KEY, value=summary(report))
-        self._log_report(report)
-        outcome = end_task(report, self.on_violation)
-        self.outlets = announce(report, self.outlets, context)
-        return outcome
+            with self._place.told_to_children():
+                ending = self.run_job(request, connection, context)
+            if ending is None:
+                self._defer(request, started)
+            report = self._require_report(request, ending)
+        return self._end_task(report, context)
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
+        """What a deferred gate does when its driver has ended: the same as `execute`."""
+        from dqx_airflow.values import from_json
+
+        self._place = self._find_place()
+        self.request = request = from_json(GateRequest, event["request"])
+        report = self._require_report(request, ending_of_event(event))
+        return self._end_task(report, context)
 
     def get_openlineage_facets_on_start(self) -> Any:
         return lineage_before(self.datasets)
@@ -187,6 +217,16 @@ class GateOperator(SparkSubmitOperator):
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
         return self.get_openlineage_facets_on_complete(task_instance)
+
+    def _end_task(self, report: GateReport, context: Any) -> str:
+        self.report = report
+        context["ti"].xcom_push(key=XCOM_KEY, value=summary(report))
+        self._log_report(report)
+        outcome = end_task(report, self.on_violation)
+        self.outlets = announce(report, self.outlets, context)
+        if report.outcome is not Outcome.PASSED:
+            run_callbacks(self.on_warning, context)
+        return outcome
 
     def _check_settings(self) -> None:
         if self.application_args:
@@ -202,6 +242,12 @@ class GateOperator(SparkSubmitOperator):
             raise GateMisconfigured(
                 f"sample_rows={rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
             )
+        if self.timeout is not None:
+            is_time = isinstance(self.timeout, timedelta | int | float)
+            if not is_time or isinstance(self.timeout, bool) or _seconds(self.timeout) <= 0:
+                raise GateMisconfigured(
+                    f"timeout={self.timeout!r}: write a timedelta, or seconds, of more than 0"
+                )
 
     def build_request(self, context: Any) -> GateRequest:
         """The request of this task run, templates rendered and source inlined."""
@@ -212,18 +258,19 @@ class GateOperator(SparkSubmitOperator):
         source = self.read_source(context)
         render = partial(self.render_template, context=context)
         settings = self.dataset_settings(render)
-        timeout = self.execution_timeout
+        self._place = self._find_place()
+        timeouts = [_seconds(one) for one in (self.timeout, self.execution_timeout) if one]
         request = GateRequest(
             run_key=run_key_of(context, self.gate, on),
             attempt=attempt_of(context),
             suite=source,
             datasets=tuple(dataset_ref(str(name), given) for name, given in settings.items()),
-            results_root=self._results_root(),
+            results_root=self._place.root,
             fail_on=Severity(self.fail_on),
             allow_empty=self.allow_empty,
             recompute=self.recompute,
             parent=lineage_parent_of(context),
-            timeout_s=timeout.total_seconds() if timeout else None,
+            timeout_s=min(timeouts, default=None),
             sample_rows=self.sample_rows,
             quarantine=quarantine_paths(self.quarantine, tuple(map(str, settings))),
             promote_to=promotions(self.promote_to, tuple(map(str, settings))),
@@ -248,27 +295,15 @@ class GateOperator(SparkSubmitOperator):
             )
         return {name: rendered(given, render) for name, given in self.datasets.items()}
 
-    def _results_root(self) -> str:
-        root = self.results_root or airflow_conf.get("dqx", "results_root", fallback=None)
-        if not root:
+    def _find_place(self) -> ResultsPlace:
+        place = results_place(self.results_root, self.results_conn_id)
+        if place is None:
             raise GateMisconfigured(
                 "the gate does not know where its results go: give results_root, or set "
                 "results_root in section [dqx] of the Airflow configuration "
                 "(AIRFLOW__DQX__RESULTS_ROOT)"
             )
-        return str(root)
-
-    def _require_connection(self) -> Any:
-        # SparkSubmitHook silently takes an unknown connection for the master `yarn`.
-        conn_id = self._conn_id
-        try:
-            return BaseHook.get_connection(conn_id)
-        except AirflowNotFoundException:
-            raise GateMisconfigured(
-                f"there is no Spark connection '{conn_id}': create it with "
-                f"`airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'` "
-                f"(or the master of your cluster), or set AIRFLOW_CONN_{conn_id.upper()}"
-            ) from None
+        return place
 
     def _read_report(self, request: GateRequest) -> GateReport | None:
         """The complete report of this very attempt, if there is one.
@@ -280,98 +315,48 @@ class GateOperator(SparkSubmitOperator):
         from dqx_airflow.results.reader import read_report
 
         try:
-            return read_report(request.results_root, request.run_key, request.attempt.id)
+            return read_report(
+                request.results_root,
+                request.run_key,
+                request.attempt.id,
+                storage_options=self._place.storage_options,
+            )
         except StoreError as error:
             raise GateInfrastructureError(f"no report: {error}") from None
 
-    def _submit(self, request: GateRequest, connection: Any, context: Any) -> tuple[str, str]:
-        """Runs the job; returns how it ended, and what to do should there be no report."""
-        from dqx_airflow.arguments import to_arguments
-        from dqx_airflow.shipped import shipped
-
-        if not self.application:
-            self.application: str = str(shipped("spark_jobs/gate_job.py"))
-        self.application_args = to_arguments(request)
-        self.conf: dict[str, str] = {**(self.conf or {})}
-        if self._is_driver_here(connection):
-            self.conf = {**self._driver_python(), **self.conf, **self._driver_jvm()}
-        # `dag.test()` runs all tries on one operator, and a hook keeps the arguments it was given.
-        self._hook: Any = None
-        error: Exception | None = None
-        try:
-            super().execute(context)
-        except (AirflowException, RuntimeError, OSError) as caught:
-            error = caught
-        except ValueError as unfit:
-            # What the hook says to settings that it cannot use, those of the connection among them.
-            raise GateMisconfigured(f"the Spark job cannot be submitted: {unfit}") from None
-        finally:
-            self.application_args = []  # they are of this try, not of the gate
-        how, advice = self._how_it_ended(error)
-        if error is not None:
-            self.log.warning("%s; looking for the report of the gate", how)
-        return how, advice
-
-    def _get_hook(self) -> Any:
-        hook = super()._get_hook()
-        # One byte of output that is not UTF-8 would end the task while its job runs on.
-        hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
-        return hook
-
-    def _is_driver_here(self, connection: Any) -> bool:
-        """In client mode the driver runs on this worker."""
-        modes = (
-            self._deploy_mode,
-            connection.extra_dejson.get("deploy-mode"),
-            self.conf.get("spark.submit.deployMode"),
+    def _require_report(self, request: GateRequest, ending: Ending) -> GateReport:
+        report = self._read_report(request)
+        if report is not None:
+            return report
+        key = request.run_key
+        kind = GateTimeoutError if ending.is_late else GateInfrastructureError
+        raise kind(
+            f"no report in {request.results_root}: gate {key.gate}, "
+            f"date {key.date.isoformat()}: {ending.how}; {ending.advice}"
         )
-        return next(filter(None, modes), "client") != "cluster"
 
-    def _driver_python(self) -> dict[str, str]:
-        """The Python of this worker, unless told otherwise."""
-        told = {**os.environ, **(self.env_vars or {})}
-        if told.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
-            return {}
-        if "spark.pyspark.python" in self.conf:
-            return {}
-        return {"spark.pyspark.driver.python": sys.executable}
+    def _defer(self, request: GateRequest, started: float) -> NoReturn:
+        from dqx_airflow.operators.trigger import GateTrigger
+        from dqx_airflow.values import to_json
 
-    def _driver_jvm(self) -> dict[str, str]:
-        """The archive with which the JVM of a driver starts faster, where one was made."""
-        from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
-
-        archive = airflow_conf.get("dqx", "jvm_archive", fallback=None)
-        if not archive:
-            return {}
-        if not os.path.isfile(archive):
-            self.log.warning(
-                "there is no file %s, which jvm_archive in section [dqx] names: make it with "
-                "`dql package --jvm-archive`; the gate runs without it",
-                archive,
-            )
-            return {}
-        return {DRIVER_OPTIONS: with_archive(self.conf.get(DRIVER_OPTIONS, ""), archive)}
-
-    def _how_it_ended(self, error: Exception | None) -> tuple[str, str]:
-        if isinstance(error, FileNotFoundError):
-            return (
-                f"there is no program {error.filename!r} on the PATH of this worker",
-                "install pyspark or a Spark distribution there, or set spark_binary",
-            )
-        code = getattr(getattr(self._hook, "_submit_sp", None), "returncode", None)
-        if error is None:
-            return (
-                f"the Spark job ended well (exit code {code})",
-                "its driver has to see the same storage there as this worker",
-            )
-        output = "its output above says why"
-        if code:
-            how = f"was killed by signal {-code}" if code < 0 else f"failed (exit code {code})"
-            return f"the Spark job {how}", output
-        # This message of the hook holds the whole command, which is long, and may hold secrets.
-        if str(error).startswith("Cannot execute"):
-            return "the Spark job failed", output
-        return f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", output
+        assert self.driver is not None
+        # What the triggerer keeps goes into Airflow's database: no sources, which may be long.
+        slim = replace(request, suite=replace(request.suite, text=""), imports=(), contract=None)
+        limit = self.execution_timeout
+        self.log.info("the slot is free until %s has ended", self.driver.id)
+        self.defer(
+            trigger=GateTrigger(
+                kind=self.driver.kind,
+                driver_id=self.driver.id,
+                conn_id=self._conn_id,
+                request=to_json(slim),
+                results_conn_id=self.results_conn_id,
+                deadline=started + limit.total_seconds() if limit else None,
+                longest_wait_s=max(self._status_poll_interval, _LEAST_POLL_S),
+            ),
+            method_name="execute_complete",
+        )
+        raise AssertionError("unreachable: defer raises")
 
     def _log_report(self, report: GateReport) -> None:
         from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
@@ -387,9 +372,13 @@ class GateOperator(SparkSubmitOperator):
                 blocks = fails and verdict.severity.at_least(report.fail_on)
                 log = self.log.error if blocks else self.log.warning
                 log("%s", draw_verdict(verdict, report))
-        root = self._results_root()
+        root = self._place.root
         self.log.info("all verdicts: dql results show %s --root %s", report.run_id[:8], root)
         log = self.log.info if report.outcome is Outcome.PASSED else self.log.warning
         if fails:
             log = self.log.error
         log("%s", headline(report))
+
+
+def _seconds(given: timedelta | float) -> float:
+    return given.total_seconds() if isinstance(given, timedelta) else float(given)

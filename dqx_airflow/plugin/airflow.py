@@ -7,27 +7,30 @@ house is closed: see `closed`.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
-from airflow.configuration import conf
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.taskinstancehistory import TaskInstanceHistory
 from airflow.models.xcom import XComModel
+from airflow.providers.common.compat.sdk import AirflowException
 from fastapi import Depends, HTTPException, Request
 from sqlalchemy import and_, func, select, tuple_
 
 from dqx_airflow.operators.outcome import XCOM_KEY
+from dqx_airflow.operators.results_place import ResultsPlace, results_place
 
 __all__ = [
     "MOST_INSTANCES",
+    "READS_CODE",
     "READS_DAG",
     "SIGNED_IN",
     "GateTasks",
@@ -35,10 +38,12 @@ __all__ = [
     "TaskRun",
     "attempts_of",
     "gate_tasks",
+    "known_results",
     "recent_runs",
-    "results_root",
     "task_runs",
 ]
+
+log = logging.getLogger(__name__)
 
 MOST_INSTANCES = 500
 """So many instances of a mapped task are looked at."""
@@ -50,6 +55,14 @@ SIGNED_IN = Depends(get_user)
 
 READS_DAG = Depends(requires_access_dag("GET", DagAccessEntity.XCOM))
 """Lets nobody pass who may not read what tasks of the DAG `dag_id` leave: 403."""
+
+
+def _reads_code(request: Request, user: GetUserDep, dag_id: str = "") -> bool:
+    return _may_read(request, user, dag_id, DagAccessEntity.CODE)
+
+
+READS_CODE: TypeAlias = Annotated[bool, Depends(_reads_code)]
+"""Whether the user may read the code of the DAG `dag_id`: suites and contracts are part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +108,12 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
     )
 
 
-def _may_read(request: Request, user: Any, dag_id: str) -> bool:
+def _may_read(
+    request: Request, user: Any, dag_id: str, what: DagAccessEntity = DagAccessEntity.XCOM
+) -> bool:
     """Asks what guards the tab, so that both always say the same."""
     try:
-        refusal = requires_access_dag("GET", DagAccessEntity.XCOM, dag_id)(request, user)
+        refusal = requires_access_dag("GET", what, dag_id)(request, user)
     except HTTPException:
         return False
     return refusal is None  # a coroutine, in some version to come, has allowed nothing yet
@@ -163,10 +178,13 @@ def recent_runs(
     return tuple(_task_run(row) for row in rows)
 
 
-def results_root() -> str | None:
-    """The root of the results store that this server is told of, as the operators are."""
-    root = conf.get("dqx", "results_root", fallback=None)
-    return str(root) if root else None
+def known_results() -> ResultsPlace | None:
+    """The results store that this server is told of, as the operators are."""
+    try:
+        return results_place()
+    except AirflowException as error:
+        log.warning("%s", error)
+        return None
 
 
 def _instances(*more: Any) -> Any:

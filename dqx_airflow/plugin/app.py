@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from dqx_airflow.plugin.airflow import (
     MOST_INSTANCES,
+    READS_CODE,
     READS_DAG,
     SIGNED_IN,
     GateTasks,
@@ -20,23 +21,23 @@ from dqx_airflow.plugin.airflow import (
     TaskRun,
     attempts_of,
     gate_tasks,
+    known_results,
     recent_runs,
-    results_root,
     task_runs,
 )
 from dqx_airflow.plugin.board_page import DEPTH, Filters, GateRow, board_of, gate_rows
 from dqx_airflow.plugin.contract_page import contract_page, runs_under
 from dqx_airflow.plugin.dataset_page import dataset_page
-from dqx_airflow.plugin.gate_page import gate_page
+from dqx_airflow.plugin.gate_page import chosen_report, gate_page
 from dqx_airflow.plugin.render import HEADERS, ICON, render
 from dqx_airflow.plugin.report_view import view_of_summary
-from dqx_airflow.plugin.store import Answer, desk_of
+from dqx_airflow.plugin.store import Answer, Desk, desk_of
 from dqx_airflow.results.contract_uses import ContractRun
-from dqx_airflow.values import GateReport
+from dqx_airflow.values import GateReport, SourceFile
 
 log = logging.getLogger(__name__)
 
-_INDEX = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _LAST_RUNS = 3
 _MOST_GATES = 10
 _MOST_PAST, _MOST_PAST_OF_GATE = 300, 60
@@ -82,6 +83,7 @@ async def refuse(request: Request, error: StarletteHTTPException) -> Response:
 @app.get("/gate", dependencies=[READS_DAG])
 def gate(
     session: SessionDep,
+    reads_code: READS_CODE,
     dag_id: str = "",
     run_id: str = "",
     task_id: str = "",
@@ -89,8 +91,7 @@ def gate(
     attempt: str = "",
 ) -> Response:
     """The tab of a task instance. Airflow writes `{MAP_INDEX}` where there is none."""
-    index = int(map_index) if _INDEX.fullmatch(map_index) else None
-    runs = task_runs(session, dag_id, run_id, task_id, index)
+    runs = task_runs(session, dag_id, run_id, task_id, _number(map_index))
     if not runs:
         return _notice(
             HTTPStatus.NOT_FOUND,
@@ -106,20 +107,24 @@ def gate(
         return _page("not_a_gate.html", run=run)
     attempts = attempts_of(session, run)
     session.close()  # the store may take seconds: meanwhile the connection serves others
-    desk = desk_of(results_root())
+    desk = _desk()
     known = desk.ask(lambda store: store.reports_of(attempts))
+    chosen = chosen_report(run.pushed, known.found, attempt)
     past: Answer[GateReport] = Answer()
-    if known.found:
-        key = known.found[0].run_key
+    sources: Answer[SourceFile] = Answer()
+    if chosen is not None:
+        report, key = chosen, chosen.run_key
         past = desk.ask(lambda store: store.past_reports({key.gate}, key.date))
-    page = gate_page(run.pushed, known.found, past.found, attempt, run.attempt_id)
+        if reads_code:
+            sources = desk.ask(lambda store: store.sources_of(report))
+    page = gate_page(run.pushed, known.found, chosen, run.attempt_id, past.found, sources.found)
     if page is None:
         return _page("no_report.html", run=run, problem=known.problem)
     return _page(
         "gate.html",
         run=run,
         page=page,
-        problem=known.problem or past.problem,
+        problem=known.problem or past.problem or sources.problem,
         root=desk.root or "",
     )
 
@@ -134,11 +139,12 @@ def board(
     outcome: str = "",
     severity: str = "",
     owner: str = "",
+    page: str = "",
 ) -> Response:
     """The gates of all DAGs that the user may read."""
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.owners)
     filters = Filters(dag, dataset, contract, outcome, severity, owner)
-    return _page("board.html", board=board_of(rows, filters))
+    return _page("board.html", board=board_of(rows, filters, _number(page) or 1))
 
 
 @app.get("/dataset")
@@ -182,7 +188,7 @@ def contract(
     newest = [reports[0].run_key for reports in past.values() if reports]
     if newest:
         gates, until = {key.gate for key in newest}, max(key.date for key in newest)
-        desk = desk_of(results_root())
+        desk = _desk()
         enforced = desk.ask(lambda store: store.contract_runs(gates, contract_id, until))
     return _page(
         "contract.html",
@@ -195,6 +201,12 @@ def contract(
 def icon() -> Response:
     """The sign of the pages in Airflow's menus."""
     return Response(ICON, media_type="image/svg+xml")
+
+
+def _desk() -> Desk:
+    """The desk of the results store that this server knows."""
+    place = known_results()
+    return desk_of(place.root, place.storage_options) if place else desk_of(None)
 
 
 def _past_of(
@@ -210,7 +222,7 @@ def _past_of(
         for row in rows
         for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
     }
-    desk = desk_of(results_root())
+    desk = _desk()
     known = desk.ask(lambda store: store.reports_of(tasks))
     if not known.found:
         return {}, known.problem
@@ -234,6 +246,11 @@ def _mapped(runs: tuple[TaskRun, ...]) -> Response:
         return _page("not_a_gate.html", run=runs[0])
     instances.sort(key=lambda one: one[0].map_index)
     return _page("mapped.html", row=row, instances=instances, most=MOST_INSTANCES)
+
+
+def _number(text: str) -> int | None:
+    """The number that a parameter is; None for anything else."""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _page(template: str, **values: object) -> Response:

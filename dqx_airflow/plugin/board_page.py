@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.plugin.airflow import TaskRun
+from dqx_airflow.plugin.numbers import fault_of
 from dqx_airflow.plugin.report_view import ReportView, view_of_summary
 from dqx_airflow.values import EnforcedContract, Status, Verdict
 
@@ -15,7 +16,7 @@ DEPTH = 14
 
 NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
 
-_MOST_ROWS = 500
+_ROWS_OF_A_PAGE = 100
 _WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
 _BAD = ("broken", "blocked", NO_REPORT)
 _UNDECIDED = (RUNNING, NOT_RUN)
@@ -56,12 +57,7 @@ class GateRow:
     @property
     def worst_told(self) -> str:
         """The worst of what did not pass, as the headline tells it."""
-        if self.worst is None:
-            return ""
-        if self.worst.status is Status.ERROR:
-            return f"{self.worst.name}: {self.worst.reason or 'could not be evaluated'}"
-        value = format_value(self.worst.scaled_value)
-        return f"{self.worst.name} is {value}, expected {self.worst.expected}"
+        return fault_of(self.worst) if self.worst else ""
 
     @property
     def counted(self) -> str:
@@ -80,13 +76,21 @@ class Filters:
     severity: str = ""
     owner: str = ""
 
+    @property
+    def query(self) -> dict[str, str]:
+        """As parameters of an address."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The gates that are asked for, worst first, and what one can ask for."""
+    """The gates that are asked for, worst first, and what one can ask for. `page` of `pages` is
+    shown, counted from 1; `total` are all gates that are asked for."""
 
     rows: tuple[GateRow, ...]
-    more: int
+    page: int
+    pages: int
+    total: int
     counts: Mapping[str, int]
     choices: Mapping[str, tuple[str, ...]]
     filters: Filters
@@ -115,13 +119,17 @@ def counts_told(counts: Mapping[Status, int]) -> str:
     return f"{told}, {errors} not evaluated" if errors else told
 
 
-def board_of(rows: Sequence[GateRow], filters: Filters) -> Board:
-    """The board of these gates."""
-    shown = [row for row in rows if _is_asked_for(row, filters)]
+def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> Board:
+    """A page of the board of these gates; the nearest one where there is no such page."""
+    found = [row for row in rows if _is_asked_for(row, filters)]
     states = [row.state for row in rows]
+    pages = max(math.ceil(len(found) / _ROWS_OF_A_PAGE), 1)
+    page = min(max(page, 1), pages)
     return Board(
-        rows=tuple(shown[:_MOST_ROWS]),
-        more=max(len(shown) - _MOST_ROWS, 0),
+        rows=tuple(found[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
+        page=page,
+        pages=pages,
+        total=len(found),
         counts={state: states.count(state) for state in _WORST_FIRST if state in states},
         choices={
             "dag": _choices(row.dag_id for row in rows),

@@ -20,7 +20,8 @@ _Scale: TypeAlias = Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A value of the past. `when` is its date as text, `limits` what it was compared with."""
+    """A value of the past. `when` is its date as text, `limits` what it was compared with, `event`
+    what else happened then, if it is worth a sign of its own."""
 
     when: str
     value: MetricValue
@@ -28,6 +29,7 @@ class Past:
     status: Status
     multiplier: float = 1.0
     profiles: tuple[str, ...] = ()
+    event: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Mark:
     y: float
     status: str
     label: str
+    has_event: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ def chart_of(
             for line in _steps([past.limits[which : which + 1] for past in history], x, y)
         ),
         marks=tuple(
-            Mark(*(point or (x(i), bottom)), past.status.value, _told(past, read))
+            Mark(*(point or (x(i), bottom)), past.status.value, _told(past, read), bool(past.event))
             for i, (point, past) in enumerate(zip(points, history, strict=True))
         ),
         bands=_bands(history, x),
@@ -205,4 +208,6 @@ def _told(past: Past, read: Reading) -> str:
         parts.append(f"multiplier {past.multiplier:g}")
     if past.profiles:
         parts.append(", ".join(past.profiles))
+    if past.event:
+        parts.append(past.event)
     return ", ".join(parts)

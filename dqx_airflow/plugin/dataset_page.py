@@ -9,6 +9,7 @@ from dqx_airflow.plugin.board_page import GateRow
 from dqx_airflow.plugin.chart import Chart, Past, chart_of, past_of
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.plugin.numbers import Reading, reading_of
+from dqx_airflow.plugin.report_view import PromotionView, promotion_of
 from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
 
 _SHOWN_ASSERTIONS = 100
@@ -36,14 +37,36 @@ class AssertionHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class Day:
+    """What a gate read of the dataset on a date, and whether that was promoted."""
+
+    date: str
+    outcome: str
+    snapshot: DatasetSnapshot
+    promotion: PromotionView | None
+
+    @property
+    def promoted(self) -> str:
+        """The promotion as a sign of the chart says it."""
+        done = self.promotion
+        return "" if done is None or done.version is None else f"promoted, version {done.version}"
+
+
+@dataclass(frozen=True, slots=True)
 class GateHistory:
-    """What one gate found in the dataset. `snapshot` is what it read last."""
+    """What one gate found in the dataset. `snapshot` is what it read last, `days` are newest
+    first."""
 
     row: GateRow
     snapshot: DatasetSnapshot | None
     rows: Chart | None
+    days: tuple[Day, ...]
     assertions: tuple[AssertionHistory, ...]
     more: int
+
+    @property
+    def is_promoting(self) -> bool:
+        return any(day.promotion for day in self.days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +96,21 @@ def dataset_page(
 
 def _gate(name: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
     oldest_first = tuple(reversed(reports))
-    snapshots = [
-        (report.run_key.date.isoformat(), snapshot)
+    days = [
+        Day(
+            report.run_key.date.isoformat(),
+            report.outcome.value,
+            snapshot,
+            promotion_of(snapshot),
+        )
         for report in oldest_first
         for snapshot in report.datasets
         if snapshot.name == name
     ]
     newest = {(one.check, one.name) for one in reports[0].verdicts} if reports else set()
-    counts = [Past(day, snapshot.rows, (), Status.PASSED) for day, snapshot in snapshots]
+    counts = [
+        Past(one.date, one.snapshot.rows, (), Status.PASSED, event=one.promoted) for one in days
+    ]
     assertions = [
         _assertion(found)
         for key, found in histories(oldest_first).items()
@@ -89,8 +119,9 @@ def _gate(name: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory
     assertions.sort(key=lambda one: (-one.failures, one.newest.severity.value))
     return GateHistory(
         row=row,
-        snapshot=snapshots[-1][1] if snapshots else None,
+        snapshot=days[-1].snapshot if days else None,
         rows=chart_of("rows", counts, WIDE_WIDTH, WIDE_HEIGHT),
+        days=tuple(reversed(days))[:_SHOWN_PAST],
         assertions=tuple(assertions[:_SHOWN_ASSERTIONS]),
         more=max(len(assertions) - _SHOWN_ASSERTIONS, 0),
     )

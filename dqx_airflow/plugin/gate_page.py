@@ -10,7 +10,8 @@ from typing import TypeAlias
 from dqx_airflow.plugin.chart import Chart, chart_of, past_of
 from dqx_airflow.plugin.numbers import reading_of
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
-from dqx_airflow.values import FailingRow, GateReport, Status, Verdict
+from dqx_airflow.plugin.source_view import SourceView, sources_of
+from dqx_airflow.values import FailingRow, GateReport, SourceFile, Status, Verdict
 
 SPARK_WIDTH, SPARK_HEIGHT = 168, 34
 WIDE_WIDTH, WIDE_HEIGHT = 640, 132
@@ -43,26 +44,6 @@ class AssertionView:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLine:
-    """A line of a suite, cut where the guilty span is. `state` is that of its worst assertion."""
-
-    number: int
-    before: str
-    span: str
-    after: str
-    state: str
-    follows: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SourceView:
-    """The lines of a file that assertions stand in."""
-
-    file: str
-    lines: tuple[SourceLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Attempt:
     """An attempt of the task that reported. `id` is Airflow's."""
 
@@ -84,33 +65,48 @@ class GatePage:
     is_superseded: bool
 
 
+def chosen_report(
+    pushed: object, reports: Sequence[GateReport], attempt_id: str
+) -> GateReport | None:
+    """The stored report that is shown; None where it is that which the task left, or none.
+
+    :param pushed: what the task left as its summary.
+    :param reports: the reports of its attempts, the one started last first.
+    :param attempt_id: the attempt that is asked for; the last one that reported where it is none.
+    """
+    asked = next((report for report in reports if report.attempt.id == attempt_id), None)
+    if asked is not None:
+        return asked
+    summary = view_of_summary(pushed)
+    if summary is None:
+        return reports[0] if reports else None
+    return next((one for one in reports if one.run_id == summary.run_id), None)
+
+
 def gate_page(
     pushed: object,
     reports: Sequence[GateReport],
-    past: Sequence[GateReport],
-    attempt_id: str,
+    chosen: GateReport | None,
     current_attempt_id: str,
+    past: Sequence[GateReport] = (),
+    sources: Sequence[SourceFile] = (),
 ) -> GatePage | None:
     """The page of a task instance; None where nothing is known of any report.
 
     :param pushed: what the task left as its summary.
     :param reports: the reports of its attempts, the one started last first.
+    :param chosen: the one of them that is shown, if it is one of them.
     :param past: earlier reports of the gate, newest first.
-    :param attempt_id: the attempt that is asked for; the last one that reported where it is none.
+    :param sources: the texts that the gate went by, as far as they may be shown.
     """
-    chosen = next((report for report in reports if report.attempt.id == attempt_id), None)
-    summary = view_of_summary(pushed)
-    if chosen is None:
-        matching = (one for one in reports if summary and one.run_id == summary.run_id)
-        chosen = next(matching, None) or (reports[0] if reports and not summary else None)
-    view = view_of_report(chosen) if chosen else summary
+    view = view_of_report(chosen) if chosen else view_of_summary(pushed)
     if view is None:
         return None
     history = _until(past, chosen) if chosen else ()
     return GatePage(
         report=view,
         assertions=_assertions(view, history),
-        sources=sources_of(view.verdicts),
+        sources=sources_of(view.verdicts, view.fail_on, sources),
         attempts=tuple(
             Attempt(one.attempt.id, one.attempt.number, one.outcome.value, one is chosen)
             for one in reversed(reports)
@@ -141,38 +137,6 @@ def sample_of(rows: Sequence[FailingRow]) -> Sample:
         reasons=tuple(failing.reason for failing in rows[:_SHOWN_ROWS]),
         more_rows=max(len(rows) - _SHOWN_ROWS, 0),
         more_columns=len(names) - len(columns),
-    )
-
-
-def sources_of(verdicts: Iterable[Verdict]) -> tuple[SourceView, ...]:
-    """The lines of the suite, as far as the verdicts brought them, in the order of each file."""
-    files: dict[str, dict[int, SourceLine]] = {}
-    for verdict in verdicts:  # the worst come first
-        span, text = verdict.span, verdict.source_line
-        if span is None or text is None:
-            continue
-        start = max(span.column - 1, 0)
-        end = span.end_column - 1 if span.end_line == span.line else len(text)
-        line = SourceLine(
-            span.line, text[:start], text[start:end], text[end:], verdict.status.value, False
-        )
-        files.setdefault(span.file, {}).setdefault(span.line, line)
-    return tuple(SourceView(file, _in_order(lines)) for file, lines in sorted(files.items()))
-
-
-def _in_order(lines: Mapping[int, SourceLine]) -> tuple[SourceLine, ...]:
-    numbers = sorted(lines)
-    indent = min(len(line.before) - len(line.before.lstrip()) for line in lines.values())
-    return tuple(
-        SourceLine(
-            number,
-            lines[number].before[indent:],
-            lines[number].span,
-            lines[number].after,
-            lines[number].state,
-            follows=number - 1 in lines or number == numbers[0],
-        )
-        for number in numbers
     )
 
 

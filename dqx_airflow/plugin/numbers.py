@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
-from dqx_airflow.values import MetricValue, Verdict
+from dqx_airflow.values import MetricValue, Status, Verdict
 
 Reading: TypeAlias = Callable[[MetricValue], str]
 
@@ -24,6 +24,13 @@ def value_of(verdict: Verdict) -> str:
     if value is None:
         return "\N{EN DASH}"
     return value if isinstance(value, str) else reading_of(verdict)(value)
+
+
+def fault_of(verdict: Verdict) -> str:
+    """What is wrong, on one line: `orders.id is 3, expected == 0`, or why nobody can tell."""
+    if verdict.status is Status.ERROR:
+        return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
+    return f"{verdict.name} is {value_of(verdict)}, expected {verdict.expected}"
 
 
 def scale_end(value: float, read: Reading) -> str:

@@ -21,18 +21,24 @@ _LONGEST = 4000
 
 ICON = (_PAGES / "icon.svg").read_text(encoding="utf-8")
 STYLE = (_PAGES / "style.css").read_text(encoding="utf-8")
-_STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+SCRIPT = (_PAGES / "page.js").read_text(encoding="utf-8")
+
+
+def _source(text: str) -> str:
+    """The one text that a Content-Security-Policy allows."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
 
 HEADERS = {
     "Content-Security-Policy": (
-        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'self'"
+        f"default-src 'none'; style-src {_source(STYLE)}; script-src {_source(SCRIPT)}; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
     ),
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""They go out with every answer: no scripts, no other style than ours, nothing kept."""
+"""They go out with every answer: no other script or style than ours, nothing kept."""
 
 
 def render(template: str, **values: Any) -> str:
@@ -54,7 +60,7 @@ def plain(text: str) -> str:
     )
 
 
-def address(page: str, **query: object) -> str:
+def address(page: str, /, **query: object) -> str:
     """The address of one of our pages, relative to any other. Empty values are left out."""
     given = {name: str(value) for name, value in query.items() if value not in ("", None)}
     return f"{page}?{urlencode(given, errors='replace')}" if given else page
@@ -70,8 +76,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"address": address, "style": Markup(STYLE)}  # noqa: S704 (our own file)
-    environment.filters |= {"value": format_value, "told": value_of, "moment": _moment}
+    environment.globals |= {
+        "address": address,
+        "style": Markup(STYLE),  # noqa: S704 (our own file)
+        "script": Markup(SCRIPT),  # noqa: S704 (our own file)
+    }
+    environment.filters |= {"value": format_value, "told": value_of, "moment": _moment, "iso": _iso}
     return environment
 
 
@@ -83,6 +93,14 @@ def _shown(value: object) -> object:
 
 def _moment(value: date | datetime | None) -> str:
     if isinstance(value, datetime):
-        utc = value.astimezone(timezone.utc) if value.tzinfo else value
-        return f"{utc:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{_utc(value):%Y-%m-%d %H:%M:%S} UTC"
     return value.isoformat() if value else ""
+
+
+def _iso(value: datetime) -> str:
+    return f"{_utc(value):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _utc(value: datetime) -> datetime:
+    """In UTC, which a moment without a zone is taken to be in."""
+    return value.astimezone(timezone.utc) if value.tzinfo else value

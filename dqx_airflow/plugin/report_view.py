@@ -26,6 +26,19 @@ _WORST_FIRST = (Status.FAILED, Status.ERROR, Status.SKIPPED, Status.PASSED)
 
 
 @dataclass(frozen=True, slots=True)
+class PromotionView:
+    """Where the rows of a dataset were to go on a pass: `validated` is the version that they were
+    read from, `version` the one that they became there, None where the gate did not pass. The
+    place and the number of rows are not known to every summary."""
+
+    dataset: str
+    validated: int | None
+    location: str
+    version: int | None
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReportView:
     """A report for people. `is_whole` is False where only the summary is known: its verdicts are
     those that did not pass, and `more_verdicts` of these are missing."""
@@ -44,6 +57,7 @@ class ReportView:
     is_whole: bool
     more_verdicts: int = 0
     contract: EnforcedContract | None = None
+    promotions: tuple[PromotionView, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -77,7 +91,20 @@ def view_of_report(report: GateReport) -> ReportView:
         finished_at=report.finished_at,
         is_whole=True,
         contract=report.contract,
+        promotions=tuple(filter(None, map(promotion_of, report.datasets))),
     )
+
+
+def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
+    """What became of the promotion of a dataset; None where it was not to be promoted."""
+    done = snapshot.promotion
+    if done is not None:
+        return PromotionView(
+            snapshot.name, snapshot.version, done.location, done.version, done.rows
+        )
+    if snapshot.promote_to is None:
+        return None
+    return PromotionView(snapshot.name, snapshot.version, snapshot.promote_to, None, None)
 
 
 def view_of_summary(pushed: object) -> ReportView | None:
@@ -119,6 +146,26 @@ def view_of_summary(pushed: object) -> ReportView | None:
         is_whole=False,
         more_verdicts=_count(pushed.get("more_verdicts")),
         contract=_contract(pushed.get("contract")),
+        promotions=_promotions(pushed),
+    )
+
+
+def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
+    versions, validated = _mapping(pushed.get("versions")), _mapping(pushed.get("validated"))
+    done = {
+        _text(name): _whole(version) for name, version in _mapping(pushed.get("promoted")).items()
+    }
+    names = [*done, *map(_text, _list(pushed.get("not_promoted")))]
+    places = {name: _mapping(validated.get(name)) for name in done}
+    return tuple(
+        PromotionView(
+            dataset=name,
+            validated=_whole(versions.get(name)),
+            location=_text(places.get(name, {}).get("location")),
+            version=done.get(name),
+            rows=None,
+        )
+        for name in names
     )
 
 

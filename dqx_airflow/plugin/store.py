@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass, field
@@ -29,8 +29,8 @@ PATIENCE_S = 8.0
 _REST_S = 30.0
 
 UNKNOWN = (
-    "This server knows no results store: set results_root in section [dqx] of its configuration "
-    "to see all assertions, their history and failing rows."
+    "This server knows no results store: set results_root or results_conn_id in section [dqx] of "
+    "its configuration to see all assertions, their history and failing rows."
 )
 UNREACHABLE = (
     "The results store did not answer this server, so only what the task left in Airflow is shown. "
@@ -51,6 +51,7 @@ class Desk:
     """Puts questions to the store below `root`. After one without an answer it rests a while."""
 
     root: str | None
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
     _store: OpenStore | None = None
     _rests_until: float = 0.0
     _pool: ThreadPoolExecutor = field(
@@ -78,13 +79,15 @@ class Desk:
 
         if self._store is None:
             assert self.root is not None
-            self._store = OpenStore(self.root)
+            self._store = OpenStore(self.root, self.storage_options)
         return self._store
 
 
-_DESKS: dict[str | None, Desk] = {}
+_DESKS: dict[object, Desk] = {}
 
 
-def desk_of(root: str | None) -> Desk:
-    """The desk of a root: the same for all requests of this process."""
-    return _DESKS.setdefault(root, Desk(root))
+def desk_of(root: str | None, storage_options: Mapping[str, str] | None = None) -> Desk:
+    """The desk of a root: the same for all requests of this process, while the options of its
+    storage are the same."""
+    key = (root, *sorted((storage_options or {}).items()))
+    return _DESKS.setdefault(key, Desk(root, storage_options))

@@ -25,11 +25,13 @@ from dqx_airflow.results.schema import (
     RESULTS_SCHEMA,
     RUNS,
     RUNS_SCHEMA,
+    SOURCES,
+    SOURCES_SCHEMA,
     Row,
     report_from_rows,
 )
 from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
-from dqx_airflow.values import EnforcedContract, GateReport, Outcome, from_json
+from dqx_airflow.values import EnforcedContract, GateReport, Outcome, SourceFile, from_json
 
 _FIRST_LOOK_DAYS, _LAST_LOOK_DAYS = 60, 400
 _ENOUGH_RUNS = 8
@@ -84,6 +86,22 @@ class OpenStore:
             if seen[report.run_key.gate] <= most:
                 kept.append(report)
         return tuple(kept)
+
+    def sources_of(self, report: GateReport) -> tuple[SourceFile, ...]:
+        """The texts that the gate of a report went by, as far as they are kept.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        digests = ", ".join(sorted({text_literal(source.digest) for source in report.sources}))
+        if not digests:
+            return ()
+        found = self._rows(SOURCES, SOURCES_SCHEMA, [f'"digest" IN ({digests})'])
+        texts = {row["digest"]: row["text"] for row in found}
+        return tuple(
+            SourceFile(source.file, texts[source.digest])
+            for source in report.sources
+            if source.digest in texts
+        )
 
     def contract_runs(
         self, gates: Collection[str], contract_id: str, until: date, most: int = 1000

@@ -60,7 +60,7 @@ SELECT * FROM (
 
 def _column(name: str) -> str:
     # Moments come without their zone, which is UTC: pyarrow imports pandas to make a zoned one.
-    if name in {"started_at", "finished_at"}:
+    if name in {"started_at", "finished_at", "stored_at"}:
         return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
     return f'"{name}"'
 

@@ -13,6 +13,8 @@ from dqx_airflow.results.schema import (
     RESULTS_SCHEMA,
     RUNS,
     RUNS_SCHEMA,
+    SOURCES,
+    SOURCES_SCHEMA,
     STATES,
     STATES_SCHEMA,
 )
@@ -20,7 +22,7 @@ from dqx_airflow.results.schema import (
 _OPENING = """\
 # The results tables
 
-Below a results root there are four Delta tables. Gates append to them and never change a row.
+Below a results root there are five Delta tables. Gates append to them and never change a row.
 They can be read with deltalake, Spark or DuckDB.
 
 A run key is a gate, a date of its data, and a run of the scheduler. Each attempt of a task appends
@@ -34,10 +36,17 @@ _TABLES: Mapping[str, tuple[pa.Schema, str]] = {
     RUNS: (RUNS_SCHEMA, "One row for each attempt of a gate."),
     RESULTS: (RESULTS_SCHEMA, "One row for each assertion of each attempt."),
     FAILING_ROWS: (FAILING_ROWS_SCHEMA, "One row for each sampled row of a failed assertion."),
+    SOURCES: (
+        SOURCES_SCHEMA,
+        "One row for each text of a suite, a library or a contract that gates went by, however "
+        "many runs did. A text of more than 256 Ki characters is not kept.",
+    ),
     STATES: (
         STATES_SCHEMA,
         "One row for each aggregate of each date that was computed: what later runs reuse as long "
-        "as the files are the same.",
+        "as the files are the same. Where files were only added, to a Delta table or a folder of "
+        "Parquet files, the new ones alone are read for counts, sums and extremes, and what they "
+        "hold is merged with the state, if that gives the very same value as reading all would.",
     ),
 }
 
@@ -65,6 +74,9 @@ _MEANING = {
     "contract_id": "the contract that was enforced",
     "contract_version": "its version",
     "contract": "JSON: the contract with its dialect and how many of its clauses were checked",
+    "sources": "JSON: the files that the gate went by, each with the SHA-256 of its text",
+    "digest": "the SHA-256 of the text, in hexadecimal digits",
+    "text": "the text",
     "clause": "the path of the clause that the assertion enforces",
     "position": "the place of the assertion in the suite, from 0",
     "name": "the name of the assertion",
@@ -88,7 +100,8 @@ _MEANING = {
     "span_end_line": "the line where it ends",
     "span_end_column": "the column behind its last character",
     "source_line": "the text of its first line",
-    "origin": "`scan`, `stored state` or `transaction log`: where the value comes from",
+    "origin": "where the value comes from: `scan`, `stored state`, `stored state and new files` or "
+    "`transaction log`",
     "note": "why there is no sample of failing rows where one was due",
     "number": "the place of the row in the sample, from 0",
     "dataset": "the dataset that the row is in",
@@ -96,7 +109,7 @@ _MEANING = {
     "scope": "the dataset, and how it was read",
     "aggregate": "what was computed",
     "result": "JSON: its value; NULL where the date had no rows",
-    "fingerprint": "the files that it was computed from",
+    "fingerprint": "the files that it was computed from, and their order",
     "stored_at": "when it was stored",
 }
 
@@ -104,6 +117,7 @@ _MEANING_HERE = {
     (RESULTS, "datasets"): "the datasets that the assertion is about",
     (FAILING_ROWS, "reason"): "why the row counts against the assertion",
     (RESULTS, "reason"): "why it did not pass",
+    (SOURCES, "run_id"): "the run that brought it",
     (STATES, "run_id"): "the run that computed it",
     (STATES, "dataset_date"): "the date that was aggregated",
 }

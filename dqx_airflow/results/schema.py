@@ -26,6 +26,7 @@ from dqx_airflow.values import (
     Outcome,
     RunKey,
     Severity,
+    SourceDigest,
     Span,
     Status,
     Verdict,
@@ -38,6 +39,7 @@ Row: TypeAlias = Mapping[str, Any]
 RESULTS = "results"
 FAILING_ROWS = "failing_rows"
 RUNS = "runs"
+SOURCES = "sources"
 
 _INTEGER, _NUMBER, _TEXT = "integer", "number", "text"
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -133,11 +135,24 @@ RUNS_SCHEMA = pa.schema(
         ("contract_id", pa.string()),
         ("contract_version", pa.string()),
         ("contract", pa.string()),
+        ("sources", pa.string()),
     ]
 )
 """One row for each attempt, written last. `datasets` is the JSON form of the snapshots, `worst`
 the assertion that the headline names, `failing_rows` the number of its rows in that table,
-`contract` the JSON form of the contract that was enforced, if one was."""
+`contract` the JSON form of the contract that was enforced, if one was, `sources` that of the
+digests of all texts that the gate went by."""
+
+SOURCES_SCHEMA = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("digest", pa.string()),
+        ("text", pa.string()),
+        ("stored_at", _MOMENT),
+    ]
+)
+"""One row for each text of a suite, a library or a contract, however many runs went by it: the run
+that brought it, and its SHA-256 in hexadecimal digits."""
 
 STATES = "states"
 
@@ -227,6 +242,7 @@ def runs_table(report: GateReport) -> pa.Table:
         "failing_rows": sum(len(verdict.failing_rows) for verdict in report.verdicts),
         **_contract_columns(report),
         "contract": to_json(report.contract) if report.contract else None,
+        "sources": to_json(report.sources),
     }
     return pa.Table.from_pylist([row], schema=RUNS_SCHEMA)
 
@@ -268,6 +284,7 @@ def report_from_rows(run: Row, results: Iterable[Row], failing: Iterable[Row] = 
         started_at=_utc(run["started_at"]),
         finished_at=_utc(run["finished_at"]),
         contract=from_json(EnforcedContract, contract) if contract else None,
+        sources=from_json(tuple[SourceDigest, ...], run.get("sources") or "[]"),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +19,16 @@ from dqx_airflow.results.schema import (
     FAILING_ROWS,
     RESULTS,
     RUNS,
+    SOURCES,
     failing_rows_table,
     results_table,
     runs_table,
 )
+from dqx_airflow.results.sources import sources_tables
 from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
-from dqx_airflow.values import GateReport
+from dqx_airflow.values import GateReport, SourceFile
 
-_TABLES = (RESULTS, FAILING_ROWS, RUNS)
+_TABLES = (RESULTS, FAILING_ROWS, SOURCES, RUNS)
 _WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 _CONFIGURATION = {
     "delta.appendOnly": "true",
@@ -49,21 +51,24 @@ class ResultsStore:
     def location(self) -> Location:
         return locate(self.root, self.storage_options)
 
-    def write(self, report: GateReport) -> None:
+    def write(self, report: GateReport, sources: Iterable[SourceFile] = ()) -> None:
         """Appends the report: the rows of its assertions, those that fail, then that of the run.
 
         Killed in between, the run is invisible to readers. Writing a `run_id` again appends only
         what is not there yet, so it is safe to repeat.
 
+        :param sources: the texts whose digests the report holds. What is there is not kept twice.
         :raises StoreError: the store cannot be written.
         """
         location = self.location
         with foreign_errors_told(location, "write"):
             if report.verdicts:
-                _append_once(location, RESULTS, results_table(report), report.run_id)
+                _append_once(location, RESULTS, {report.run_id: results_table(report)})
             if any(verdict.failing_rows for verdict in report.verdicts):
-                _append_once(location, FAILING_ROWS, failing_rows_table(report), report.run_id)
-            _append_once(location, RUNS, runs_table(report), report.run_id)
+                _append_once(location, FAILING_ROWS, {report.run_id: failing_rows_table(report)})
+            if kept := sources_tables(report, sources):
+                _append_once(location, SOURCES, kept)
+            _append_once(location, RUNS, {report.run_id: runs_table(report)})
 
     def check_writable(self) -> None:
         """Returns if this process can read and write the store; leaves nothing behind.
@@ -114,20 +119,25 @@ def _probe_folders(location: Location) -> None:
             probe.write(b"dqx")
 
 
-def _append_once(location: Location, name: str, rows: pa.Table, run_id: str) -> None:
-    """Appends unless this run's rows are there.
+def _append_once(location: Location, name: str, rows: Mapping[str, pa.Table]) -> None:
+    """Appends, in one commit, those of the rows whose key is not there.
 
-    A commit only records a transaction identifier, it does not look for it: so this does, and
+    A commit only records transaction identifiers, it does not look for them: so this does, and
     appends on top of exactly the version it looked at. Delta then refuses the commit if another
-    writer recorded the same identifier meanwhile, or added columns; both are looked at again.
+    writer recorded one of them meanwhile, or added columns; both are looked at again.
     """
-    once = CommitProperties(app_transactions=[Transaction(f"dqx:{run_id}", 1)])
+    schema = next(iter(rows.values())).schema
     for wait_s in (*_WAITS_S, None):
-        table = open_or_create(location, name, rows.schema)
-        if table.transaction_version(f"dqx:{run_id}") is not None:
+        table = open_or_create(location, name, schema)
+        new = [key for key in rows if table.transaction_version(f"dqx:{key}") is None]
+        if not new:
             return
+        added = pa.concat_tables(rows[key] for key in new)
+        once = CommitProperties(app_transactions=[Transaction(f"dqx:{key}", 1) for key in new])
         try:
-            write_deltalake(table, rows, mode="append", schema_mode="merge", commit_properties=once)
+            write_deltalake(
+                table, added, mode="append", schema_mode="merge", commit_properties=once
+            )
             return
         except CommitFailedError:
             if wait_s is None:

@@ -10,8 +10,6 @@ import importlib.util
 import json
 import logging
 import os
-import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +17,8 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import STUB, SUITE, WRITER, FakeDag, FakeTask, Log, Run, SparkSubmit
+from dag_files import read_dags
+from gate_stubs import SUITE, FakeDag, FakeTask, Log, Run, SparkSubmit, install_stub
 
 collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_*.py"]
 
@@ -85,17 +84,9 @@ def operators(airflow_environment: None) -> ModuleType:
 @pytest.fixture
 def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSubmit:
     """A stub of `spark-submit`, first on PATH; it writes a passing report unless told otherwise."""
-    home, programs = tmp_path / "submitted", tmp_path / "bin"
-    home.mkdir()
-    programs.mkdir()
-    program = programs / "spark-submit"
-    results = tmp_path / "results"
-    paths = {"home": home, "python": sys.executable, "writer": WRITER, "results": results}
-    program.write_text(STUB.format(**{key: shlex.quote(str(at)) for key, at in paths.items()}))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    stub = SparkSubmit(home)
-    stub.will("passed")
+    program = tmp_path / "bin" / "spark-submit"
+    stub = install_stub(program, tmp_path / "submitted", tmp_path / "results")
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     return stub
 
 
@@ -119,12 +110,7 @@ def run_file(
         written.extend(folder / name for name in texts)
         for name, content in texts.items():
             (folder / name).write_text(content)
-        from airflow.dag_processing.dagbag import DagBag
-
-        bag = DagBag(dag_folder=str(folder / f"{dag_id}.py"))
-        if bag.import_errors:
-            raise ImportError("\n".join(bag.import_errors.values()))
-        ended = bag.dags[dag_id].test()
+        ended = read_dags(folder / f"{dag_id}.py")[dag_id].test()
         tasks = {
             f"{ti.task_id}[{ti.map_index}]" if ti.map_index >= 0 else ti.task_id: ti
             for ti in ended.get_task_instances()

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import sys
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from dqx_airflow.arguments import FLAG, from_arguments
 from dqx_airflow.values import GateRequest
@@ -26,6 +32,7 @@ SUITE = """suite "Orders" {
 STUB = """#!/bin/sh
 # Notes its arguments, then does what the plan says for this submission; the last line repeats.
 calls=$(ls {home} | grep -c '^call')
+export DQX_STUB={home}
 printf '%s\\0' "$@" > {home}/call$((calls + 1))
 total=$(wc -l < {home}/plan)
 line=$((calls + 1))
@@ -35,12 +42,35 @@ for action in $(sed -n "${{line}}p" {home}/plan); do
         exit=*) exit ${{action#exit=}} ;;
         killed) kill -9 $$ ;;
         binary) printf 'caf\\351 \\377\\n' ;;
+        on-yarn) echo 'Submitted application application_1700000000000_0001' ;;
+        on-kubernetes) echo ' pod name: dqx-gate-0123abcd-driver' ;;
         sleep) exec sleep 30 ;;
+        slow) sleep 5 ;;
+        data=*) cp -r {home}/${{action#data=}}/. {home}/data ;;
+        real) exec spark-submit "$@" ;;
         break-results) rm -rf {results}; echo > {results} ;;
         *) {python} {writer} $action "$@" || exit 70 ;;
     esac
 done
 """
+
+
+def needs_airflow(major: int, minor: int) -> pytest.MarkDecorator:
+    """Skips a test of what an older Airflow does not have, or `dag.test()` of an older one."""
+    installed = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
+    return pytest.mark.skipif(installed < (major, minor), reason=f"Airflow {major}.{minor} has it")
+
+
+def install_stub(program: Path, home: Path, results: Path) -> SparkSubmit:
+    """Writes the stub; it keeps its notes in `home`, and passes unless told otherwise."""
+    for folder in (home, program.parent):
+        folder.mkdir(parents=True)
+    paths = {"home": home, "python": sys.executable, "writer": WRITER, "results": results}
+    program.write_text(STUB.format(**{key: shlex.quote(str(at)) for key, at in paths.items()}))
+    program.chmod(0o755)
+    stub = SparkSubmit(home)
+    stub.will("passed")
+    return stub
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +91,13 @@ class SparkSubmit:
         return [path.read_bytes().decode().split("\0")[:-1] for path in paths]
 
     @property
+    def processes(self) -> list[int]:
+        """The submissions that run now, and all that they started, oldest first."""
+        mark = f"DQX_STUB={self.home}".encode()
+        pids = map(int, filter(str.isdigit, os.listdir("/proc")))
+        return sorted(pid for pid in pids if mark in _environment_of(pid))
+
+    @property
     def requests(self) -> list[GateRequest]:
         return [from_arguments(call[call.index(FLAG) :]) for call in self.calls]
 
@@ -70,6 +107,14 @@ class SparkSubmit:
         call = self.calls[-1]
         pairs = [call[place + 1] for place, word in enumerate(call) if word == "--conf"]
         return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _environment_of(pid: int) -> list[bytes]:
+    """What the process was started with; nothing where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,16 @@ from datetime import date
 from typing import Any
 
 import pytest
+from dag_files import read_dags
 from gate_stubs import FakeTask, Log
 
 from dqx_airflow.shipped import shipped
 
-EXAMPLES = {"flights_medallion", "slot_telemetry"}
+EXAMPLES = {"flights_medallion", "orders_notices", "slot_telemetry"}
 
 
 def example(name: str) -> Any:
-    from airflow.dag_processing.dagbag import DagBag
-
-    bag = DagBag(dag_folder=str(shipped(f"dags_examples/{name}.py")))
-    assert bag.import_errors == {}
-    (dag,) = bag.dags.values()
+    (dag,) = read_dags(shipped(f"dags_examples/{name}.py")).values()
     return dag
 
 

@@ -39,10 +39,9 @@ RUN = """
 import sys
 from airflow.utils.db import initdb
 initdb()
-from airflow.dag_processing.dagbag import DagBag
-bag = DagBag(dag_folder=sys.argv[1])
-assert not bag.import_errors, bag.import_errors
-bag.dags["lake"].test()
+from pathlib import Path
+from dag_files import read_dags
+read_dags(Path(sys.argv[1]))["lake"].test()
 """
 
 Event = dict[str, Any]
@@ -62,6 +61,7 @@ def events(tmp_path: Path, spark_submit: SparkSubmit) -> dict[str, list[Event]]:
     environment = {
         **os.environ,
         "AIRFLOW_HOME": str(home),
+        "PYTHONPATH": str(Path(__file__).parent),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__OPENLINEAGE__DISABLED": "False",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),

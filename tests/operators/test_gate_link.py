@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from dag_files import read_dags
 from gate_stubs import SUITE, SparkSubmit
 
 pytestmark = pytest.mark.airflow
@@ -68,14 +69,12 @@ def test_it_is_stored_however_the_gate_ended(
     spark_submit: SparkSubmit,
     outcome: str,
 ) -> None:
-    from airflow.dag_processing.dagbag import DagBag
-
     spark_submit.will(outcome)
     folder = Path(airflow_settings["AIRFLOW__CORE__DAGS_FOLDER"])
     written = {folder / "linked.py": DAG_FILE, folder / "orders.dql": SUITE}
     for path, text in written.items():
         path.write_text(text)
-    (dag,) = DagBag(str(folder / "linked.py")).dags.values()
+    (dag,) = read_dags(folder / "linked.py").values()
     run = dag.test()
     for path in written:
         path.unlink()

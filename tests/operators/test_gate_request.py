@@ -215,6 +215,31 @@ def test_settings_travel(gate: Gate, context: Context) -> None:
     assert gate(fail_on=Severity.P0).build_request(context).fail_on is Severity.P0
 
 
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({"timeout": 90}, 90.0),
+        ({"timeout": timedelta(minutes=2)}, 120.0),
+        ({"timeout": 90.5, "execution_timeout": timedelta(minutes=2)}, 90.5),
+        ({"timeout": 300, "execution_timeout": timedelta(minutes=2)}, 120.0),
+    ],
+    ids=str,
+)
+def test_the_shorter_of_two_timeouts_counts(
+    gate: Gate, context: Context, given: dict[str, Any], seconds: float
+) -> None:
+    assert gate(**given).build_request(context).timeout_s == seconds
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "90", True, timedelta(0)])
+def test_a_timeout_that_is_none_is_refused(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, timeout: Any
+) -> None:
+    with pytest.raises(operators.GateMisconfigured, match="write a timedelta, or seconds"):
+        gate(timeout=timeout).execute(context)
+    assert spark_submit.calls == []
+
+
 def test_the_task_is_the_lineage_parent(gate: Gate, context: Context) -> None:
     parent = gate().build_request(context).parent
     assert parent is not None

@@ -235,6 +235,14 @@ def test_without_a_report_the_message_says_how_the_job_ended(
     assert "\n" not in told
 
 
+def test_a_job_that_ended_at_its_deadline_is_an_error_of_its_own(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("exit=124")
+    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; give it"):
+        gate(timeout=90).execute(context)
+
+
 def test_a_missing_spark_submit_is_named(
     operators: ModuleType,
     gate: Gate,

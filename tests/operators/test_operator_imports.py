@@ -33,5 +33,13 @@ def test_importing_a_gate_loads_nothing_heavy() -> None:
     foreign = {name for name in added if not name.startswith("dqx_airflow")}
     assert len(foreign) < 10, sorted(foreign)
     ours = {name.split(".")[1] for name in added if name.startswith("dqx_airflow.")}
-    light = {"operators", "values", "errors", "datasets", "date_patterns", "diagnostics"}
+    light = {
+        "operators",
+        "values",
+        "errors",
+        "datasets",
+        "date_patterns",
+        "diagnostics",
+        "arguments",
+    }
     assert ours <= light

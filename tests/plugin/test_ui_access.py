@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -104,12 +105,13 @@ def test_a_task_cannot_show_the_history_of_a_gate_by_naming_it(
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("user", ["ada", None])
-def test_every_answer_forbids_scripts_frames_of_others_and_caches(
+def test_every_answer_forbids_scripts_and_frames_of_others_and_caches(
     get: Get, page: str, user: str | None
 ) -> None:
     headers = get(page, user).headers
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert re.search(r"; script-src 'sha256-[^' ]+'; ", policy)
     assert "frame-ancestors 'self'" in policy
     assert headers["cache-control"] == "no-store"
     assert headers["x-content-type-options"] == "nosniff"

@@ -96,6 +96,30 @@ def test_gates_can_be_filtered(
     assert {dag for dag in ("lake", "shop") if f"{dag}.gate" in page.text} == there
 
 
+def test_many_gates_are_on_several_pages_that_keep_the_filters(get: Get, scene: Scene) -> None:
+    for number in range(205):
+        scene.dag(f"lake_{number:03}", owners="ada")
+        scene.task(f"lake_{number:03}", pushed={"outcome": "passed"}, number=number + 1)
+    first = Html(get("board", owner="ada").text)
+    assert "page 1 of 3, 205 gates" in first.text
+    assert "Previous" not in first.text
+    second = Html(get(first.links["Next"]).text)
+    assert "lake_100.gate" in second.text
+    assert "lake_099.gate" not in second.text
+    third = Html(get(second.links["Next"]).text)
+    assert "page 3 of 3, 205 gates" in third.text
+    assert "lake_204.gate" in third.text
+    assert "Next" not in third.text
+    assert third.all("option", value="ada")
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "99", "x", "1e3"])
+def test_a_page_that_is_not_there_is_the_nearest_one(get: Get, scene: Scene, page: str) -> None:
+    scene.dag()
+    runs_of(scene, "p")
+    assert "lake.gate" in Html(get(f"board?page={page}").text).text
+
+
 def test_the_rows_lead_to_the_reports_and_to_the_datasets(get: Get, scene: Scene) -> None:
     scene.dag()
     runs_of(scene, "pb")

@@ -59,7 +59,10 @@ def test_a_store_that_cannot_be_read_is_a_problem_and_no_error(
 
 
 def test_without_a_root_there_is_advice(store: ModuleType) -> None:
-    assert "set results_root in section [dqx]" in store.Desk(None).ask(lambda opened: ()).problem
+    assert (
+        "set results_root or results_conn_id in section [dqx]"
+        in store.Desk(None).ask(lambda opened: ()).problem
+    )
 
 
 def test_all_requests_of_a_server_share_what_was_opened(store: ModuleType, tmp_path: Path) -> None:

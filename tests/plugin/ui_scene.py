@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     Attempt,
@@ -19,6 +20,7 @@ from dqx_airflow.values import (
     Outcome,
     RunKey,
     Severity,
+    SourceFile,
     Span,
     Status,
     Verdict,
@@ -172,8 +174,10 @@ class Scene:
         number: int = 1,
         map_index: int = -1,
         attempt: int = 1,
+        sources: tuple[SourceFile, ...] = (),
     ) -> GateReport:
-        """A gate came to its end with this report, as the operator leaves it."""
+        """A gate that went by these texts came to its end with this report, as the operator leaves
+        it."""
         from dqx_airflow.operators.outcome import summary
 
         ended = "success" if report.outcome in (Outcome.PASSED, Outcome.WARNED) else "failed"
@@ -187,8 +191,12 @@ class Scene:
             map_index=map_index,
         )
         report = replace(report, attempt=Attempt(attempt, attempt_id))
-        if stored:
-            ResultsStore(str(self.root)).write(report)
+        return self.store(report, sources) if stored else report
+
+    def store(self, report: GateReport, sources: tuple[SourceFile, ...] = ()) -> GateReport:
+        """The job of a gate that went by these texts wrote this report."""
+        report = replace(report, sources=digests_of(sources))
+        ResultsStore(str(self.root)).write(report, sources)
         return report
 
     def history(self, attempt: str, dag_id: str = "lake", task_id: str = "gate") -> None:
@@ -258,7 +266,7 @@ class Html(HTMLParser):
             self.unbalanced.append(f"/{tag}")
 
     def handle_data(self, data: str) -> None:
-        if self._open and self._open[-1] not in ("style", "title"):
+        if self._open and self._open[-1] not in ("style", "title", "script"):
             self._texts.append(data)
         if "a" in self._open:
             href = self.all("a")[-1].get("href") or ""

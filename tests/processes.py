@@ -32,14 +32,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Iterator[None]:
+def running(
+    command: Sequence[str], env: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
     """A process and its children, from here to the end of the block."""
-    with log.open("wb") as file:
+    with log.open("ab") as file:
         process = subprocess.Popen(
             command, env=env, stdout=file, stderr=file, start_new_session=True
         )
     try:
-        yield
+        yield process
     finally:
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:

@@ -1,0 +1,82 @@
+"""The job of a gate over Spark Connect: a process of its own on this worker, and no JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from dqx_airflow.lineage.redact import HIDDEN
+
+_GRACE_S = 20.0  # within ten seconds the job ends itself
+
+
+class ConnectJob:
+    """One run of the job. Its Spark is at `address`, which may hold the `secrets`.
+
+    The address goes through a pipe: the list of processes does not show it, nor does the
+    environment. The pipe is a leash, too. It is closed when this process ends, whatever ends it,
+    and the job then cancels what it asked of the server, and ends as well.
+    """
+
+    def __init__(
+        self, address: str, settings: Mapping[str, Any], secrets: Sequence[str] = ()
+    ) -> None:
+        self._opening = {
+            "address": address,
+            "settings": {key: str(value) for key, value in settings.items()},
+        }
+        self._secrets = tuple(secrets)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(
+        self, arguments: Sequence[str], env: Mapping[str, Any], tell: Callable[[str], None]
+    ) -> int:
+        """Waits for the job; returns its exit code.
+
+        :param env: what is added to the environment of this process.
+        :param tell: gets each line of the output.
+        """
+        from dqx_airflow.shipped import shipped
+
+        script = str(shipped("spark_jobs/connect_job.py"))
+        self._process = process = subprocess.Popen(  # noqa: S603 (our own program)
+            [sys.executable, script, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **{key: str(value) for key, value in env.items()}},
+            bufsize=0,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            with suppress(BrokenPipeError):  # its output says why it does not listen
+                process.stdin.write(f"{json.dumps(self._opening)}\n".encode())
+            number = process.stdout.fileno()
+            with open(number, encoding="utf-8", errors="replace", closefd=False) as output:
+                for line in output:
+                    tell(self._hidden(line.rstrip()))
+            return process.wait()
+        finally:
+            self.end()
+            try:
+                process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+
+    def end(self) -> None:
+        """Lets go of the job, and does not wait for its end: fit for a signal handler."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def _hidden(self, line: str) -> str:
+        for secret in self._secrets:
+            line = line.replace(secret, HIDDEN)
+        return line

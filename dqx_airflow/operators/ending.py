@@ -1,0 +1,59 @@
+"""How the job of a gate ended, in words: the report says what it found, if there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+_LONGEST_CAUSE = 300
+_MORE_TIME = "give it more time, or less to read"
+_OUTPUT = "its output above says why"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job ended, what to do should it have left no report, and whether time was up."""
+
+    how: str
+    advice: str
+    is_late: bool = False
+
+
+def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
+    """What the exit code of a job tells."""
+    from dqx_airflow.arguments import EXIT_TIMED_OUT
+
+    if not code:
+        return Ending(
+            f"the Spark job ended well (exit code {code})",
+            "its driver has to see the same storage there as this worker",
+        )
+    if code == EXIT_TIMED_OUT and timeout_s is not None:
+        return Ending(f"the gate took longer than {timeout_s:g} seconds", _MORE_TIME, is_late=True)
+    how = f"was killed by signal {-code}" if code < 0 else f"failed (exit code {code})"
+    return Ending(f"the Spark job {how}", _OUTPUT)
+
+
+def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | None) -> Ending:
+    """What a hook tells that has submitted a job, or `error` has hindered."""
+    if isinstance(error, FileNotFoundError):
+        return Ending(
+            f"there is no program {error.filename!r} on the PATH of this worker",
+            "install pyspark or a Spark distribution there, or set spark_binary",
+        )
+    code = getattr(getattr(hook, "_submit_sp", None), "returncode", None)
+    # The driver's own, where Kubernetes tells it.
+    code = getattr(hook, "_spark_exit_code", None) or code
+    if error is None or code:
+        return ending_of_code(code, timeout_s)
+    # This message of the hook holds the whole command, which is long, and may hold secrets.
+    if str(error).startswith("Cannot execute"):
+        return Ending("the Spark job failed", _OUTPUT)
+    return Ending(f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", _OUTPUT)
+
+
+def ending_of_event(event: dict[str, Any]) -> Ending:
+    """What the trigger of a deferred gate has seen."""
+    is_late = bool(event["is_late"])
+    advice = _MORE_TIME if is_late else "the log of its driver, in the cluster, says why"
+    return Ending(event["how"], advice, is_late)

@@ -1,0 +1,45 @@
+"""The settings of a driver that runs on the worker itself: its Python, and how its JVM starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from logging import Logger
+from typing import Any
+
+from airflow.providers.common.compat.sdk import conf as airflow_conf
+
+
+def local_driver_conf(
+    conf: Mapping[str, str], env_vars: Mapping[str, Any] | None, log: Logger
+) -> dict[str, str]:
+    """`conf` with these settings; what is said in it, or in the environment, counts."""
+    return {**_python(conf, env_vars or {}), **conf, **_jvm(conf, log)}
+
+
+def _python(conf: Mapping[str, str], env_vars: Mapping[str, Any]) -> dict[str, str]:
+    """The Python of this worker, unless told otherwise."""
+    told = {**os.environ, **env_vars}
+    if told.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
+        return {}
+    if "spark.pyspark.python" in conf:
+        return {}
+    return {"spark.pyspark.driver.python": sys.executable}
+
+
+def _jvm(conf: Mapping[str, str], log: Logger) -> dict[str, str]:
+    """The archive with which the JVM of a driver starts faster, where one was made."""
+    from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
+
+    archive = airflow_conf.get("dqx", "jvm_archive", fallback=None)
+    if not archive:
+        return {}
+    if not os.path.isfile(archive):
+        log.warning(
+            "there is no file %s, which jvm_archive in section [dqx] names: make it with "
+            "`dql package --jvm-archive`; the gate runs without it",
+            archive,
+        )
+        return {}
+    return {DRIVER_OPTIONS: with_archive(conf.get(DRIVER_OPTIONS, ""), archive)}

@@ -1,0 +1,194 @@
+"""What a notifier says of a gate: a line, a few lines, a mail, and the same as data.
+
+For the callbacks of tasks: `on_failure_callback`, `on_retry_callback`, `on_skipped_callback`,
+`on_success_callback`, and `on_warning` of a gate.
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dqx_airflow.diagnostics.text import printable
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.operators.links import GateReportLink
+from dqx_airflow.operators.outcome import XCOM_KEY
+
+Callback: TypeAlias = Callable[[Any], Any]
+
+NO_REPORT = "no report"
+
+_MOST_VERDICTS = 5
+_LONGEST_TEXT, _LONGEST_NAME, _LONGEST_VALUE = 300, 120, 80
+# What chats take for a mention or a link: `<!channel>`, `<@U1>`, `<https://...|text>`.
+_OPENS_TAG = re.compile(r"<(?=[!@#/\w])")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GateNotice:
+    """What there is to say of a gate whose task has just ended. All of it is bounded, and shows
+    of the data what the report shows, masked values as `***`.
+
+    `text` is one line, for subjects. `markdown` is for chats, `html` for mails; names and values
+    stay text in both. `payload` is JSON-able: `outcome` ("passed", "warned", "blocked", "broken",
+    or "no report"), `gate`, `date`, `dag_id`, `task_id`, `dag_run_id`, `map_index`, `try_number`,
+    `text`, `url` (of the tab, where `base_url` in section `[api]` is set), `error` (the exception,
+    where there is no report), and `report` (the summary in XCom, None without a report).
+    """
+
+    text: str
+    markdown: str
+    html: str
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """An assertion that failed or could not be evaluated."""
+
+    severity: str
+    name: str
+    told: str
+
+
+def gate_notice(context: Any) -> GateNotice:
+    """What there is to say of the gate whose callback gets this context."""
+    ti = context["ti"]
+    report = _summary_of(ti)
+    error = " ".join(str(context.get("exception") or "").split())
+    gate = _text(report.get("gate")) or f"{ti.dag_id}.{ti.task_id}"
+    outcome = _text(report.get("outcome")) or NO_REPORT
+    text = _text(report.get("headline")) or f"{NO_REPORT}: gate {gate}: {error or 'see its log'}"
+    text = _cut(printable(" ".join(text.split())), _LONGEST_TEXT)
+    link = GateReportLink().get_link(None, ti_key=ti)
+    url = link if "://" in link else ""  # a path alone leads nowhere from a chat
+    faults, more = _faults(report)
+    payload = {
+        "outcome": outcome,
+        "gate": gate,
+        "date": report.get("date"),
+        "dag_id": ti.dag_id,
+        "task_id": ti.task_id,
+        "dag_run_id": ti.run_id,
+        "map_index": ti.map_index,
+        "try_number": ti.try_number,
+        "text": text,
+        "url": url or None,
+        "error": _cut(error, _LONGEST_TEXT) if error and not report else None,
+        "report": report or None,
+    }
+    title = _title(report, error)
+    return GateNotice(
+        text,
+        _markdown(outcome, gate, title, faults, more, url),
+        _html(outcome, gate, title, faults, more, url),
+        payload,
+    )
+
+
+def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
+    """A callback that sends a notice by the notifier which `make` returns for it.
+
+    The notifier gets the text as it is: what stands in it is never rendered as a template.
+    """
+
+    def notify(context: Any) -> None:
+        make(gate_notice(context)).notify(context)
+
+    return notify
+
+
+def run_callbacks(given: Callback | Sequence[Callback] | None, context: Any) -> None:
+    """Calls what is to be called, one after the other. As with the callbacks of Airflow, one that
+    fails is logged, and changes nothing for the task."""
+    callbacks = [given] if callable(given) else given or ()
+    for callback in callbacks:
+        try:
+            callback(context)
+        except Exception:
+            log.exception("the callback %r failed", callback)
+
+
+def _summary_of(ti: Any) -> Mapping[str, Any]:
+    """The summary that the task left, empty without one."""
+    try:
+        found = ti.xcom_pull(task_ids=ti.task_id, key=XCOM_KEY, map_indexes=ti.map_index)
+    except Exception:  # a notice without details is better than none
+        log.exception("the summary of the gate cannot be read")
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _title(report: Mapping[str, Any], error: str) -> str:
+    """What follows the outcome and the gate."""
+    if not report:
+        return _cut(error, _LONGEST_TEXT) or "see its log"
+    counts = report.get("counts") or {}
+    title = f"{counts.get('failed', 0)} of {sum(counts.values())} assertions failed"
+    if errors := counts.get("error"):
+        title += f", {errors} could not be evaluated"
+    return f"data of {report.get('date')}: {title}"
+
+
+def _faults(report: Mapping[str, Any]) -> tuple[list[_Fault], int]:
+    """The worst of what did not pass, and how much more there is."""
+    verdicts = report.get("verdicts") or []
+    faults = [
+        _Fault(_text(one.get("severity")), _text(one.get("name")), _told(one))
+        for one in verdicts[:_MOST_VERDICTS]
+    ]
+    return faults, len(verdicts) - len(faults) + int(report.get("more_verdicts") or 0)
+
+
+def _told(verdict: Mapping[str, Any]) -> str:
+    if verdict.get("status") == "error":
+        return _cut(_text(verdict.get("reason")) or "could not be evaluated", _LONGEST_NAME)
+    value = _cut(format_value(verdict.get("value")), _LONGEST_VALUE)
+    return f"is {value}, expected {_cut(_text(verdict.get('expected')), _LONGEST_NAME)}"
+
+
+def _markdown(
+    outcome: str, gate: str, title: str, faults: Sequence[_Fault], more: int, url: str
+) -> str:
+    lines = [f"Gate {_code(gate)} {outcome}: {_plain(title)}"]
+    lines += [f"- {one.severity} {_code(one.name)} {_code(one.told)}" for one in faults]
+    lines += [f"- and {more} more"] if more else []
+    lines += [url] if url else []
+    return "\n".join(lines)
+
+
+def _html(
+    outcome: str, gate: str, title: str, faults: Sequence[_Fault], more: int, url: str
+) -> str:
+    escape = html.escape
+    items = [
+        f"<li>{escape(one.severity)} <b>{escape(one.name)}</b> {escape(one.told)}</li>"
+        for one in faults
+    ]
+    items += [f"<li>and {more} more</li>"] if more else []
+    listed = f"<ul>{''.join(items)}</ul>" if items else ""
+    link = f'<p><a href="{escape(url)}">Report</a></p>' if url else ""
+    return f"<p>Gate <b>{escape(gate)}</b> {outcome}: {escape(title)}</p>{listed}{link}"
+
+
+def _code(text: str) -> str:
+    """A name or a value: in a span of code nothing is a mention, a link or emphasis."""
+    return f"`{_plain(_cut(text, 2 * _LONGEST_NAME)) or ' '}`"
+
+
+def _plain(text: str) -> str:
+    return _OPENS_TAG.sub("< ", printable(" ".join(text.split())).replace("`", "'"))
+
+
+def _text(given: object) -> str:
+    return "" if given is None else str(given)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

@@ -1,0 +1,113 @@
+"""The Spark connection of a gate: looked up, and told where its driver will run."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
+
+from dqx_airflow.operators.outcome import GateInfrastructureError, GateMisconfigured
+
+_SPARK_EXAMPLE = "--conn-type spark --conn-host 'local[*]'` (or the master of your cluster)"
+
+
+def require_connection(
+    conn_id: str, kind: str = "Spark connection", example: str = _SPARK_EXAMPLE
+) -> Any:
+    """The connection. (SparkSubmitHook silently takes an unknown one for the master `yarn`.)
+
+    :param kind: what it is, for messages, and `example` how one is added.
+    :raises GateMisconfigured: there is none, or it cannot be read.
+    :raises GateInfrastructureError: who knows it does not answer; the task is retried.
+    """
+    try:
+        return BaseHook.get_connection(conn_id)
+    except PermissionError as refused:
+        raise GateMisconfigured(f"the {kind} '{conn_id}' may not be used: {refused}") from None
+    except AirflowNotFoundException:
+        pass
+    variable = f"AIRFLOW_CONN_{conn_id.upper()}"
+    failed = _failed_lookup(conn_id)
+    if failed == "EnvironmentVariablesBackend":
+        raise GateMisconfigured(f"{variable} cannot be read: write a URI, or a JSON object")
+    if failed is not None:
+        raise GateInfrastructureError(
+            f"the {kind} '{conn_id}' cannot be looked up: {failed} does not answer"
+        )
+    raise GateMisconfigured(
+        f"there is no {kind} '{conn_id}': create it with "
+        f"`airflow connections add {conn_id} {example}, or set {variable}"
+    )
+
+
+def is_connect(connection: Any) -> bool:
+    """True for a connection to a Spark Connect server."""
+    host = str(connection.host or "")
+    return connection.conn_type in ("spark_connect", "sc") or host.startswith("sc://")
+
+
+def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
+    """The `sc://` address, and the secrets in it, of the fields that SparkConnectHook reads.
+
+    (Not by the hook itself: a slash in a token makes an address of it that PySpark cannot read.)
+
+    :raises GateMisconfigured: the connection tells none.
+    """
+    scheme, _, rest = str(connection.host or "").rpartition("://")
+    host = rest.rstrip("/")
+    if not host or "/" in host or scheme not in ("", "sc"):
+        raise GateMisconfigured(
+            f"the host of the Spark connection '{connection.conn_id}' is no Spark Connect server: "
+            "write sc://HOST, the token into the password, and use_ssl into the extra"
+        )
+    port = f":{connection.port}" if connection.port else ""
+    given = {
+        "user_id": connection.login,
+        "token": connection.password,
+        "use_ssl": connection.extra_dejson.get("use_ssl"),
+    }
+    told = [
+        f";{key}={quote(str(value), safe='')}"
+        for key, value in given.items()
+        if value not in (None, "")
+    ]
+    token = connection.password or ""
+    secrets = dict.fromkeys((quote(token, safe=""), token))
+    return f"sc://{host}{port}/{''.join(told)}", tuple(filter(None, secrets))
+
+
+def master_of(connection: Any) -> str:
+    """The master, as SparkSubmitHook reads it."""
+    host = connection.host or ""
+    is_whole = connection.conn_type == "spark" and host and ("://" in host or not connection.port)
+    master = host if is_whole else f"{connection.conn_type}://{host}"
+    return f"{master}:{connection.port}" if connection.port else master
+
+
+def _failed_lookup(conn_id: str) -> str | None:
+    """Who failed to look a connection up. Airflow takes that for not knowing it."""
+    try:
+        from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
+    except ImportError:  # no public interface: elsewhere it may have another place
+        return None
+    for backend in ensure_secrets_backend_loaded():
+        try:
+            backend.get_connection(conn_id=conn_id)
+        except Exception:
+            return type(backend).__name__
+    return "the API server of Airflow" if _api_server_failed(conn_id) else None
+
+
+def _api_server_failed(conn_id: str) -> bool:
+    try:
+        from airflow.sdk.exceptions import ErrorType
+        from airflow.sdk.execution_time.comms import ErrorResponse, GetConnection
+        from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+    except ImportError:  # likewise; outside of a task there is nobody to ask
+        return False
+    try:
+        answer = SUPERVISOR_COMMS.send(GetConnection(conn_id=conn_id))
+    except Exception:
+        return True
+    return isinstance(answer, ErrorResponse) and answer.error != ErrorType.CONNECTION_NOT_FOUND

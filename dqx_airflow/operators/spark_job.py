@@ -1,0 +1,177 @@
+"""Runs the request of a gate as a Spark job: by `spark-submit`, or over Spark Connect."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException
+
+from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
+from dqx_airflow.operators.ending import Ending, ending_of_code, ending_of_submission
+from dqx_airflow.operators.local_driver import local_driver_conf
+from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
+from dqx_airflow.values import GateRequest
+
+if TYPE_CHECKING:
+    from dqx_airflow.operators.connect import ConnectJob
+
+_RM_ADDRESS = "yarn_resourcemanager_webapp_address"
+_OF_SUBMISSION = (
+    *("application", "files", "py_files", "archives", "jars", "packages", "driver_class_path"),
+    *("driver_memory", "executor_memory", "executor_cores", "total_executor_cores"),
+    *("num_executors", "keytab", "principal", "proxy_user", "properties_file", "yarn_queue"),
+    *("post_submit_commands", "deploy_mode"),
+)
+"""The arguments that mean nothing where a server has its Spark already."""
+
+
+class SparkJobOperator(SparkSubmitOperator):
+    """Runs a request where its Spark connection leads, and tells how that ended.
+
+    `driver` is the one of a job that was submitted and goes on without this worker.
+    """
+
+    def __init__(self, *, deferrable: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deferrable = deferrable
+        # A resumable job survives a clear: the cleared gate would turn green on the old job
+        # without validating anything.
+        self.durable = False
+        self.driver: YarnApplication | KubernetesPod | None = None
+        self._connect_job: ConnectJob | None = None
+
+    def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
+        """How the job ended; None where it is on its way, as `driver` in a cluster.
+
+        :raises GateMisconfigured: it cannot be run with these settings.
+        """
+        self.driver = None
+        if self.deferrable:
+            self._require_driver_to_follow(connection)
+        if is_connect(connection):
+            return self._run_over_connect(request, connection)
+        ending = self._submit(request, connection, context)
+        return ending if self.driver is None else None
+
+    def execute_resumable(self, context: Any) -> Any:
+        """Where the provider would submit and wait, a deferrable gate submits, and no more."""
+        if not self.deferrable:
+            return super().execute_resumable(context)
+        kind = YarnApplication if self._yarn_track_via_rm_api else KubernetesPod
+        try:
+            self.driver = kind(str(self.submit_job(context)), self._conn_id)
+        finally:
+            # Of Kubernetes the provider leaves them to its own waiting.
+            self._hook._run_post_submit_commands()
+        return None
+
+    def on_kill(self) -> None:
+        if self._connect_job is not None:
+            self._connect_job.end()
+        elif self._hook is not None:
+            # Not as the provider's operator does: on YARN it ends only what it tracks over REST.
+            try:
+                self._hook.on_kill()
+            except OSError as error:
+                self.log.warning("the driver may live on until its timeout: %s", error)
+
+    def _run_over_connect(self, request: GateRequest, connection: Any) -> Ending:
+        """Runs the job in a process of its own here, its Spark on a server."""
+        from dqx_airflow.arguments import to_arguments
+        from dqx_airflow.operators.connect import ConnectJob
+
+        unused = [name for name in _OF_SUBMISSION if self._is_given(name)]
+        if unused:
+            self.log.warning(
+                "over Spark Connect a gate has the Spark of the server: it does not use %s",
+                ", ".join(unused),
+            )
+        address, secrets = connect_address(connection)
+        self._connect_job = job = ConnectJob(address, self.conf or {}, secrets)
+        code = job.run(to_arguments(request), self.env_vars or {}, self.log.info)
+        ending = ending_of_code(code, request.timeout_s)
+        if code:
+            self.log.warning("%s; looking for the report of the gate", ending.how)
+        return ending
+
+    def _is_given(self, argument: str) -> bool:
+        return bool(getattr(self, argument, None) or getattr(self, f"_{argument}", None))
+
+    def _submit(self, request: GateRequest, connection: Any, context: Any) -> Ending:
+        """Runs the job by `spark-submit`."""
+        from dqx_airflow.arguments import to_arguments
+        from dqx_airflow.shipped import shipped
+
+        if not self.application:
+            self.application: str = str(shipped("spark_jobs/gate_job.py"))
+        self.application_args = to_arguments(request)
+        self.conf: dict[str, str] = {**(self.conf or {})}
+        if self._is_driver_here(connection):
+            self.conf = local_driver_conf(self.conf, self.env_vars, self.log)
+        elif "yarn" in master_of(connection):
+            # A driver that YARN starts again would be a try that Airflow knows nothing of.
+            self.conf.setdefault("spark.yarn.maxAppAttempts", "1")
+        # `dag.test()` runs all tries on one operator, and a hook keeps the arguments it was given.
+        self._hook: Any = None
+        error: Exception | None = None
+        try:
+            super().execute(context)
+        except (AirflowException, RuntimeError, OSError) as caught:
+            error = caught
+        except ValueError as unfit:
+            # What the hook says to settings that it cannot use, those of the connection among them.
+            raise GateMisconfigured(f"the Spark job cannot be submitted: {unfit}") from None
+        finally:
+            self.application_args = []  # they are of this try, not of the gate
+        ending = ending_of_submission(self._hook, error, request.timeout_s)
+        if error is not None:
+            self.log.warning("%s; looking for the report of the gate", ending.how)
+        return ending
+
+    def _require_driver_to_follow(self, connection: Any) -> None:
+        """Sets up the submission of a driver that the triggerer can follow.
+
+        :raises GateMisconfigured: there is no such driver with these settings.
+        """
+        master = "Spark Connect" if is_connect(connection) else master_of(connection)
+        is_yarn, is_kubernetes = "yarn" in master, "k8s" in master
+        if not (is_yarn or is_kubernetes) or self._is_driver_here(connection):
+            mode = "client" if self._is_driver_here(connection) else "cluster"
+            raise GateMisconfigured(
+                f"deferrable=True: the Spark connection '{self._conn_id}' ({master}, {mode} mode) "
+                "leads to no driver that the triggerer can follow: submit to YARN or Kubernetes "
+                "with deploy_mode='cluster', or leave deferrable out"
+            )
+        if is_yarn and not connection.extra_dejson.get(_RM_ADDRESS):
+            raise GateMisconfigured(
+                f"deferrable=True: the triggerer does not know the ResourceManager: set "
+                f"{_RM_ADDRESS} in the extra of the Spark connection '{self._conn_id}', such as "
+                "http://rm:8088"
+            )
+        if is_yarn and self._yarn_rm_auth is not None:
+            raise GateMisconfigured(
+                "deferrable=True: yarn_rm_auth cannot be handed to the triggerer: leave it out, "
+                "and set keytab and principal in the extra of the Spark connection "
+                f"'{self._conn_id}'"
+            )
+        self._deploy_mode = "cluster"
+        self._yarn_track_via_rm_api = is_yarn
+        self._track_driver_via_k8s_api = is_kubernetes
+
+    def _get_hook(self) -> Any:
+        hook = super()._get_hook()
+        # One byte of output that is not UTF-8 would end the task while its job runs on.
+        hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
+        return hook
+
+    def _is_driver_here(self, connection: Any) -> bool:
+        """In client mode the driver runs on this worker."""
+        modes = (
+            self._deploy_mode,
+            connection.extra_dejson.get("deploy-mode"),
+            (self.conf or {}).get("spark.submit.deployMode"),
+        )
+        return next(filter(None, modes), "client") != "cluster"

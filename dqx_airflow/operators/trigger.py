@@ -1,0 +1,115 @@
+"""The trigger of a deferred gate: waits in the triggerer for the end of its driver."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from dqx_airflow.operators.drivers import DRIVERS, DriverUnknownError
+from dqx_airflow.operators.results_place import results_place
+
+_FIRST_WAIT_S = 1.0
+_MOST_SILENCES = 10
+
+
+class GateTrigger(BaseTrigger):
+    """Asks the cluster for the driver of a gate until that has ended, at growing intervals.
+
+    Where the cluster does not answer, the results store is asked for the report; after ten times
+    without either, the driver is given up.
+
+    :param kind: that of the driver, a key of `DRIVERS`.
+    :param driver_id: the driver.
+    :param conn_id: the Spark connection with which it was submitted.
+    :param request: as JSON, with what the report is found by; handed back with the event.
+    :param results_conn_id: the connection to the results store, if it has one.
+    :param deadline: the moment, in seconds of the epoch, at which the driver is cancelled.
+    :param longest_wait_s: the interval to which the waits grow.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        driver_id: str,
+        conn_id: str,
+        request: str,
+        results_conn_id: str | None,
+        deadline: float | None,
+        longest_wait_s: float,
+    ) -> None:
+        super().__init__()
+        self.kind = kind
+        self.driver_id = driver_id
+        self.conn_id = conn_id
+        self.request = request
+        self.results_conn_id = results_conn_id
+        self.deadline = deadline
+        self.longest_wait_s = longest_wait_s
+        self._driver = DRIVERS[kind](driver_id, conn_id)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.{type(self).__name__}", {
+            "kind": self.kind,
+            "driver_id": self.driver_id,
+            "conn_id": self.conn_id,
+            "request": self.request,
+            "results_conn_id": self.results_conn_id,
+            "deadline": self.deadline,
+            "longest_wait_s": self.longest_wait_s,
+        }
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        wait_s, silences = min(_FIRST_WAIT_S, self.longest_wait_s), 0
+        while True:
+            how = None
+            try:
+                how = await asyncio.to_thread(self._driver.ended)
+                silences = 0
+            except DriverUnknownError as unknown:
+                silences += 1
+                self.log.warning("%s; looking for the report of the gate", unknown)
+                if await asyncio.to_thread(self._has_report):
+                    how = "the report was there before its driver told of its end"
+                elif silences >= _MOST_SILENCES:
+                    how = f"its driver {self.driver_id} cannot be followed: {unknown}"
+            if how is not None:
+                yield self._event(how)
+                return
+            if self.deadline is not None and time.time() > self.deadline:
+                await self.on_kill()
+                yield self._event("the task took longer than its execution_timeout", is_late=True)
+                return
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, self.longest_wait_s)
+
+    async def on_kill(self) -> None:
+        """Cancels the driver. Airflow calls this since 3.3, where somebody ends the task."""
+        try:
+            await asyncio.to_thread(self._driver.cancel)
+        except Exception as error:
+            self.log.warning("cannot cancel %s: %s", self.driver_id, error)
+
+    def _event(self, how: str, *, is_late: bool = False) -> TriggerEvent:
+        return TriggerEvent({"request": self.request, "how": how, "is_late": is_late})
+
+    def _has_report(self) -> bool:
+        from dqx_airflow.errors import StoreError
+        from dqx_airflow.results.reader import read_report
+        from dqx_airflow.values import GateRequest, from_json
+
+        request = from_json(GateRequest, self.request)
+        key, attempt = request.run_key, request.attempt.id
+        try:
+            place = results_place(request.results_root, self.results_conn_id)
+            options = place.storage_options if place else None
+            report = read_report(request.results_root, key, attempt, storage_options=options)
+        except (StoreError, AirflowException) as error:
+            self.log.warning("%s", error)
+            return False
+        return report is not None

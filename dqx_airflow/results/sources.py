@@ -1,0 +1,37 @@
+"""The texts of suites and contracts: each is kept once, however many runs went by it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+
+import pyarrow as pa
+
+from dqx_airflow.results.schema import SOURCES_SCHEMA
+from dqx_airflow.values import LONGEST_KEPT_SOURCE, GateReport, SourceDigest, SourceFile
+
+
+def digest_of(text: str) -> str:
+    """The SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
+
+
+def digests_of(sources: Iterable[SourceFile]) -> tuple[SourceDigest, ...]:
+    """What a report says of the texts that its gate went by."""
+    return tuple(SourceDigest(source.name, digest_of(source.text)) for source in sources)
+
+
+def sources_tables(report: GateReport, sources: Iterable[SourceFile]) -> dict[str, pa.Table]:
+    """A row of the table `sources` for each distinct text that is kept, by its digest."""
+    texts = {digest_of(source.text): source.text for source in sources}
+    return {
+        digest: _table(report.run_id, digest, text, report.finished_at)
+        for digest, text in texts.items()
+        if len(text) <= LONGEST_KEPT_SOURCE
+    }
+
+
+def _table(run_id: str, digest: str, text: str, stored_at: datetime) -> pa.Table:
+    row = {"run_id": run_id, "digest": digest, "text": text, "stored_at": stored_at}
+    return pa.Table.from_pylist([row], schema=SOURCES_SCHEMA)

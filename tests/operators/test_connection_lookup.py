@@ -1,0 +1,89 @@
+"""A Spark connection that nobody knows, against one that nobody can tell at the moment.
+
+Airflow keeps the secrets backends of a process, so each look-up has a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+BACKEND = """
+from airflow.secrets import BaseSecretsBackend
+
+class Vault(BaseSecretsBackend):
+    def get_conn_value(self, conn_id, team_name=None):
+        if conn_id == "unknown":
+            return None
+        raise TimeoutError("hush")
+"""
+
+API_SERVER = """
+from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import ErrorResponse
+
+class ApiServer:
+    def send(self, message):
+        if message.conn_id == "unknown":
+            return ErrorResponse(error=ErrorType.CONNECTION_NOT_FOUND)
+        raise AirflowRuntimeError(ErrorResponse(error=ErrorType.API_SERVER_ERROR))
+
+task_runner.SUPERVISOR_COMMS = ApiServer()
+"""
+
+LOOKUP = """
+import sys
+from dqx_airflow.operators.spark_connection import require_connection
+
+for name in sys.argv[1:]:
+    try:
+        require_connection(name)
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}")
+"""
+
+
+def look_up(*names: str, code: str = "", **env: str) -> list[str]:
+    """What is raised for each of the connections."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + LOOKUP, *names],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith("Gate")]
+
+
+def test_a_secrets_backend_that_is_down_is_no_unknown_connection(tmp_path: Path) -> None:
+    (tmp_path / "vault.py").write_text(BACKEND)
+    env = {"PYTHONPATH": str(tmp_path), "AIRFLOW__SECRETS__BACKEND": "vault.Vault"}
+    unknown, far = look_up("unknown", "far", **env)
+    assert unknown.startswith("GateMisconfigured: there is no Spark connection 'unknown'")
+    assert far == (
+        "GateInfrastructureError: the Spark connection 'far' cannot be looked up: "
+        "Vault does not answer"
+    )
+
+
+def test_an_api_server_that_is_down_is_no_unknown_connection() -> None:
+    unknown, far = look_up("unknown", "far", code=API_SERVER)
+    assert unknown.startswith("GateMisconfigured: there is no Spark connection 'unknown'")
+    assert far.startswith("GateInfrastructureError: the Spark connection 'far' cannot be looked up")
+    assert far.endswith("the API server of Airflow does not answer")
+
+
+def test_a_variable_that_is_no_connection_is_told_and_not_retried() -> None:
+    (told,) = look_up("broken", AIRFLOW_CONN_BROKEN="{broken")
+    assert told == (
+        "GateMisconfigured: AIRFLOW_CONN_BROKEN cannot be read: write a URI, or a JSON object"
+    )

@@ -1,0 +1,219 @@
+"""Gates over Spark Connect as far as no server is needed: the process that a worker starts."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from gate_stubs import Log, SparkSubmit
+from processes import free_port
+
+from dqx_airflow.arguments import to_arguments
+from dqx_airflow.operators.connect import ConnectJob
+
+pytestmark = pytest.mark.airflow
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+TOKEN = "hush/hush=+"
+
+
+def connect_to(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
+    connection = {"conn_type": "spark_connect", **fields}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVER", json.dumps(connection))
+
+
+@pytest.fixture
+def silent_server() -> Iterator[int]:
+    """The port of a server that takes every connection, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def processes_of(mark: Path) -> list[Path]:
+    """The jobs that were started with a mark in their environment, by their folders in /proc."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            environment = (process / "environ").read_bytes()
+        except (NotADirectoryError, FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        if f"DQX_TEST={mark}".encode() in environment:
+            found.append(process)
+    return found
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+# The address
+
+
+@pytest.mark.parametrize(
+    ("fields", "address"),
+    [
+        ({"host": "lake"}, "sc://lake/"),
+        ({"host": "lake", "port": 15002}, "sc://lake:15002/"),
+        ({"conn_type": "spark", "host": "sc://lake:15002"}, "sc://lake:15002/"),
+        ({"conn_type": "sc", "host": "lake", "port": 15002}, "sc://lake:15002/"),
+        ({"host": "sc://lake/", "login": "me", "extra": {"use_ssl": True}}, None),
+        ({"host": "lake", "password": TOKEN}, "sc://lake/;token=hush%2Fhush%3D%2B"),
+    ],
+    ids=str,
+)
+def test_the_fields_of_a_connection_make_an_address(
+    operators: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: dict[str, Any],
+    address: str | None,
+) -> None:
+    from dqx_airflow.operators.spark_connection import (
+        connect_address,
+        is_connect,
+        require_connection,
+    )
+
+    connect_to(monkeypatch, **fields)
+    connection = require_connection("server")
+    assert is_connect(connection)
+    expected = address or "sc://lake/;user_id=me;use_ssl=True"
+    found, secrets = connect_address(connection)
+    assert found == expected
+    assert {unquote(secret) for secret in secrets} == ({TOKEN} if "password" in fields else set())
+
+
+@pytest.mark.parametrize("host", [None, "sc://", "lake/path", "http://lake", "lake/;token=hush"])
+def test_a_host_that_is_no_server_is_refused(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    host: str | None,
+) -> None:
+    connect_to(monkeypatch, host=host)
+    with pytest.raises(operators.GateMisconfigured, match="write sc://HOST") as raised:
+        gate(conn_id="server").execute(context)
+    assert "hush" not in str(raised.value)
+
+
+# The process
+
+
+def test_a_server_that_is_not_there_is_retried_and_nothing_secret_is_told(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    log: Log,
+) -> None:
+    port = free_port()
+    connect_to(monkeypatch, host="127.0.0.1", port=port, password=TOKEN)
+    with pytest.raises(operators.GateInfrastructureError, match=r"exit code 4") as raised:
+        gate(conn_id="server", jars="a.jar", driver_memory="4g").execute(context)
+    assert f"sc://127.0.0.1:{port} does not answer" in log.text
+    assert "it does not use jars, driver_memory" in log.text
+    assert "hush" not in log.text + str(raised.value)
+    assert spark_submit.calls == []
+
+
+@pytest.fixture
+def arguments(gate: Gate, context: Context) -> list[str]:
+    """The arguments of a job that will wait for its server."""
+    return to_arguments(gate().build_request(context))
+
+
+def test_the_token_is_neither_in_the_arguments_nor_in_the_environment(
+    silent_server: int, arguments: list[str], tmp_path: Path
+) -> None:
+    job = ConnectJob(f"sc://127.0.0.1:{silent_server}/;token={TOKEN}", {"spark.key": "hush"})
+    env = {"DQX_TEST": tmp_path}
+    thread = threading.Thread(target=job.run, args=(arguments, env, lambda line: None))
+    thread.start()
+    wait_for(lambda: bool(processes_of(tmp_path)))
+    (process,) = processes_of(tmp_path)
+    told = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+    assert b"connect_job.py" in told
+    assert b"hush" not in told
+    job.end()
+    thread.join(30)
+    assert processes_of(tmp_path) == []
+
+
+def test_a_kill_of_the_task_ends_the_job(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    monkeypatch: pytest.MonkeyPatch,
+    silent_server: int,
+    tmp_path: Path,
+    log: Log,
+) -> None:
+    connect_to(monkeypatch, host="127.0.0.1", port=silent_server)
+    made = gate(conn_id="server", env_vars={"DQX_TEST": tmp_path})
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            made.execute(context)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    wait_for(lambda: bool(processes_of(tmp_path)))
+    made.on_kill()
+    thread.join(30)
+    assert isinstance(ended[0], operators.GateInfrastructureError)
+    assert "the task that waited for this gate is over" in log.text
+    assert processes_of(tmp_path) == []
+
+
+WORKER = """
+import sys
+from dqx_airflow.operators.connect import ConnectJob
+
+address, folder, *arguments = sys.argv[1:]
+ConnectJob(address, {}).run(arguments, {"DQX_TEST": folder}, print)
+"""
+
+
+def test_the_job_does_not_outlive_a_worker_that_is_killed(
+    silent_server: int, arguments: list[str], tmp_path: Path
+) -> None:
+    given = [f"sc://127.0.0.1:{silent_server}", str(tmp_path), *arguments]
+    with subprocess.Popen([sys.executable, "-c", WORKER, *given]) as worker:
+        wait_for(lambda: bool(processes_of(tmp_path)))
+        worker.kill()
+    wait_for(lambda: not processes_of(tmp_path))
+
+
+def test_a_job_ends_at_its_deadline_though_its_server_hangs(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    monkeypatch: pytest.MonkeyPatch,
+    silent_server: int,
+    tmp_path: Path,
+) -> None:
+    connect_to(monkeypatch, host="127.0.0.1", port=silent_server)
+    made = gate(conn_id="server", env_vars={"DQX_TEST": tmp_path}, timeout=1)
+    with pytest.raises(operators.GateTimeoutError, match=r"longer than 1 seconds; give it more"):
+        made.execute(context)
+    assert processes_of(tmp_path) == []

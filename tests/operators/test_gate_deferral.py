@@ -1,0 +1,312 @@
+"""Deferred gates: `spark-submit` is a stub, and so is the ResourceManager of YARN; Airflow is real.
+
+`dag.test()` runs the trigger in its own process, as the triggerer would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import SUITE, Log, Run, SparkSubmit
+from resource_manager import APPLICATION, ResourceManager, resource_manager
+from spark_submit_stub import canned_report
+
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import GateRequest, to_json
+
+pytestmark = pytest.mark.airflow
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+DAG_FILE = """
+from datetime import datetime, timedelta
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+from dqx_airflow.operators import DqlGateOperator
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        datasets={"orders": "/lake/orders"},
+        conn_id="yarn",
+        deploy_mode="cluster",
+        deferrable=True,
+        retries=1,
+        retry_delay=timedelta(0),
+    ) >> EmptyOperator(task_id="downstream")
+"""
+
+
+@pytest.fixture
+def manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[ResourceManager]:
+    with resource_manager() as started:
+        connect_to(started.address, monkeypatch)
+        yield started
+
+
+def connect_to(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"yarn_resourcemanager_webapp_address": address}
+    connection = {"conn_type": "spark", "host": "yarn", "password": "hush", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_YARN", json.dumps(connection))
+
+
+@pytest.fixture
+def run_dag(run_file: Callable[..., Run], manager: ResourceManager) -> Callable[[], Run]:
+    return lambda: run_file(DAG_FILE, {"orders.dql": SUITE})
+
+
+# The way of a whole task
+
+
+@pytest.mark.parametrize(
+    ("report", "states"),
+    [
+        ("passed", ("success", "success", 1)),
+        ("warned", ("success", "success", 1)),
+        ("blocked", ("failed", "upstream_failed", 1)),
+        ("broken", ("failed", "upstream_failed", 1)),
+    ],
+)
+def test_a_deferred_gate_ends_as_any_other(
+    run_dag: Callable[[], Run],
+    spark_submit: SparkSubmit,
+    manager: ResourceManager,
+    report: str,
+    states: tuple[str, str, int],
+) -> None:
+    spark_submit.will(f"on-yarn {report}")
+    manager.will_say("ACCEPTED", "RUNNING", "FINISHED")
+    run = run_dag()
+    assert (run["gate"], run["downstream"], run.tries()) == states
+    assert run.xcom("dqx_report")["outcome"] == report
+    assert manager.asked == 3
+    assert spark_submit.conf["spark.yarn.submit.waitAppCompletion"] == "false"
+    assert spark_submit.conf["spark.yarn.maxAppAttempts"] == "1"
+
+
+def test_an_application_without_a_report_is_retried(
+    run_dag: Callable[[], Run], spark_submit: SparkSubmit, manager: ResourceManager
+) -> None:
+    spark_submit.will("on-yarn", "on-yarn passed")
+    manager.will_say("FAILED", "FINISHED")
+    run = run_dag()
+    assert (run["gate"], run["downstream"], run.tries()) == ("success", "success", 2)
+
+
+def test_a_submission_that_fails_is_not_waited_for(
+    run_dag: Callable[[], Run], spark_submit: SparkSubmit, manager: ResourceManager
+) -> None:
+    spark_submit.will("exit=1")
+    run = run_dag()
+    assert (run["gate"], run.tries()) == ("failed", 2)
+    assert manager.asked == 0
+
+
+# The trigger
+
+
+@pytest.fixture
+def request_json(gate: Gate, context: Context) -> str:
+    return to_json(gate().build_request(context))
+
+
+@pytest.fixture
+def trigger(request_json: str, manager: ResourceManager) -> Callable[..., Any]:
+    from dqx_airflow.operators.trigger import GateTrigger
+
+    def make(**given: Any) -> Any:
+        defaults: dict[str, Any] = {
+            "kind": "yarn",
+            "driver_id": APPLICATION,
+            "conn_id": "yarn",
+            "request": request_json,
+            "results_conn_id": None,
+            "deadline": None,
+            "longest_wait_s": 0.01,
+        }
+        return GateTrigger(**{**defaults, **given})
+
+    return make
+
+
+def event_of(trigger: Any) -> dict[str, Any]:
+    async def first() -> Any:
+        return await anext(trigger.run())
+
+    payload: dict[str, Any] = asyncio.run(first()).payload
+    return payload
+
+
+def test_a_trigger_comes_back_as_it_was_and_holds_no_secret(trigger: Callable[..., Any]) -> None:
+    made = trigger(deadline=123.5)
+    path, arguments = made.serialize()
+    assert path == "dqx_airflow.operators.trigger.GateTrigger"
+    arguments = json.loads(json.dumps(arguments))
+    assert type(made)(**arguments).serialize() == made.serialize()
+    assert "hush" not in json.dumps(arguments)
+    assert "hush" not in repr(made)
+
+
+def test_a_silent_cluster_is_asked_again(
+    trigger: Callable[..., Any], manager: ResourceManager
+) -> None:
+    manager.will_say(*[None] * 9, "RUNNING", *[None] * 9, "FINISHED")
+    assert event_of(trigger())["how"] == f"the application {APPLICATION} ended as SUCCEEDED"
+
+
+def test_a_report_is_found_though_the_cluster_is_silent(
+    trigger: Callable[..., Any], manager: ResourceManager, gate: Gate, context: Context
+) -> None:
+    manager.will_say("RUNNING", None)
+    request: GateRequest = gate().build_request(context)
+    ResultsStore(request.results_root).write(canned_report(request, "passed"))
+    assert event_of(trigger())["how"].startswith("the report was there")
+    assert manager.asked == 2
+
+
+def test_a_driver_that_cannot_be_followed_is_given_up(
+    trigger: Callable[..., Any], manager: ResourceManager
+) -> None:
+    manager.will_say(None)
+    event = event_of(trigger())
+    assert event["how"].startswith(f"its driver {APPLICATION} cannot be followed: ")
+    assert "503" in event["how"]
+    assert not event["is_late"]
+    assert manager.asked == 10
+
+
+def test_at_its_deadline_the_driver_is_cancelled(
+    trigger: Callable[..., Any], manager: ResourceManager
+) -> None:
+    manager.will_say("ACCEPTED")
+    event = event_of(trigger(deadline=time.time() + 0.1))
+    assert event["is_late"]
+    assert manager.killed
+
+
+def test_a_task_that_somebody_ends_takes_its_driver_along(
+    trigger: Callable[..., Any], manager: ResourceManager
+) -> None:
+    manager.will_say("RUNNING")
+    asyncio.run(trigger().on_kill())
+    assert manager.killed
+
+
+def test_a_cancellation_that_fails_is_told(
+    trigger: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, log: Log
+) -> None:
+    connect_to("http://127.0.0.1:1", monkeypatch)
+    asyncio.run(trigger().on_kill())
+    assert APPLICATION in log.text
+
+
+# The operator alone
+
+
+def test_what_the_triggerer_keeps_is_small(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, manager: ResourceManager
+) -> None:
+    from airflow.providers.common.compat.sdk import TaskDeferred
+
+    spark_submit.will("on-yarn")
+    made = gate(
+        suite=SUITE + "# noise\n" * 10_000,
+        conn_id="yarn",
+        deploy_mode="cluster",
+        deferrable=True,
+    )
+    with pytest.raises(TaskDeferred) as deferred:
+        made.execute(context)
+    _, arguments = deferred.value.trigger.serialize()
+    assert len(json.dumps(arguments)) < 3000
+    assert arguments["driver_id"] == APPLICATION
+    assert deferred.value.method_name == "execute_complete"
+    assert made.application_args == []
+
+
+def test_the_end_of_the_driver_is_told_where_there_is_no_report(
+    operators: ModuleType, gate: Gate, context: Context, request_json: str
+) -> None:
+    event = {"request": request_json, "how": "the application ended as FAILED", "is_late": False}
+    message = "date 2024-05-17: the application ended as FAILED; the log of its driver"
+    with pytest.raises(operators.GateInfrastructureError, match=message) as raised:
+        gate().execute_complete(context, event)
+    assert not isinstance(raised.value, operators.GateTimeoutError)
+
+
+def test_what_took_too_long_is_an_error_of_its_own(
+    operators: ModuleType, gate: Gate, context: Context, request_json: str
+) -> None:
+    event = {"request": request_json, "how": "the task took longer", "is_late": True}
+    with pytest.raises(operators.GateTimeoutError, match="the task took longer; give it more time"):
+        gate().execute_complete(context, event)
+
+
+@pytest.mark.parametrize(
+    ("connection", "given", "message"),
+    [
+        ({"host": "local[2]"}, {}, r"\(local\[2\], client mode\)"),
+        ({"host": "yarn"}, {}, r"\(yarn, client mode\)"),
+        ({"host": "k8s://https://host"}, {}, r"\(k8s://https://host, client mode\)"),
+        ({"host": "spark://host:7077"}, {"deploy_mode": "cluster"}, r"cluster mode\) leads to no"),
+        ({"host": "sc://host"}, {}, r"\(Spark Connect, client mode\)"),
+        ({"host": "yarn"}, {"deploy_mode": "cluster"}, "set yarn_resourcemanager_webapp_address"),
+    ],
+    ids=str,
+)
+def test_a_driver_that_nobody_can_follow_is_refused(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    connection: dict[str, str],
+    given: dict[str, str],
+    message: str,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_FAR", json.dumps({"conn_type": "spark", **connection}))
+    with pytest.raises(operators.GateMisconfigured, match=message):
+        gate(conn_id="far", deferrable=True, **given).execute(context)
+    assert spark_submit.calls == []
+
+
+def test_credentials_that_cannot_travel_are_refused(
+    operators: ModuleType, gate: Gate, context: Context, manager: ResourceManager
+) -> None:
+    made = gate(conn_id="yarn", deploy_mode="cluster", deferrable=True, yarn_rm_auth=("me", "hush"))
+    with pytest.raises(operators.GateMisconfigured, match="yarn_rm_auth cannot be handed"):
+        made.execute(context)
+
+
+def test_a_kill_ends_spark_submit_on_yarn_too(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_YARN", json.dumps({"conn_type": "spark", "host": "yarn"}))
+    spark_submit.will("on-yarn sleep")
+    made = gate(conn_id="yarn", deploy_mode="cluster")
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            made.execute(context)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while getattr(made._hook, "_yarn_application_id", None) is None:
+        time.sleep(0.02)
+    made.on_kill()
+    thread.join(10)
+    assert "killed by signal 9" in str(ended[0])

@@ -1,0 +1,345 @@
+"""What people are told of a gate, and when: notices, callbacks, and Airflow's own notifiers."""
+
+from __future__ import annotations
+
+import json
+import re
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from email import message_from_bytes, policy
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import SUITE, FakeTask, Log, Run, SparkSubmit, needs_airflow
+
+from dqx_airflow.shipped import shipped
+
+pytestmark = pytest.mark.airflow
+
+DOCS = Path(__file__).parents[2] / "dqx_airflow" / "docs"
+FAILED = {
+    "name": "orders.customer_id.present",
+    "status": "failed",
+    "severity": "P0",
+    "value": 3,
+    "expected": "== 0",
+}
+BLOCKED = {
+    "outcome": "blocked",
+    "gate": "lake.gate",
+    "date": "2024-05-17",
+    "headline": "blocked: gate lake.gate, dataset orders, date 2024-05-17: 1 of 2 failed",
+    "counts": {"passed": 1, "failed": 1, "skipped": 0, "error": 0},
+    "verdicts": [FAILED],
+    "more_verdicts": 0,
+}
+
+
+class Told(FakeTask):
+    """A task instance that left a summary, or nothing."""
+
+    left: object = None
+
+    def xcom_pull(self, *, task_ids: str, key: str, map_indexes: int) -> object:
+        assert (task_ids, key, map_indexes) == (self.task_id, "dqx_report", self.map_index)
+        if isinstance(self.left, Exception):
+            raise self.left
+        return self.left
+
+
+@pytest.fixture
+def told(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """The notice of a task that left this."""
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+
+    def notice(left: object, exception: object = None) -> Any:
+        task = Told()
+        task.left = left
+        return operators.gate_notice({"ti": task, "exception": exception})
+
+    return notice
+
+
+def test_a_notice_says_what_is_wrong_and_where_to_look(told: Callable[..., Any]) -> None:
+    notice = told(BLOCKED)
+    assert notice.text == BLOCKED["headline"]
+    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.M | re.S)
+    assert f"{notice.markdown}\n" == shown
+    assert "<b>orders.customer_id.present</b> is 3, expected == 0" in notice.html
+    assert notice.payload["outcome"] == "blocked"
+    assert notice.payload["report"] == BLOCKED
+    assert notice.payload["url"].endswith("/dags/lake/runs/manual__1/tasks/gate/plugin/dqx-gate")
+    assert json.loads(json.dumps(notice.payload)) == notice.payload
+
+
+def test_without_a_report_the_error_is_told(told: Callable[..., Any]) -> None:
+    notice = told(None, RuntimeError("no report in /results:\nSpark failed"))
+    assert notice.text == "no report: gate lake.gate: no report in /results: Spark failed"
+    assert notice.markdown.startswith("Gate `lake.gate` no report: no report in /results: Spark")
+    assert notice.payload["outcome"] == "no report"
+    assert notice.payload["report"] is None
+    assert notice.payload["error"] == "no report in /results: Spark failed"
+
+
+def test_where_nobody_knows_the_address_of_the_server_there_is_no_link(
+    told: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW__API__BASE_URL")
+    notice = told(BLOCKED)
+    assert notice.payload["url"] is None
+    assert "/dags/" not in notice.markdown + notice.html
+
+
+def test_where_the_summary_cannot_be_read_there_is_a_notice_all_the_same(
+    told: Callable[..., Any],
+) -> None:
+    assert told(OSError("gone")).text == "no report: gate lake.gate: see its log"
+
+
+def test_the_worst_are_told_and_the_rest_is_counted(told: Callable[..., Any]) -> None:
+    many = {**BLOCKED, "verdicts": [{**FAILED, "name": f"a{n}"} for n in range(20)]}
+    notice = told({**many, "more_verdicts": 7})
+    assert "- P0 `a4` `is 3, expected == 0`\n- and 22 more\n" in notice.markdown
+    assert "<li>and 22 more</li>" in notice.html
+
+
+def test_what_could_not_be_evaluated_is_told_with_its_reason(told: Callable[..., Any]) -> None:
+    broken = {**FAILED, "status": "error", "value": None, "reason": "no column idd"}
+    counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 1}
+    notice = told({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
+    assert "broken: data of 2024-05-17: 0 of 1 assertions failed, 1 could not" in notice.markdown
+    assert "`orders.customer_id.present` `no column idd`" in notice.markdown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<!channel>", "<@U123>", "<https://evil.example|look>", "`@everyone`", "</b><script>", "a\nb"],
+)
+def test_names_and_values_stay_text(told: Callable[..., Any], text: str) -> None:
+    hostile = {**FAILED, "name": text, "value": text, "expected": text}
+    notice = told({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
+    assert not re.search(r"<[!@h/]", notice.markdown)
+    outside = re.sub(r"`[^`\n]*`", "", notice.markdown)
+    assert "everyone" not in outside
+    assert "script" not in outside
+    assert "<script" not in notice.html
+    assert notice.markdown.count("\n") == 2
+    assert "\n" not in notice.text
+
+
+def test_a_notice_is_bounded(told: Callable[..., Any]) -> None:
+    long = dict.fromkeys(("name", "value", "expected", "reason"), "x" * 200)
+    verdicts = [{**FAILED, **long}] * 20
+    notice = told({**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts})
+    assert len(notice.text) <= 300
+    assert len(notice.markdown) < 3000
+    assert len(notice.html) < 4000
+
+
+DAG_FILE = """
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, BaseNotifier
+
+from dqx_airflow.operators import DqlGateOperator, gate_notice, notify_with
+
+
+class Note(BaseNotifier):
+    template_fields = ("text",)
+
+    def __init__(self, text):
+        super().__init__()
+        self.text = text
+
+    def notify(self, context):
+        with Path("NOTES").open("a") as notes:
+            notes.write(self.text + chr(10))
+
+
+def fails(context):
+    raise RuntimeError("no network")
+
+
+warned = [fails, notify_with(lambda notice: Note("warning: " + notice.text + " {{ 7 * 7 }}"))]
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        datasets={"orders": "/lake/orders"},
+        on_violation="ON_VIOLATION",
+        on_warning=warned,
+        on_failure_callback=notify_with(lambda notice: Note("failure: " + notice.text)),
+        on_skipped_callback=Note("skipped: {{ ti.task_id }}"),
+    )
+"""
+
+
+@pytest.fixture
+def notes(run_file: Callable[..., Run], tmp_path: Path) -> Callable[[str], tuple[str, list[str]]]:
+    """Runs a gate; the state of its task, and what its callbacks told."""
+
+    def run(on_violation: str = "fail") -> tuple[str, list[str]]:
+        path = tmp_path / "notes"
+        path.touch()
+        text = DAG_FILE.replace("NOTES", str(path)).replace("ON_VIOLATION", on_violation)
+        ended = run_file(text, {"orders.dql": SUITE})
+        return ended["gate"], path.read_text().splitlines()
+
+    return run
+
+
+def test_a_gate_that_passed_tells_nobody(
+    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("passed")
+    assert notes() == ("success", [])
+
+
+def test_a_gate_that_warned_tells_it_and_a_callback_that_fails_changes_nothing(
+    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit, log: Log
+) -> None:
+    spark_submit.will("warned")
+    state, (told,) = notes()
+    assert state == "success"
+    assert told.startswith("warning: warned: gate ")
+    assert told.endswith("{{ 7 * 7 }}"), "a text is never rendered as a template"
+
+
+def test_a_gate_that_lets_violations_through_tells_it(
+    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("blocked")
+    state, (told,) = notes("warn")
+    assert state == "success"
+    assert told.startswith("warning: blocked: gate ")
+
+
+def test_a_gate_that_blocked_tells_it_as_a_failure(
+    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("blocked")
+    state, (told,) = notes()
+    assert state == "failed"
+    assert told.startswith("failure: blocked: gate ")
+
+
+@needs_airflow(3, 3)
+def test_a_gate_without_a_report_tells_why(
+    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("exit=1")
+    state, (told,) = notes()
+    assert state == "failed"
+    assert told.startswith("failure: no report: gate ")
+    from airflow import __version__
+
+    # Before Airflow 3.3 `dag.test()` keeps the exception from callbacks; workers never did.
+    is_known = tuple(map(int, __version__.split(".")[:2])) >= (3, 3)
+    assert ("the Spark job failed (exit code 1)" if is_known else "see its log") in told
+
+
+def test_a_gate_that_skips_tells_it_by_the_callback_of_airflow(
+    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("blocked")
+    assert notes("skip") == ("skipped", ["skipped: gate"])
+
+
+class _Mailbox(socketserver.StreamRequestHandler):
+    """Enough of SMTP to take a mail."""
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 ready\r\n")
+        for line in self.rfile:
+            verb = line.strip().upper()
+            if verb.startswith(b"EHLO"):
+                self.wfile.write(b"250 here\r\n")
+            elif verb == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                body = b"".join(iter(self.rfile.readline, b".\r\n"))
+                self.server.mails.append(message_from_bytes(body, policy=policy.default))  # type: ignore[attr-defined]
+                self.wfile.write(b"250 taken\r\n")
+            elif verb == b"QUIT":
+                self.wfile.write(b"221 bye\r\n")
+                return
+            else:
+                self.wfile.write(b"250 fine\r\n")
+
+
+@pytest.fixture
+def mails(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The mails that arrive at `smtp_default`."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mailbox) as server:
+        server.mails = []  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        connection = {
+            "conn_type": "smtp",
+            "host": "127.0.0.1",
+            "port": server.server_address[1],
+            "extra": {"disable_ssl": True, "disable_tls": True, "from_email": "gates@example.com"},
+        }
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps(connection))
+        yield server.mails  # type: ignore[attr-defined]
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "reader"),
+    [
+        ("blocked", "failed", "on-call@example.com"),
+        ("warned", "success", "data-team@example.com"),
+    ],
+)
+def test_the_example_mails_failures_and_warnings(
+    run_file: Callable[..., Run],
+    spark_submit: SparkSubmit,
+    mails: list[Any],
+    outcome: str,
+    state: str,
+    reader: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+    spark_submit.will(outcome)
+    text = shipped("dags_examples/orders_notices.py").read_text(encoding="utf-8")
+    assert run_file(text.replace("orders_notices", "DAG_ID"))["gate"] == state
+    (mail,) = mails
+    assert mail["To"] == reader
+    assert str(mail["Subject"]).startswith(f"{outcome}: gate ")
+    assert "Report</a>" in mail.get_body(("html",)).get_content()
+
+
+class _Hook(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posted.append(json.loads(body))  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_webhook_of_the_docs_posts(
+    run_file: Callable[..., Run], spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("warned")
+    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+    _, text = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    with HTTPServer(("127.0.0.1", 0), _Hook) as server:
+        server.posted = []  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        text = text.replace("https://chat.example.com", f"http://127.0.0.1:{server.server_port}")
+        run = run_file(text.replace('DAG("orders")', 'DAG("DAG_ID")'), {"orders.dql": SUITE})
+        server.shutdown()
+    assert run["gate"] == "success"
+    (posted,) = server.posted  # type: ignore[attr-defined]
+    assert posted["text"].startswith("Gate `")
+    assert posted["gate"]["outcome"] == "warned"

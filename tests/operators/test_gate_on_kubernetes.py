@@ -1,0 +1,147 @@
+"""Deferred gates whose driver is a pod: a real client of Kubernetes, its API server a stand-in.
+
+They run where `apache-airflow-providers-cncf-kubernetes` is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_stubs import SparkSubmit
+
+pytestmark = pytest.mark.airflow
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+POD = "dqx-gate-0123abcd-driver"
+PATH = f"/api/v1/namespaces/lake/pods/{POD}"
+
+
+@dataclass
+class ApiServer:
+    """Answers with `phases`, one for each question; the last one repeats. `None` is no answer."""
+
+    phases: list[str | None] = field(default_factory=lambda: ["Running"])
+    asked: int = 0
+    is_deleted: bool = False
+
+    def answer(self, path: str) -> tuple[int, dict[str, Any]]:
+        if path != PATH or self.is_deleted:
+            return 404, {"kind": "Status", "code": 404}
+        self.asked += 1
+        phase = self.phases[min(self.asked, len(self.phases)) - 1]
+        if phase is None:
+            return 500, {"kind": "Status", "code": 500}
+        return 200, {"kind": "Pod", "metadata": {"name": POD}, "status": {"phase": phase}}
+
+
+@pytest.fixture
+def api(
+    airflow_environment: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ApiServer]:
+    pytest.importorskip("airflow.providers.cncf.kubernetes.kube_client")
+    found = ApiServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer(*found.answer(self.path))
+
+        def do_DELETE(self) -> None:
+            answer = found.answer(self.path)
+            found.is_deleted = self.path == PATH
+            self.answer(*answer)
+
+        def answer(self, status: int, body: object) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        "clusters": [{"name": "here", "cluster": {"server": address}}],
+        "users": [{"name": "me", "user": {"token": "hush"}}],
+    }
+    (tmp_path / "kube.json").write_text(json.dumps(config))
+    monkeypatch.setenv("AIRFLOW__KUBERNETES_EXECUTOR__IN_CLUSTER", "False")
+    monkeypatch.setenv("AIRFLOW__KUBERNETES_EXECUTOR__CONFIG_FILE", str(tmp_path / "kube.json"))
+    yield found
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def driver(api: ApiServer) -> Any:
+    from dqx_airflow.operators.drivers import KubernetesPod
+
+    return KubernetesPod(f"lake:{POD}", "kubernetes")
+
+
+def test_a_pod_is_followed_to_its_end(driver: Any, api: ApiServer) -> None:
+    api.phases = ["Pending", "Running", "Succeeded", "Failed"]
+    told = [driver.ended() for _ in api.phases]
+    assert told == [
+        None,
+        None,
+        f"the driver pod {POD} ended as Succeeded",
+        f"the driver pod {POD} ended as Failed",
+    ]
+
+
+@pytest.mark.parametrize("phase", ["Unknown", None])
+def test_a_pod_of_which_nobody_tells_is_unknown(
+    driver: Any, api: ApiServer, phase: str | None
+) -> None:
+    from dqx_airflow.operators.drivers import DriverUnknownError
+
+    api.phases = [phase]
+    with pytest.raises(DriverUnknownError):
+        driver.ended()
+
+
+def test_a_pod_that_is_cancelled_is_gone(driver: Any, api: ApiServer) -> None:
+    driver.cancel()
+    assert api.is_deleted
+    assert driver.ended() == f"the driver pod {POD} is gone"
+
+
+def test_the_submission_returns_with_the_pod(
+    gate: Gate,
+    context: Context,
+    api: ApiServer,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from airflow.providers.common.compat.sdk import TaskDeferred
+
+    connection = {
+        "conn_type": "spark",
+        "host": "k8s://https://host",
+        "extra": {"namespace": "lake"},
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES", json.dumps(connection))
+    spark_submit.will("on-kubernetes")
+    made = gate(conn_id="kubernetes", deploy_mode="cluster", deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        made.execute(context)
+    _, arguments = deferred.value.trigger.serialize()
+    assert (arguments["kind"], arguments["driver_id"]) == ("kubernetes", f"lake:{POD}")
+    assert spark_submit.conf["spark.kubernetes.submission.waitAppCompletion"] == "false"
+    assert "spark.yarn.maxAppAttempts" not in spark_submit.conf

@@ -1,0 +1,214 @@
+"""Gates over a real Spark Connect server, on real Delta tables, as tasks of a real Airflow.
+
+The job of a gate finds what `pyspark-client` installs, no py4j, and no Java.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import distribution
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from gate_stubs import SUITE, Log, Run
+from processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
+
+from dqx_airflow.results.reader import list_runs
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+TOKEN = "hush/hush+=;"
+
+ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"
+
+DAG_FILE = """
+from datetime import datetime, timedelta
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+from dqx_airflow.operators import DqlGateOperator
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        date="2024-05-17",
+        conn_id="server",
+        retries=1,
+        retry_delay=timedelta(0),
+        **GATE,
+    ) >> EmptyOperator(task_id="downstream")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A Spark Connect server that wants a token, and the REST interface of its Spark."""
+
+    port: int
+    monitor: str
+
+    def jobs(self, status: str) -> int:
+        (application,) = self._ask("applications")
+        return len(self._ask(f"applications/{application['id']}/jobs?status={status}"))
+
+    def _ask(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.monitor}/api/v1/{path}", timeout=60) as answer:
+            return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("server")
+    found = Server(free_port(), f"http://127.0.0.1:{free_port()}")
+    settings = {
+        "spark.connect.grpc.binding.port": found.port,
+        "spark.connect.authenticate.token": TOKEN,
+        "spark.ui.port": found.monitor.rpartition(":")[2],
+        "spark.sql.warehouse.dir": folder / "warehouse",
+    }
+    command = [str(PROGRAMS / "spark-submit"), "--master", "local[1]"]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    answers = ["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{found.port}"]
+    log, env = folder / "log", environment()
+    with running([*command, "spark-internal"], env, log):
+        wait_until(lambda: succeeds(answers, env), log)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of `pyspark-client`, in the place of pyspark and py4j."""
+    folder = tmp_path_factory.mktemp("client")
+    for file in distribution("pyspark-client").files or ():
+        if file.parts[0] == "pyspark":
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).symlink_to(Path(str(file.locate())))
+    (folder / "py4j").mkdir()
+    missing = "raise ModuleNotFoundError('there is no py4j', name='py4j')\n"
+    (folder / "py4j" / "__init__.py").write_text(missing)
+    return folder
+
+
+@pytest.fixture
+def connected(server: Server, client: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The connection is set; these are the arguments of a gate that runs without a JVM."""
+    # A channel to localhost may carry a token unencrypted.
+    connection = {"conn_type": "spark_connect", "host": "localhost", "port": server.port}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVER", json.dumps({**connection, "password": TOKEN}))
+    return {"env_vars": {"PYTHONPATH": str(client), "JAVA_HOME": "/nowhere", "PATH": "/nowhere"}}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    days = pa.array([date(2024, 5, 17)] * 3)
+    for name, ids in {"sound": [1, 2, 3], "damaged": [1, 2, None]}.items():
+        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": ids, "ds": days}))
+    return tmp_path / "lake"
+
+
+@pytest.mark.parametrize(
+    ("data", "states"),
+    [("sound", ("success", "success", 1)), ("damaged", ("failed", "upstream_failed", 1))],
+)
+def test_a_gate_ends_as_with_spark_submit(
+    run_file: Callable[..., Run],
+    connected: dict[str, Any],
+    lake: Path,
+    tmp_path: Path,
+    server: Server,
+    log: Log,
+    data: str,
+    states: tuple[str, str, int],
+) -> None:
+    dataset = {"path": str(lake / data), "date_column": "ds", "keys": ["id"]}
+    conf = {"spark.executor.memory": "hush", "spark.sql.shuffle.partitions": "3"}
+    given = {"datasets": {"orders": dataset}, "conf": conf, **connected}
+    run = run_file(DAG_FILE.replace("GATE", repr(given)), {"orders.dql": SUITE})
+    assert (run["gate"], run["downstream"], run.tries()) == states, log.text
+    report = run.xcom("dqx_report")
+    assert report["versions"] == {"orders": 0}
+    assert report["counts"]["failed"] == (data == "damaged")
+    (row,) = list_runs(str(tmp_path / "results"))
+    assert row.run_id == report["run_id"]
+    assert "the server keeps its own spark.executor.memory" in log.text
+    assert "hush" not in log.text
+
+
+def test_a_token_that_the_server_refuses_is_not_told(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    connected: dict[str, Any],
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    log: Log,
+) -> None:
+    connection = {"conn_type": "spark_connect", "host": "localhost", "port": server.port}
+    monkeypatch.setenv("AIRFLOW_CONN_SERVER", json.dumps({**connection, "password": "whisper"}))
+    with pytest.raises(operators.GateInfrastructureError, match="exit code 4"):
+        gate(conn_id="server", **connected).execute(context)
+    assert f"error: sc://localhost:{server.port}: " in log.text
+    assert "whisper" not in log.text
+
+
+def test_a_timeout_cancels_what_the_server_runs(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    connected: dict[str, Any],
+    server: Server,
+    tmp_path: Path,
+) -> None:
+    datasets = {"orders": {"query": ENDLESS}}
+    cancelled = server.jobs("failed")
+    made = gate(conn_id="server", datasets=datasets, timeout=25, **connected)
+    with pytest.raises(operators.GateTimeoutError, match="longer than 25 seconds"):
+        made.execute(context)
+    wait_for(lambda: server.jobs("failed") > cancelled)
+    wait_for(lambda: not server.jobs("running"))
+    assert not list((tmp_path / "results").glob("runs/*.parquet"))
+
+
+def test_a_kill_cancels_what_the_server_runs(
+    operators: ModuleType, gate: Gate, context: Context, connected: dict[str, Any], server: Server
+) -> None:
+    made = gate(conn_id="server", datasets={"orders": {"query": ENDLESS}}, **connected)
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            made.execute(context)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    wait_for(lambda: server.jobs("running") > 0)
+    made.on_kill()
+    thread.join(30)
+    assert isinstance(ended[0], operators.GateInfrastructureError)
+    wait_for(lambda: not server.jobs("running"))
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.2)

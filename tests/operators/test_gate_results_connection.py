@@ -1,0 +1,265 @@
+"""The connection that leads to the results: its fields, its form, and who gets its secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import SUITE, Log, Run, SparkSubmit
+
+from dqx_airflow import get_provider_info
+from dqx_airflow.arguments import STORAGE_VARIABLE, storage_options_of
+from dqx_airflow.errors import RequestError
+from dqx_airflow.results.reader import list_runs
+
+pytestmark = pytest.mark.airflow
+
+SECRET = "an-unusual-secret"
+
+
+def connect(
+    monkeypatch: pytest.MonkeyPatch, conn_id: str = "store", **given: object
+) -> Mapping[str, object]:
+    """Adds a connection to a results store."""
+    connection = {"conn_type": "dqx", **given}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(connection))
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("given", "root", "options"),
+    [
+        ({"host": "/results"}, "/results", None),
+        (
+            {"host": "s3://lake/dqx", "login": "key", "password": SECRET},
+            "s3://lake/dqx",
+            {"aws_access_key_id": "key", "aws_secret_access_key": SECRET},
+        ),
+        (
+            {"host": "s3://lake/dqx", "extra": {"aws_region": "eu-west-1", "aws_allow_http": True}},
+            "s3://lake/dqx",
+            {"aws_region": "eu-west-1", "aws_allow_http": "true"},
+        ),
+        (
+            {"host": "abfss://dqx@lake.dfs.core.windows.net/r", "login": "lake", "password": "k"},
+            "abfss://dqx@lake.dfs.core.windows.net/r",
+            {"azure_storage_account_name": "lake", "azure_storage_account_key": "k"},
+        ),
+        (
+            {"host": "gs://lake/dqx", "login": "nobody", "password": "{}"},
+            "gs://lake/dqx",
+            {"google_service_account_key": "{}"},
+        ),
+        (
+            {"host": "s3://lake", "login": "a", "extra": {"aws_access_key_id": "b", "empty": ""}},
+            "s3://lake",
+            {"aws_access_key_id": "b"},
+        ),
+    ],
+    ids=["a folder", "S3", "options", "Azure", "Google", "the extra counts"],
+)
+def test_its_fields_say_where_results_are_and_how_to_get_there(
+    operators: ModuleType,
+    given: dict[str, object],
+    root: str,
+    options: dict[str, str] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dqx_airflow.operators.results_place import ResultsPlace, results_place
+
+    connect(monkeypatch, **given)
+    place = results_place(None, "store")
+    assert place == ResultsPlace(root, options)
+    assert SECRET not in repr(place)
+
+
+def test_a_root_that_is_given_counts_for_more_than_that_of_the_connection(
+    operators: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.operators.results_place import results_place
+
+    connect(monkeypatch, host="/results")
+    place = results_place("/elsewhere", "store")
+    assert place is not None
+    assert place.root == "/elsewhere"
+
+
+def test_the_configuration_names_a_connection_for_all_gates(
+    gate: Callable[..., Any], context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, host="/results/of/all")
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_CONN_ID", "store")
+    assert gate().build_request(context).results_root == "/results/of/all"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"conn_type": "aws"}, "of type aws: results need one of type dqx"),
+        ({}, "does not say where results go"),
+        (None, "there is no results connection 'store'"),
+    ],
+)
+def test_a_connection_that_leads_nowhere_is_a_mistake_in_the_gate(
+    gate: Callable[..., Any],
+    context: dict[str, Any],
+    given: dict[str, object] | None,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dqx_airflow.operators import GateMisconfigured
+
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
+    if given is not None:
+        connect(monkeypatch, **given)
+    with pytest.raises(GateMisconfigured, match=told):
+        gate(results_conn_id="store").build_request(context)
+
+
+def test_a_gate_writes_where_the_connection_leads_and_tells_its_secret_to_nobody(
+    run_file: Callable[..., Run],
+    spark_submit: SparkSubmit,
+    tmp_path: Path,
+    log: Log,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = tmp_path / "elsewhere"
+    connect(monkeypatch, host=str(root), extra={"aws_secret_access_key": SECRET})
+    text = """
+from datetime import datetime
+from airflow.sdk import DAG
+from dqx_airflow.operators import DqlGateOperator
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        datasets={"orders": "/lake/orders"},
+        results_conn_id="store",
+        env_vars={"PYSPARK_PYTHON": "python3"},
+    )
+"""
+    run = run_file(text, {"orders.dql": SUITE})
+    assert run["gate"] == "success"
+    assert len(list_runs(str(root))) == 1
+    assert SECRET not in str(spark_submit.calls)
+    assert SECRET not in str(spark_submit.requests)
+    assert SECRET not in log.text
+    assert STORAGE_VARIABLE not in os.environ
+
+
+def test_a_process_that_is_started_meanwhile_knows_the_options(operators: ModuleType) -> None:
+    from dqx_airflow.operators.results_place import ResultsPlace
+
+    show = [sys.executable, "-c", f"import os; print(os.environ.get({STORAGE_VARIABLE!r}))"]
+    with ResultsPlace("s3://lake", {"aws_region": "eu"}).told_to_children():
+        told = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    assert storage_options_of({STORAGE_VARIABLE: told}) == {"aws_region": "eu"}
+    after = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    assert after.strip() == "None"
+
+
+def test_options_that_the_worker_has_already_are_there_again_afterwards(
+    operators: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.operators.results_place import ResultsPlace
+
+    monkeypatch.setenv(STORAGE_VARIABLE, '{"aws_region": "us"}')
+    with ResultsPlace("/results").told_to_children():
+        assert storage_options_of(os.environ) == {"aws_region": "us"}
+    with ResultsPlace("/results", {"aws_region": "eu"}).told_to_children():
+        assert storage_options_of(os.environ) == {"aws_region": "eu"}
+    assert storage_options_of(os.environ) == {"aws_region": "us"}
+
+
+def test_without_a_connection_the_environment_tells_the_options(
+    operators: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.operators import GateMisconfigured
+    from dqx_airflow.operators.results_place import ResultsPlace, results_place
+
+    monkeypatch.setenv(STORAGE_VARIABLE, '{"aws_region": "eu"}')
+    assert results_place("s3://lake") == ResultsPlace("s3://lake", {"aws_region": "eu"})
+    monkeypatch.setenv(STORAGE_VARIABLE, "eu")
+    with pytest.raises(GateMisconfigured, match="is not a JSON object"):
+        results_place("s3://lake")
+
+
+@pytest.mark.parametrize("text", ["[]", "x", "7", '"a"', "[" * 100_000])
+def test_a_job_refuses_a_variable_that_is_no_object(text: str) -> None:
+    with pytest.raises(RequestError, match="is not a JSON object"):
+        storage_options_of({STORAGE_VARIABLE: text})
+
+
+def test_the_form_of_the_connection_tests_it(
+    operators: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.operators.results_hook import ResultsHook
+
+    connect(monkeypatch, host=str(tmp_path / "results"))
+    told = f"The results store {tmp_path / 'results'} can be read and written."
+    assert ResultsHook("store").test_connection() == (True, told)
+    assert not (tmp_path / "results").exists()
+    (tmp_path / "file").write_text("")
+    connect(monkeypatch, host=str(tmp_path / "file"))
+    is_good, problem = ResultsHook("store").test_connection()
+    assert not is_good
+    assert "is a file" in problem
+
+
+def test_airflow_knows_the_connection_and_its_form(airflow_environment: None) -> None:
+    from airflow.providers_manager import ProvidersManager
+
+    manager = ProvidersManager()
+    hook = manager.hooks["dqx"]
+    assert hook is not None
+    assert hook.hook_name == "DQX results"
+    assert hook.connection_testable
+    if "dqx" not in manager.field_behaviours:
+        pytest.skip("this Airflow knows no forms of connections but those of hooks")
+    behaviour = manager.field_behaviours["dqx"]
+    assert behaviour["relabeling"]["host"] == "Results root"
+    fields = {name for name in manager.connection_form_widgets if "__dqx__" in name}
+    assert fields == {"extra__dqx__aws_endpoint_url", "extra__dqx__aws_region"}
+
+
+def airflow(settings: Mapping[str, str], *words: str) -> str:
+    run = [sys.executable, "-m", "airflow", *words]
+    done = subprocess.run(
+        run, capture_output=True, text=True, check=False, env={**os.environ, **settings}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_command_line_of_airflow_shows_the_provider_and_its_settings(
+    airflow_settings: dict[str, str],
+) -> None:
+    shown = airflow(airflow_settings, "providers", "get", "dqx-airflow", "--full", "-o", "json")
+    assert "dqx_airflow.operators.results_hook.ResultsHook" in shown
+    hooks = airflow(airflow_settings, "providers", "hooks", "-o", "json")
+    assert '"dqx"' in hooks
+    listed = airflow(
+        airflow_settings, "config", "list", "--section", "dqx", "--include-descriptions"
+    )
+    for option in get_provider_info()["config"]["dqx"]["options"]:
+        assert option in listed
+
+
+def test_every_setting_that_is_read_is_described() -> None:
+    import re
+
+    import dqx_airflow
+
+    folder = Path(dqx_airflow.__file__).parent
+    texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+    read = {name for text in texts for name in re.findall(r'conf\.get\w*\("dqx", "(\w+)"', text)}
+    assert read == set(get_provider_info()["config"]["dqx"]["options"])

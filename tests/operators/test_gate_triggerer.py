@@ -1,0 +1,101 @@
+"""A deferred gate under a real scheduler and a real triggerer; the cluster is a stand-in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from airflow_services import Airflow, airflow_services
+from gate_stubs import SUITE, SparkSubmit, install_stub
+from resource_manager import ResourceManager, resource_manager
+
+pytestmark = [pytest.mark.airflow, pytest.mark.nightly]
+
+DAG_FILE = """
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+from dqx_airflow.operators import DqlGateOperator
+
+HOME = Path(__file__).parents[1]
+
+with DAG("deferred", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        datasets={"orders": "/lake/orders"},
+        spark_binary=str(HOME / "bin" / "spark-submit"),
+        results_root=str(HOME / "results"),
+        conn_id="yarn",
+        deploy_mode="cluster",
+        deferrable=True,
+    ) >> EmptyOperator(task_id="next")
+"""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """The services, and what stands in for the cluster."""
+
+    airflow: Airflow
+    manager: ResourceManager
+    spark_submit: SparkSubmit
+
+    def run_until_deferred(self) -> str:
+        run_id = self.airflow.run("deferred")
+        self.airflow.wait_until(lambda: self.state(run_id, "gate") == "deferred")
+        self.airflow.wait_until(lambda: self.manager.asked > 1)
+        return run_id
+
+    def state(self, run_id: str, task_id: str) -> str | None:
+        (task,) = self.airflow.tasks("deferred", run_id, task_id)
+        return task.state
+
+
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    home = tmp_path_factory.mktemp("airflow")
+    (home / "dags").mkdir()
+    (home / "dags" / "deferred.py").write_text(DAG_FILE)
+    (home / "dags" / "orders.dql").write_text(SUITE)
+    stub = install_stub(home / "bin" / "spark-submit", home / "submitted", home / "results")
+    with resource_manager() as manager:
+        extra = {"yarn_resourcemanager_webapp_address": manager.address}
+        connection = {"conn_type": "spark", "host": "yarn", "extra": extra}
+        settings = {
+            "AIRFLOW_CONN_YARN": json.dumps(connection),
+            "AIRFLOW__OPENLINEAGE__DISABLED": "True",
+        }
+        with airflow_services(home, settings) as airflow:
+            airflow.start_triggerer()
+            yield Stand(airflow, manager, stub)
+
+
+def test_the_slot_is_free_until_the_driver_has_ended(stand: Stand) -> None:
+    stand.spark_submit.will("on-yarn passed")
+    stand.manager.will_say("RUNNING")
+    run_id = stand.run_until_deferred()
+    assert stand.spark_submit.processes == []
+    stand.manager.will_say("FINISHED")
+    assert stand.airflow.wait_for_end("deferred", run_id) == "success"
+    assert (stand.state(run_id, "gate"), stand.state(run_id, "next")) == ("success", "success")
+    assert len(stand.spark_submit.calls) == 1
+
+
+def test_a_deferred_task_that_is_marked_as_failed_takes_its_driver_along(stand: Stand) -> None:
+    from airflow.triggers.base import BaseTrigger
+
+    if not hasattr(BaseTrigger, "on_kill"):
+        pytest.skip("Airflow before 3.3 does not tell a trigger that its task was ended")
+    stand.spark_submit.will("on-yarn")
+    stand.manager.will_say("RUNNING")
+    run_id = stand.run_until_deferred()
+    stand.airflow.mark("deferred", run_id, "gate", "failed")
+    stand.airflow.wait_until(lambda: stand.manager.killed)
+    assert stand.airflow.wait_for_end("deferred", run_id) == "failed"
+    assert stand.state(run_id, "next") == "upstream_failed"

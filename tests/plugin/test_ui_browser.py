@@ -1,0 +1,216 @@
+"""The pages in a real browser: times and theme as the reader chose, keyboard, policy."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from chromium import Page, chromium
+from test_ui_hostile import HOSTILE
+from ui_scene import BAD_NULLS, NOT_EMPTY, Scene, report_of
+
+from dqx_airflow.values import SourceFile
+
+PROGRAM = shutil.which("chromium") or shutil.which("google-chrome") or ""
+
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.slow,
+    pytest.mark.skipif(not PROGRAM, reason="needs chromium"),
+]
+
+TAB = "gate?dag_id=lake&run_id=scheduled__2024-03-20&task_id=gate&map_index={MAP_INDEX}"
+SUITE = SourceFile("orders.dql", "".join(f"line {number}\n" for number in range(1, 201)))
+
+
+@pytest.fixture(scope="module")
+def address(api_server: Any) -> Iterator[str]:
+    """Airflow's API server on a port of its own."""
+    import uvicorn
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(api_server, port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(20)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with chromium(PROGRAM, tmp_path_factory.mktemp("chromium")) as page:
+        yield page
+
+
+@pytest.fixture
+def look(scene: Scene, browser: Page, address: str) -> Callable[..., Page]:
+    """Opens a page as ada, or as nobody, in a browser whose settings are those of a new one."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    def at(page: str, user: str | None = "ada", **chosen: str) -> Page:
+        browser.call("Network.clearBrowserCookies")
+        if user is not None:
+            who = SimpleAuthManagerUser(username=user, role="viewer", teams=["red"])
+            token = get_auth_manager().generate_jwt(who)
+            browser.call("Network.setCookie", name="_token", value=token, url=address)
+        browser.open(f"{address}/dqx/icon.svg")
+        browser.run("localStorage.clear()")
+        for key, value in chosen.items():
+            browser.run(f"localStorage.setItem({key!r}, {value!r})")
+        browser.complaints.clear()
+        browser.open(f"{address}/dqx/{page}")
+        return browser
+
+    browser.call("Emulation.setTimezoneOverride", timezoneId="Europe/Zurich")
+    browser.call(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}]
+    )
+    return at
+
+
+def ran(scene: Scene, **changes: Any) -> None:
+    scene.dag()
+    scene.ran(report_of(**changes), sources=(SUITE,))
+
+
+def test_nothing_on_a_page_breaks_its_own_policy(scene: Scene, look: Callable[..., Page]) -> None:
+    ran(scene)
+    for page in (TAB, "board", "dataset?name=orders"):
+        shown = look(page)
+        assert "lake.gate" in shown.text
+        assert shown.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ({}, "2024-03-20 13:00:40 Europe/Zurich"),
+        ({"timezone": '"Asia/Tokyo"'}, "2024-03-20 21:00:40 Asia/Tokyo"),
+        ({"timezone": "UTC"}, "2024-03-20 12:00:40 UTC"),
+        ({"timezone": '"Mars/Olympus"'}, "2024-03-20 13:00:40 Europe/Zurich"),
+        ({"timezone": '"'}, "2024-03-20 13:00:40 Europe/Zurich"),
+    ],
+    ids=["of the browser", "of Airflow", "bare", "unknown", "broken"],
+)
+def test_times_are_those_of_the_zone_that_the_reader_chose(
+    scene: Scene, look: Callable[..., Page], chosen: dict[str, str], told: str
+) -> None:
+    ran(scene)
+    page = look(TAB, **chosen)
+    assert f"finished {told}" in page.text
+    assert page.run("document.querySelector('time').title") == "2024-03-20 12:00:40 UTC"
+
+
+def test_the_marks_of_past_runs_tell_the_same_zone(scene: Scene, look: Callable[..., Page]) -> None:
+    ran(scene)
+    title = look("board", timezone='"Asia/Tokyo"').run("document.querySelector('.strip i').title")
+    assert title == "2024-03-20 21:00:00 Asia/Tokyo: blocked"
+
+
+@pytest.mark.parametrize(
+    ("theme", "system", "is_dark"),
+    [
+        (None, "light", False),
+        (None, "dark", True),
+        ("dark", "light", True),
+        ("light", "dark", False),
+        ("system", "dark", True),
+    ],
+)
+def test_the_theme_is_that_of_airflow_or_of_the_system(
+    scene: Scene, look: Callable[..., Page], theme: str | None, system: str, is_dark: bool
+) -> None:
+    ran(scene)
+    look("board").call(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": system}]
+    )
+    page = look("board", **({"theme": theme} if theme else {}))
+    paper = page.run("getComputedStyle(document.documentElement).backgroundColor")
+    assert paper == ("rgb(20, 23, 28)" if is_dark else "rgb(255, 255, 255)")
+
+
+def test_everything_can_be_reached_and_opened_by_the_keyboard(
+    scene: Scene, look: Callable[..., Page]
+) -> None:
+    ran(scene, verdicts=(BAD_NULLS, NOT_EMPTY))
+    page = look(TAB)
+    reached = []
+    while "⋯ lines 9 to 200" not in reached:
+        assert len(reached) < 40, reached
+        page.press("Tab")
+        reached.append(str(page.run("document.activeElement.innerText")).split("\n")[0])
+        if page.run("document.activeElement.matches('details.passed > summary')"):
+            page.press("Enter")
+    assert reached[:2] == ["All gates", "Dataset orders"]
+    assert page.run("document.querySelector('details.passed').open")
+
+
+def test_the_way_from_the_board_to_a_gate_and_to_its_dataset(
+    scene: Scene, look: Callable[..., Page]
+) -> None:
+    ran(scene)
+    page = look("board")
+    page.click(".name a")
+    assert "Assertions" in page.text
+    page.click("a[href^='dataset']")
+    assert "Dataset orders" in page.text
+    page.click("nav.trail a")
+    assert page.text.startswith("Gates")
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_no_text_of_a_report_does_anything(
+    scene: Scene, look: Callable[..., Page], text: str
+) -> None:
+    stored = text.replace("\x00", "")
+    verdict = replace(
+        BAD_NULLS,
+        name=stored,
+        expression=stored,
+        expected=stored,
+        reason=stored,
+        profiles=(stored,),
+    )
+    scene.dag()
+    scene.ran(report_of(verdicts=(verdict,)), sources=(SourceFile("orders.dql", stored),))
+    for at in (TAB, "board"):
+        page = look(at)
+        assert page.dialogs == []
+        assert page.complaints == []
+        assert page.run("[...document.querySelectorAll('body *')].every(e => !e.onclick)")
+        assert page.run("document.scripts.length") == 1
+        assert page.run("document.documentElement.scrollWidth <= window.innerWidth"), "it fits"
+
+
+def test_who_is_not_signed_in_is_told_so(scene: Scene, look: Callable[..., Page]) -> None:
+    ran(scene)
+    text = look(TAB, None).text
+    assert "Sign in to Airflow, then come back." in text
+    assert "null_share" not in text
+
+
+def test_a_narrow_window_shows_all_of_it(scene: Scene, look: Callable[..., Page]) -> None:
+    ran(scene)
+    browser = look(TAB)
+    browser.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=420,
+        height=800,
+        deviceScaleFactor=1,
+        mobile=False,
+    )
+    for at in (TAB, "board", "dataset?name=orders"):
+        assert look(at).run("document.documentElement.scrollWidth") <= 420
+    browser.call("Emulation.clearDeviceMetricsOverride")

@@ -1,0 +1,106 @@
+"""What became of the rows that a gate was to promote, on its tab and in the history of datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from ui_scene import DAY, NULLS, Html, Scene, report_of
+
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Promotion
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+pytestmark = pytest.mark.airflow
+
+Get = Callable[..., "Response"]
+
+BRONZE = "/lake/bronze/orders"
+
+
+def promoting(number: int, *, passed: bool, days_ago: int = 0) -> GateReport:
+    """A report of a gate that is to promote version 7 of its dataset."""
+    done = Promotion(BRONZE, 40 + number, 5000) if passed else None
+    staged = DatasetSnapshot(
+        "orders",
+        "s3://lake/orders",
+        "delta",
+        version=7,
+        rows=5000 - days_ago,
+        promotion=done,
+        promote_to=BRONZE,
+    )
+    if not passed:
+        return report_of(number, on=DAY - timedelta(days=days_ago), datasets=(staged,))
+    return report_of(
+        number,
+        on=DAY - timedelta(days=days_ago),
+        verdicts=(NULLS,),
+        outcome=Outcome.PASSED,
+        datasets=(staged,),
+    )
+
+
+def test_the_tab_tells_which_version_became_which(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(promoting(1, passed=True))
+    page = Html(tab().text)
+    assert page.unbalanced == []
+    assert (
+        "Promotion dataset from version to version there rows "
+        f"orders 7 {BRONZE} 41 5000" in page.text
+    )
+
+
+def test_the_tab_tells_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(promoting(1, passed=False))
+    page = Html(tab().text)
+    assert page.unbalanced == []
+    assert f"orders 7 {BRONZE} not promoted: the gate is blocked" in page.text
+
+
+@pytest.mark.parametrize(
+    ("passed", "told"),
+    [(True, f"orders 7 {BRONZE} 41"), (False, "orders 7 not promoted: the gate is blocked")],
+)
+def test_what_the_task_left_tells_it_too(
+    tab: Get, scene: Scene, passed: bool, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.dag()
+    scene.ran(promoting(1, passed=passed))
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
+    assert told in Html(tab().text).text
+
+
+def test_a_gate_that_promotes_nothing_says_nothing_of_it(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of())
+    assert "Promotion" not in Html(tab().text).text
+
+
+def test_the_history_of_a_dataset_marks_what_was_promoted(get: Get, scene: Scene) -> None:
+    scene.dag()
+    for number, passed in enumerate((True, False, True), 1):
+        scene.ran(promoting(number, passed=passed, days_ago=3 - number), number=number)
+    answer = get("dataset", name="orders")
+    page = Html(answer.text)
+    assert page.unbalanced == []
+    assert (
+        f"2024-03-20 passed 5000 7 version 43 of {BRONZE} "
+        f"2024-03-19 blocked 4999 7 no 2024-03-18 passed 4998 7 version 41 of {BRONZE}" in page.text
+    )
+    assert len(page.all("circle", class_="event")) == 2
+    assert "2024-03-18: 4998, passed, promoted, version 41" in answer.text
+
+
+def test_without_promotions_the_history_has_no_column_for_them(get: Get, scene: Scene) -> None:
+    scene.dag()
+    for number in (1, 2):
+        scene.ran(report_of(number, on=DAY - timedelta(days=number)), number=number)
+    page = Html(get("dataset", name="orders").text)
+    assert "date gate rows version 2024-03-19 blocked 5000 7" in page.text
+    assert "promoted" not in page.text

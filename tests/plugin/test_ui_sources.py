@@ -1,0 +1,175 @@
+"""The texts that a gate went by on its tab: whole, long ones folded, the failing lines marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from ui_scene import BAD_NULLS, NOT_EMPTY, NULLS, Html, Scene, report_of
+
+from dqx_airflow.values import Outcome, Severity, SourceFile, Span, Status, Verdict
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+pytestmark = pytest.mark.airflow
+
+Get = Callable[..., "Response"]
+
+SUITE = SourceFile(
+    "orders.dql",
+    'suite "Orders" {\n'
+    "    const MAX_NULLS = 10%\n"
+    "\n"
+    '    check "Completeness" on orders {\n'
+    "        assert null_count(id) / num_rows() < MAX_NULLS\n"
+    "    }\n"
+    "}\n",
+)
+LIBRARY = SourceFile("common.dql", "export const MOST = 1%\n")
+
+
+def at(verdict: Verdict, line: int, file: str = "orders.dql", **changes: object) -> Verdict:
+    """The verdict in another line."""
+    return replace(verdict, span=Span(file, line, 16, line, 43), **changes)  # type: ignore[arg-type]
+
+
+def test_the_whole_suite_is_shown_with_the_failing_line_and_what_is_wrong(
+    tab: Get, scene: Scene
+) -> None:
+    scene.dag()
+    scene.ran(report_of(), sources=(SUITE,))
+    page = Html(tab().text)
+    assert page.unbalanced == []
+    assert (
+        'orders.dql 1 suite "Orders" { 2 const MAX_NULLS = 10% '
+        '3 4 check "Completeness" on orders { '
+        "5 assert null_count(id) / num_rows() < MAX_NULLS (failed) "
+        "orders.id.null_share is 0.5, expected < MAX_NULLS (10%) 6 } 7 }" in page.text
+    )
+    assert len(page.all("div", class_="at failed")) == 1
+    assert "<mark>null_count(id) / num_rows()</mark>" in tab().text
+
+
+def test_files_in_which_nothing_is_wrong_are_folded_and_come_last(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of(), sources=(LIBRARY, SUITE))
+    page = Html(tab().text)
+    assert page.text.index("orders.dql 1") < page.text.index("common.dql 1 line 1 export const")
+    assert [found.get("open") for found in page.all("details", class_="file")] == [None]
+
+
+def test_the_suite_of_a_gate_that_passed_is_folded(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of(verdicts=(NULLS,), outcome=Outcome.PASSED), sources=(SUITE,))
+    page = Html(tab().text)
+    assert "orders.dql 7 lines 1 suite" in page.text
+    assert len(page.all("div", class_="at passed")) == 1
+
+
+def test_a_failure_below_the_limit_of_the_gate_is_marked_as_a_warning(
+    tab: Get, scene: Scene
+) -> None:
+    scene.dag()
+    mild = replace(BAD_NULLS, severity=Severity.P3)
+    scene.ran(report_of(verdicts=(mild,), outcome=Outcome.WARNED), sources=(SUITE,))
+    page = Html(tab().text)
+    assert page.all("div", class_="at warned")
+    assert not page.all("div", class_="at failed")
+
+
+def test_long_stretches_without_a_failure_are_folded(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    long = SourceFile("orders.dql", "".join(f"line {number}\n" for number in range(1, 201)))
+    verdicts = (at(BAD_NULLS, 100), at(BAD_NULLS, 108), at(NULLS, 150))
+    scene.ran(report_of(verdicts=verdicts), sources=(long,))
+    page = Html(tab().text)
+    assert "⋯ lines 1 to 96 1 line 1" in page.text
+    assert "⋯ lines 112 to 200 112 line 112" in page.text
+    assert "103 line 103 104 line 104 105 line 105" in page.text, (
+        "a fold of two lines hides nothing"
+    )
+
+
+def test_what_is_wrong_is_told_below_the_line_for_every_assertion_in_it(
+    tab: Get, scene: Scene
+) -> None:
+    scene.dag()
+    broken = replace(
+        NULLS, name="of_macro_0", status=Status.ERROR, scaled_value=None, reason="no column x"
+    )
+    verdicts = (*(replace(BAD_NULLS, name=f"of_macro_{n}") for n in range(1, 9)), broken)
+    scene.ran(report_of(verdicts=verdicts), sources=(SUITE,))
+    text = Html(tab().text).text
+    assert "of_macro_5 is 0.5, expected < MAX_NULLS (10%) and 4 more 6 }" in text
+
+
+def test_an_assertion_of_several_lines_is_marked_to_its_end(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    text = "suite {\n        assert a\n            > b\n            severity P0\n}\n"
+    verdict = replace(BAD_NULLS, span=Span("orders.dql", 2, 16, 3, 16))
+    scene.ran(report_of(verdicts=(verdict,)), sources=(SourceFile("orders.dql", text),))
+    shown = tab().text
+    assert "assert <mark>a</mark>" in shown
+    assert "            <mark>&gt; b</mark>" in shown
+    assert len(Html(shown).all("div", class_="at failed")) == 2
+
+
+def test_of_a_huge_source_there_are_the_lines_that_matter(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    huge = SourceFile("orders.dql", "x\n" * 100_000)
+    scene.ran(report_of(verdicts=(at(BAD_NULLS, 90_000),)), sources=(huge,))
+    answer = tab()
+    text = Html(answer.text).text
+    assert "90000 x (failed) orders.id.null_share is 0.5" in text
+    assert "⋯ 88003 lines" in text
+    assert len(answer.text) < 400_000
+
+
+def test_without_the_texts_there_are_the_lines_of_the_assertions(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    verdicts = (BAD_NULLS, at(NOT_EMPTY, 9, source_line="        assert num_rows() > 0"))
+    scene.ran(report_of(verdicts=verdicts))
+    text = Html(tab().text).text
+    assert (
+        "orders.dql 5 assert null_count(id) / num_rows() < MAX_NULLS (failed) "
+        "orders.id.null_share is 0.5, expected < MAX_NULLS (10%) ⋯ 3 lines 9 assert num_rows() > 0"
+        in text
+    )
+
+
+def test_each_attempt_is_shown_with_the_text_that_it_went_by(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    earlier = "01890000-0000-7000-8000-000000000000"
+    strict = SourceFile(SUITE.name, SUITE.text.replace("10%", "1%"))
+    scene.ran(report_of(8, verdicts=(NULLS,), outcome=Outcome.PASSED), sources=(SUITE,), attempt=2)
+    scene.history(earlier)
+    scene.store(report_of(7, attempt=earlier), (strict,))
+    assert "const MAX_NULLS = 10%" in Html(tab().text).text
+    assert "const MAX_NULLS = 1%" in Html(tab(attempt=earlier).text).text
+
+
+def test_who_may_not_read_the_code_of_a_dag_sees_the_lines_of_the_assertions_alone(
+    tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+
+    manager = get_auth_manager()
+    allows = manager.is_authorized_dag
+
+    def allows_no_code(*, access_entity: DagAccessEntity | None = None, **asked: object) -> bool:
+        return access_entity is not DagAccessEntity.CODE and allows(
+            access_entity=access_entity, **asked
+        )
+
+    scene.dag()
+    scene.ran(report_of(), sources=(SUITE, LIBRARY))
+    monkeypatch.setattr(manager, "is_authorized_dag", allows_no_code)
+    answer = tab()
+    assert answer.status_code == 200
+    assert "assert null_count(id)" in Html(answer.text).text
+    assert "const MAX_NULLS" not in answer.text
+    assert "common.dql" not in answer.text

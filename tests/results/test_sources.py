@@ -1,0 +1,123 @@
+"""The texts that gates went by are kept once, and found again by what a report says of them."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import duckdb
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dqx_airflow.results.history import OpenStore
+from dqx_airflow.results.reader import find_report, list_runs
+from dqx_airflow.results.schema import RUNS, SOURCES, runs_table
+from dqx_airflow.results.sources import digest_of, digests_of
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import LONGEST_KEPT_SOURCE, GateReport, SourceFile
+
+from .samples import sample_report
+
+SUITE = SourceFile("orders.dql", 'suite "Orders" {\n    import "common.dql"\n}\n')
+LIBRARY = SourceFile("common.dql", "export const MOST = 1%\n")
+
+
+def wrote(root: Path, run: int, *sources: SourceFile) -> GateReport:
+    """Writes the report number `run` of a gate that went by these texts."""
+    report = sample_report(run, attempt=run, sources=digests_of(sources))
+    ResultsStore(str(root)).write(report, sources)
+    return report
+
+
+def kept(root: Path) -> list[str]:
+    table = DeltaTable(f"{root}/{SOURCES}").to_pyarrow_table()
+    return sorted(table.column("text").to_pylist())
+
+
+def test_the_texts_of_a_run_are_found_by_its_report(tmp_path: Path) -> None:
+    report = wrote(tmp_path, 1, SUITE, LIBRARY)
+    assert find_report(str(tmp_path), report.run_id) == report
+    assert OpenStore(str(tmp_path)).sources_of(report) == (SUITE, LIBRARY)
+
+
+def test_a_text_is_kept_once_however_many_runs_went_by_it(tmp_path: Path) -> None:
+    for run in range(1, 6):
+        wrote(tmp_path, run, SUITE, LIBRARY)
+    assert kept(tmp_path) == sorted([SUITE.text, LIBRARY.text])
+    assert DeltaTable(f"{tmp_path}/{SOURCES}").version() == 1, "one commit brought both"
+
+
+def test_a_run_finds_the_text_that_it_went_by_not_a_later_one(tmp_path: Path) -> None:
+    first = wrote(tmp_path, 1, SUITE)
+    changed = SourceFile(SUITE.name, SUITE.text.replace("Orders", "All orders"))
+    second = wrote(tmp_path, 2, changed)
+    store = OpenStore(str(tmp_path))
+    assert store.sources_of(first) == (SUITE,)
+    assert store.sources_of(second) == (changed,)
+
+
+def test_files_of_one_text_share_it(tmp_path: Path) -> None:
+    copy = SourceFile("copy.dql", LIBRARY.text)
+    report = wrote(tmp_path, 1, LIBRARY, copy)
+    assert kept(tmp_path) == [LIBRARY.text]
+    assert OpenStore(str(tmp_path)).sources_of(report) == (LIBRARY, copy)
+
+
+def test_gates_that_end_together_keep_a_text_once(tmp_path: Path) -> None:
+    ResultsStore(str(tmp_path)).write(sample_report(99))
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda run: wrote(tmp_path, run, SUITE, LIBRARY), range(1, 7)))
+    assert kept(tmp_path) == sorted([SUITE.text, LIBRARY.text])
+    assert len(list_runs(str(tmp_path), all_attempts=True)) == 7
+
+
+def test_a_text_that_is_too_long_is_known_by_its_digest_alone(tmp_path: Path) -> None:
+    long = SourceFile("long.dql", "#" * (LONGEST_KEPT_SOURCE + 1))
+    report = wrote(tmp_path, 1, SUITE, long)
+    assert kept(tmp_path) == [SUITE.text]
+    assert OpenStore(str(tmp_path)).sources_of(report) == (SUITE,)
+    assert report.sources[1].digest == digest_of(long.text)
+
+
+def test_without_texts_there_is_no_table(tmp_path: Path) -> None:
+    wrote(tmp_path, 1)
+    assert not (tmp_path / SOURCES).exists()
+
+
+def test_texts_that_were_removed_are_missing_and_no_error(tmp_path: Path) -> None:
+    report = wrote(tmp_path, 1, SUITE)
+    store = OpenStore(str(tmp_path))
+    assert store.sources_of(report) == (SUITE,)
+    shutil.rmtree(tmp_path / SOURCES)
+    assert store.sources_of(report) == ()
+
+
+def test_a_store_of_an_older_version_gets_the_table_and_the_column(tmp_path: Path) -> None:
+    old = sample_report(1)
+    write_deltalake(f"{tmp_path}/{RUNS}", runs_table(old).drop_columns(["sources"]))
+    report = wrote(tmp_path, 2, SUITE)
+    assert OpenStore(str(tmp_path)).sources_of(report) == (SUITE,)
+    assert {run.run_id for run in list_runs(str(tmp_path), all_attempts=True)} == {
+        old.run_id,
+        report.run_id,
+    }
+
+
+@pytest.mark.parametrize("text", ["it's", '"', "\\", "a\r\nb", "\U0001f600", ""])
+def test_a_text_comes_back_to_the_character(tmp_path: Path, text: str) -> None:
+    source = SourceFile("odd.dql", text)
+    report = wrote(tmp_path, 1, source)
+    assert OpenStore(str(tmp_path)).sources_of(report) == (source,)
+
+
+def test_anybody_can_join_runs_and_texts(tmp_path: Path) -> None:
+    wrote(tmp_path, 1, SUITE)
+    texts = DeltaTable(f"{tmp_path}/{SOURCES}").to_pyarrow_table()  # noqa: F841 (read by the query)
+    runs = DeltaTable(f"{tmp_path}/{RUNS}").to_pyarrow_table()  # noqa: F841 (read by the query)
+    found = duckdb.sql(
+        "SELECT file, text FROM (SELECT unnest(from_json(sources, "
+        '\'[{"file": "VARCHAR", "digest": "VARCHAR"}]\'), recursive := true) FROM runs) '
+        "JOIN texts USING (digest)"
+    ).fetchall()
+    assert found == [(SUITE.name, SUITE.text)]
