@@ -1,10 +1,9 @@
 """What the scan costs beside plans written by hand.
 
-The workload is slot-machine telemetry with twenty checks. `naive` is what a careful engineer
-writes: one aggregate with everything flat, one exact grouping for the key. `tuned` is what an
-engineer writes who has measured. All run one after the other in each round, in changing order; the
-ratio within a round is what counts, the median of all rounds is told. On a busy machine trust the
-ratio of CPU seconds: other processes lengthen the wall time alone.
+The workload and the two plans, a naive and a tuned one, are those of `workload`. All run one after
+the other in each round, in changing order; the ratio within a round is what counts, the median of
+all rounds is told. On a busy machine trust the ratio of CPU seconds: other processes lengthen the
+wall time alone.
 
 First runs are in a JVM of their own, from the opened session to the last value. The wide workload
 is 1,000 assertions over twenty columns, against ten over the same columns.
@@ -22,12 +21,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
+from dataclasses import asdict
+from functools import partial
 from typing import Any
+
+from measuring import JVM, Run, java_version, rounds, run_of, submit_with
+from workload import DAY, SUITE, naive, tuned, write_events
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.java import java_environment
@@ -37,72 +37,7 @@ from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status
 
-DAY = date(2024, 3, 2)
-SUITE = """
-suite "Telemetry" {
-    check "W20" on events {
-        assert num_rows() > 1000 name "rows"
-        assert null_count(machine_id) == 0 name "machine null"
-        assert null_count(casino_id) == 0 name "casino null"
-        assert null_count(event_ts) == 0 name "time null"
-        assert null_count(player_id) / num_rows() < 40% name "player null rate"
-        assert null_count(tax_id_hashed) / num_rows() < 60% name "tax null rate"
-        assert minimum(amount_wagered) >= 0 name "wagered least"
-        assert maximum(amount_wagered) < 1000 name "wagered most"
-        assert average(amount_wagered) between 10 and 90 name "wagered mean"
-        assert sum(amount_won) > 0 name "won total"
-        assert sqrt(variance(amount_won)) < 100 name "won deviation"
-        assert each row: machine_id matches "^M[0-9]{4}$" name "machine format"
-        assert each row: tax_id_hashed matches "^[0-9a-f]{64}$" name "tax format"
-        assert each row: game_type in ["slots", "poker", "roulette"] name "game"
-        assert each row: amount_wagered between 0 and 1000 name "wagered range"
-        assert each row: amount_won <= amount_wagered * 100 name "won at most"
-        assert unique_count(machine_id) == 5000 name "machines"
-        assert maximum(event_ts) > "2024-01-01" name "newest"
-        assert maximum(amount_won) < 1000 name "won most"
-        assert unique(machine_id, event_ts) name "key"
-    }
-}
-"""
-_SHARED = """
-    count(1), count_if(machine_id IS NULL), count_if(casino_id IS NULL), count_if(event_ts IS NULL),
-    count_if(player_id IS NULL), count_if(tax_id_hashed IS NULL), min(amount_wagered),
-    max(amount_wagered), avg(amount_wagered), sum(amount_won), max(event_ts), max(amount_won),
-    count_if(NOT game_type IN ('slots', 'poker', 'roulette')),
-    count_if(NOT amount_won <= amount_wagered * 100)
-"""
-NAIVE = f"""{_SHARED},
-    stddev_samp(amount_won),
-    count_if(NOT machine_id RLIKE '^M[0-9]{{4}}$'),
-    count_if(NOT tax_id_hashed RLIKE '^[0-9a-f]{{64}}$'),
-    count_if(NOT amount_wagered BETWEEN 0 AND 1000),
-    count(DISTINCT machine_id)
-"""
-TUNED = f"""{_SHARED},
-    stddev_samp(CAST(amount_won AS DOUBLE)),
-    count_if(NOT machine_id RLIKE '^M[0123456789]{{4}}$'),
-    count_if(NOT tax_id_hashed RLIKE '^[0123456789abcdef]{{64}}$')
-"""
-"""The extremes answer the range; the distinct machines are counted in a pass of their own."""
-
 WIDE_COLUMNS, FEW, MANY = 20, 10, 1_000
-
-
-def write_events(spark: Any, path: str, rows: int) -> None:
-    spark.sql(
-        f"""
-        SELECT concat('M', lpad(cast(id % 5000 AS string), 4, '0')) AS machine_id,
-               cast(id % 40 AS int) AS casino_id,
-               timestamp_seconds(1709337600 + id DIV 5000) AS event_ts,
-               cast(1 + rand(1) * 99 AS decimal(18,2)) AS amount_wagered,
-               cast(rand(2) * 90 AS decimal(18,2)) AS amount_won,
-               elt(cast(id % 3 AS int) + 1, 'slots', 'poker', 'roulette') AS game_type,
-               if(rand(3) < 0.35, NULL, id % 100000) AS player_id,
-               if(rand(4) < 0.5, NULL, sha2(cast(id AS string), 256)) AS tax_id_hashed,
-               DATE'{DAY}' AS event_date
-        FROM range({rows})
-        """
-    ).write.partitionBy("event_date").mode("overwrite").parquet(path)
 
 
 def write_wide(spark: Any, path: str, rows: int) -> None:
@@ -128,7 +63,14 @@ def wide_suite(assertions: int) -> str:
     return "\n".join(['suite "Wide" {', 'check "C" on wide {', *lines, "}", "}"])
 
 
-def gate(spark: Any, ref: DatasetRef, suite: str) -> Callable[[], None]:
+def session() -> Any:
+    """The session of a gate on a machine of two cores."""
+    os.environ.update(java_environment())
+    submit_with(JVM)
+    return create_session("benchmark")
+
+
+def gate(spark: Any, ref: DatasetRef, suite: str) -> Callable[[], object]:
     """All of the suite, from the opened dataset to the verdicts, which have to be good."""
     source = SourceFile("suite.dql", suite)
     checked = check_source(source)
@@ -143,64 +85,14 @@ def gate(spark: Any, ref: DatasetRef, suite: str) -> Callable[[], None]:
     return ours
 
 
-def plans(spark: Any, path: str) -> dict[str, Callable[[], None]]:
+def plans(spark: Any, path: str) -> dict[str, Callable[[], object]]:
     """Three ways to compute the twenty checks, by name."""
-
-    def events() -> Any:
-        return spark.read.parquet(path).where(f"event_date = DATE'{DAY}'")
-
-    def naive() -> None:
-        frame = events()
-        frame.selectExpr(f"struct({NAIVE})").collect()
-        frame.groupBy("machine_id", "event_ts").count().where("count > 1").count()
-
-    def tuned() -> None:
-        frame = events()
-        frame.selectExpr(f"struct({TUNED})").collect()
-        frame.selectExpr("count(DISTINCT machine_id)").collect()
-        hashes = frame.selectExpr("xxhash64(machine_id, event_ts) AS hash").repartition("hash")
-        copies = hashes.selectExpr("count(1) OVER (PARTITION BY hash) AS copies")
-        copies.selectExpr("max(copies)").collect()
-
     ref = DatasetRef("events", path, format="parquet", date_column="event_date")
-    return {"naive": naive, "tuned": tuned, "ours": gate(spark, ref, SUITE)}
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one run took. `cpu_s` is that of the JVM, 0 where the system does not tell it."""
-
-    wall_s: float
-    cpu_s: float
-    jobs: int
-
-
-def run_of(spark: Any, work: Callable[[], None]) -> Run:
-    tracker = spark.sparkContext.statusTracker()
-    jobs, cpu, started = len(tracker.getJobIdsForGroup(None)), _cpu(spark), time.perf_counter()
-    work()
-    took = time.perf_counter() - started
-    return Run(took, _cpu(spark) - cpu, len(tracker.getJobIdsForGroup(None)) - jobs)
-
-
-def _cpu(spark: Any) -> float:
-    jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
-    try:
-        fields = Path(f"/proc/{jvm}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rounds(spark: Any, ways: Mapping[str, Callable[[], None]], count: int) -> dict[str, list[Run]]:
-    """The runs of each way. One round more goes first, to warm up."""
-    found: dict[str, list[Run]] = {name: [] for name in ways}
-    for number in range(count + 1):
-        for name in list(ways)[:: -1 if number % 2 else 1]:
-            run = run_of(spark, ways[name])
-            if number:
-                found[name].append(run)
-    return found
+    return {
+        "naive": partial(naive, spark, path),
+        "tuned": partial(tuned, spark, path),
+        "ours": gate(spark, ref, SUITE),
+    }
 
 
 def table(title: str, base: str, runs: Mapping[str, Sequence[Run]]) -> Iterator[str]:
@@ -229,14 +121,6 @@ def first_runs(path: str, count: int) -> dict[str, list[Run]]:
     return found
 
 
-def session() -> Any:
-    os.environ.update(java_environment())
-    os.environ["PYSPARK_SUBMIT_ARGS"] = (
-        "--master local[2] --driver-memory 3g --conf spark.log.level=ERROR pyspark-shell"
-    )
-    return create_session("benchmark")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 5_000_000])
@@ -250,10 +134,9 @@ def main() -> None:
     spark = session()
     if options.once:
         name, path = options.once
-        run = run_of(spark, plans(spark, path)[name])
-        print(json.dumps({"wall_s": run.wall_s, "cpu_s": run.cpu_s, "jobs": run.jobs}))
+        print(json.dumps(asdict(run_of(spark, plans(spark, path)[name])[0])))
         return
-    java = spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
+    java = java_version(spark)
     print(f"Spark {spark.version}, Java {java}, Python {platform.python_version()}, local[2]")
     with tempfile.TemporaryDirectory() as folder:
         for rows in options.rows:

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scan_cost import DAY, SUITE, write_events
+from workload import DAY, SUITE, write_events
 
 from dqx_airflow.arguments import to_arguments
 from dqx_airflow.cli.package.jvm_archive import write_archive

@@ -1,0 +1,45 @@
+"""Figures from stored runs: what counts of several runs, and how two engines compare."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+OURS, NAIVE = "ours", "naive"
+Json = Mapping[str, Any]
+Costs = Sequence["Json | None"]
+"""What each round took. None is a round in which the engine did not run."""
+
+
+def title(found: Json, name: str) -> str:
+    """The engine with its version."""
+    engine = found["engines"][name]
+    return f"{engine['title']} {engine['version']}".strip()
+
+
+def costs_of(runs: Sequence[Json], kind: str) -> Costs:
+    """Of several warm runs of a round the middle one."""
+    return [None if "error" in run else _middle(run[kind]) for run in runs]
+
+
+def _middle(cost: Json | Sequence[Json]) -> Json:
+    if isinstance(cost, Mapping):
+        return cost
+    by_wall = sorted(cost, key=lambda one: one["wall_s"])
+    return by_wall[len(by_wall) // 2]
+
+
+def median(costs: Costs, what: str) -> float:
+    found = [cost[what] for cost in costs if cost is not None]
+    return float(statistics.median(found)) if found else float("inf")
+
+
+def ratio(own: Costs, base: Costs, what: str) -> str:
+    """The median of the ratios within a round."""
+    pairs = [
+        one[what] / other[what]
+        for one, other in zip(own, base, strict=True)
+        if one is not None and other is not None and other[what]
+    ]
+    return f"{statistics.median(pairs):.2f}" if pairs else ""

@@ -1,0 +1,214 @@
+"""What 200 gates cost where DAG files are parsed, and one gate in the process of its task.
+
+Each is held against Airflow's own SparkSubmitOperator: in fresh processes, pair by pair. The stub
+of spark-submit that writes a report is that of the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+OPERATORS = 200
+
+PLAIN = """
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+def operator(task_id):
+    return SparkSubmitOperator(task_id=task_id, application="job.py", name="job")
+"""
+DQL_GATE = """
+from dqx_airflow.operators import DqlGateOperator
+
+def operator(task_id):
+    datasets = {"orders": {"path": "/lake/orders", "date_column": "day"}}
+    return DqlGateOperator(task_id=task_id, suite="orders.dql", datasets=datasets)
+"""
+CONTRACT_GATE = """
+from dqx_airflow.operators import ContractGateOperator
+
+def operator(task_id):
+    return ContractGateOperator(task_id=task_id, contract="orders.yaml", data="/lake/orders")
+"""
+DAG = """
+from datetime import datetime
+from airflow.sdk import DAG
+
+with DAG("lake", start_date=datetime(2024, 1, 1), schedule=None):
+    for number in range({operators}):
+        operator(f"task_{{number}}")
+"""
+KINDS = {
+    "SparkSubmitOperator": PLAIN,
+    "DqlGateOperator": DQL_GATE,
+    "ContractGateOperator": CONTRACT_GATE,
+}
+
+# What the DAG processor does in the process of a file: it has Airflow imported already.
+PARSE = """
+import json, sys, time
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+
+started, cpu = time.perf_counter(), time.process_time()
+bag = DagBag(dag_folder=sys.argv[1])
+assert not bag.import_errors, bag.import_errors
+stored = json.dumps(DagSerialization.to_dict(bag.dags["lake"]))
+print(json.dumps({"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}))
+"""
+
+# The task's own process: the DAG file is parsed, one operator is executed.
+TASK = """
+import json, sys
+from datetime import datetime, timezone
+from types import SimpleNamespace
+from airflow.dag_processing.dagbag import DagBag
+
+bag = DagBag(dag_folder=sys.argv[1])
+(dag,) = bag.dags.values()
+run = SimpleNamespace(
+    logical_date=datetime(2024, 5, 17, tzinfo=timezone.utc), conf={}, clear_number=0
+)
+task = SimpleNamespace(
+    dag_id="lake", task_id="task_0", run_id="manual", map_index=-1, try_number=1, id="attempt",
+    dag_run=run, xcom_push=lambda key, value: None,
+    get_template_context=lambda: {"dag_run": run},
+)
+operator = dag.get_task("task_0")
+operator.execute(context={"ti": task, "dag_run": run, "dag": dag, "ds": "2024-05-17"})
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+held = open("/proc/self/smaps_rollup").read()
+print(json.dumps({"peak": peak, "end": held}))
+"""
+
+SUITE = """suite "Orders" {
+    check "Completeness" on orders {
+        assert null_count(id) == 0 name "orders.id" severity P0
+    }
+}
+"""
+CONTRACT = """dataContractSpecification: 1.2.1
+id: orders
+info: {title: Orders, version: 1.0.0}
+models:
+  orders:
+    fields:
+      id: {type: long, required: true}
+"""
+
+# Notes what the process that called it holds while Spark would run; a gate also gets its report.
+SUBMIT = """#!/bin/sh
+cat /proc/$PPID/smaps_rollup > "$NOTES"
+case "$*" in *--request*) exec "$PYTHON" "$REPORT" passed "$@" > /dev/null ;; esac
+"""
+REPORT = Path(__file__).parents[1] / "tests" / "operators" / "spark_submit_stub.py"
+
+
+def write_dags(folder: Path) -> None:
+    """For each kind a DAG of many operators, and one of a single one."""
+    for kind, text in KINDS.items():
+        for name, operators in ((kind, OPERATORS), (f"{kind}_1", 1)):
+            (folder / f"{name}.py").write_text(text + DAG.format(operators=operators))
+    (folder / "orders.dql").write_text(SUITE)
+    (folder / "orders.yaml").write_text(CONTRACT)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """An Airflow of its own, in which `spark-submit` is the stub."""
+    submit = home / "bin" / "spark-submit"
+    submit.parent.mkdir()
+    submit.write_text(SUBMIT)
+    submit.chmod(0o755)
+    kept = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR") if key in os.environ}
+    return {
+        **kept,
+        "PATH": os.pathsep.join([str(submit.parent), os.environ["PATH"]]),
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__DQX__RESULTS_ROOT": str(home / "results"),
+        "AIRFLOW__OPENLINEAGE__DISABLED": "True",
+        "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+        "NOTES": str(home / "notes"),
+        "PYTHON": sys.executable,
+        "REPORT": str(REPORT),
+    }
+
+
+def ran(program: str, dag_file: Path, env: dict[str, str]) -> Any:
+    """What the program printed last, in a fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(dag_file)],
+        env=env,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def memory(dag_file: Path, env: dict[str, str]) -> dict[str, float]:
+    """What the process of the task holds, in MB; the pages of libraries are not its own."""
+    shutil.rmtree(Path(env["AIRFLOW_HOME"], "results"), ignore_errors=True)
+    told = ran(TASK, dag_file, env)
+    meanwhile = Path(env["NOTES"]).read_text()
+    return {
+        "while Spark runs": megabytes(meanwhile, "Rss"),
+        "of it its own": megabytes(meanwhile, "Private_Dirty"),
+        "peak": megabytes(told["peak"], "VmHWM"),
+        "its own in the end": megabytes(told["end"], "Private_Dirty"),
+    }
+
+
+def megabytes(status: str, name: str) -> float:
+    """A figure of a file of /proc."""
+    line = next(line for line in status.splitlines() if line.startswith(f"{name}:"))
+    return int(line.split()[1]) / 1024
+
+
+def show(title: str, rounds: list[dict[str, dict[str, float]]], compare: str) -> None:
+    """A table of medians; beside them the medians of what was compared within a round."""
+    plain, *gates = KINDS
+    figures = list(rounds[0][plain])
+    print(f"\n{title}\n")
+    print(f"{'':<22}" + "".join(f"{figure:>28}" for figure in figures))
+    for kind in (plain, *gates):
+        cells = []
+        for figure in figures:
+            cell = f"{statistics.median(one[kind][figure] for one in rounds):.2f}"
+            if kind != plain:
+                pairs = [(one[kind][figure], one[plain][figure]) for one in rounds]
+                if compare == "ratio":
+                    cell += f" (x {statistics.median(ours / bare for ours, bare in pairs):.3f})"
+                else:
+                    cell += f" ({statistics.median(ours - bare for ours, bare in pairs):+.1f})"
+            cells.append(f"{cell:>28}")
+        print(f"{kind:<22}{''.join(cells)}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        env = environment(home)
+        write_dags(home)
+        parsed, held = [], []
+        for number in range(ROUNDS + 1):
+            order = list(KINDS) if number % 2 else [*reversed(KINDS)]
+            parsed.append({kind: ran(PARSE, home / f"{kind}.py", env) for kind in order})
+            held.append({kind: memory(home / f"{kind}_1.py", env) for kind in order})
+        # The first round warms the file cache.
+        show(f"parsing a DAG of {OPERATORS} operators, s", parsed[1:], "ratio")
+        show("the process of one task, MB", held[1:], "difference")
+
+
+if __name__ == "__main__":
+    main()

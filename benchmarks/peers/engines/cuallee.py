@@ -1,0 +1,41 @@
+"""cuallee: a rule is a share of the rows, or a value that has to be equal.
+
+So it has no limit for the number of rows, for a mean, a sum or a deviation: four checks cannot be
+said. A limit of an extreme is one of every row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuallee import Check, CheckLevel
+from workload import events
+
+A_ROW = 1e-12
+"""The share that any single row exceeds."""
+
+
+def judge(spark: Any, table: str) -> dict[str, bool]:
+    check = Check(CheckLevel.WARNING, "W20")
+    rules = {
+        "machine null": check.is_complete("machine_id"),
+        "casino null": check.is_complete("casino_id"),
+        "time null": check.is_complete("event_ts"),
+        "player null rate": check.is_complete("player_id", pct=0.6),
+        "tax null rate": check.is_complete("tax_id_hashed", pct=0.4),
+        "wagered least": check.is_greater_or_equal_than("amount_wagered", 0),
+        "wagered most": check.is_less_than("amount_wagered", 1000),
+        "machine format": check.has_pattern("machine_id", "^M[0-9]{4}$"),
+        "tax format": check.satisfies(
+            "tax_id_hashed", "tax_id_hashed IS NULL OR tax_id_hashed RLIKE '^[0-9a-f]{64}$'"
+        ),
+        "game": check.is_contained_in("game_type", ("slots", "poker", "roulette")),
+        "wagered range": check.is_between("amount_wagered", (0, 1000)),
+        "won at most": check.satisfies("amount_won", "amount_won <= amount_wagered * 100"),
+        "machines": check.has_cardinality("machine_id", 5000),
+        "newest": check.satisfies("event_ts", "event_ts > '2024-01-01'", pct=A_ROW),
+        "won most": check.is_less_than("amount_won", 1000),
+        "key": check.is_composite_key(("machine_id", "event_ts")),
+    }
+    found = check.validate(events(spark, table)).orderBy("id").collect()
+    return {name: row.status == "PASS" for name, row in zip(rules, found, strict=True)}

@@ -1,0 +1,194 @@
+"""Lets us, the plans written by hand and the peers judge the same tables, and writes down the cost.
+
+Each engine runs in an environment of its own, which is made when it is not there yet, with the same
+Java and the session of a gate on a machine of two cores. A run is a JVM of its own: its first
+judgement is what a gate pays, those after it are warm. In every round each engine runs once, and
+every other round goes through them backwards. What counts are the ratios within a round, of which
+the median is told; CPU seconds of the JVM stand beside the wall time, because other processes
+lengthen that one alone. Every engine also judges a table with known faults, and all verdicts are
+compared with what is known of the two tables.
+
+The result goes to benchmarks/results/peers.json, and from there into the docs.
+
+    python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--minutes 60] [--cache FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import report
+from measuring import conditions
+from peers.environments import ENGINES, Interpreter, interpreter, version
+from scan_cost import session
+from workload import write_events
+
+TIMEOUT_S = 600
+SAME_FOR_ALL = ("spark.sql.", "spark.ui.")
+DRIVE = Path(__file__).with_name("drive.py")
+FAULTY_ROWS = 100_000
+"""Of the table with faults, which is not timed."""
+
+
+def drive(
+    name: str,
+    found: Interpreter,
+    table: Path,
+    warm: int,
+    faulty: Path | None,
+    settings: Mapping[str, str],
+) -> dict[str, Any]:
+    """What the engine needed and said, or the last lines of its complaint as `error`."""
+    command = [str(found.python), str(DRIVE), ENGINES[name].module, str(table)]
+    command += ["--warm", str(warm), "--settings", json.dumps(dict(settings))]
+    command += ["--faulty", str(faulty)] if faulty else []
+    command += ["--jar", str(found.jar)] if found.jar else []
+    environment = {**os.environ, **found.variables}
+    environment |= {"PYSPARK_PYTHON": str(found.python), "SPARK_LOCAL_IP": "127.0.0.1"}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            return {"error": f"not done after {TIMEOUT_S} seconds"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith('{"')]
+    if done.returncode or not lines:
+        return {"error": "\n".join(done.stderr.strip().splitlines()[-3:])}
+    told: dict[str, Any] = json.loads(lines[-1])
+    return told
+
+
+def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
+    """All runs of all engines, as they are stored."""
+    names: Sequence[str] = options.engines
+    interpreters = {name: interpreter(ENGINES[name], cache) for name in names}
+    runs: dict[int, dict[str, list[dict[str, Any]]]] = {
+        rows: {name: [] for name in names} for rows in options.rows
+    }
+    verdicts: dict[str, dict[str, dict[str, bool]]] = {}
+    took = dict.fromkeys(options.rows, 0.0)
+    loads = []
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        spark = session()
+        measured_on = conditions(spark)
+        settings = session_settings(spark)
+        tables = write_tables(spark, Path(folder), options.rows)
+        spark.stop()
+        for number, rows in itertools.product(range(options.rounds), options.rows):
+            begun = time.monotonic()
+            if begun - started + took[rows] > options.minutes * 60:
+                continue
+            loads.append(round(os.getloadavg()[0], 1))
+            for name in names[:: -1 if number % 2 else 1]:
+                faulty = None if name in verdicts else tables[0]
+                told = drive(
+                    name,
+                    interpreters[name],
+                    tables[rows],
+                    options.warm,
+                    faulty,
+                    settings,
+                )
+                print_run(name, rows, number, told)
+                if "verdicts" in told:
+                    note(verdicts.setdefault(name, {}), told.pop("verdicts"))
+                runs[rows][name].append(told)
+            took[rows] = time.monotonic() - begun
+    return {
+        "conditions": {**measured_on, "settings": settings, "load": loads},
+        "engines": {
+            name: {"title": ENGINES[name].title, "version": version(ENGINES[name])}
+            for name in names
+        },
+        "runs": {str(rows): own for rows, own in runs.items()},
+        "verdicts": verdicts,
+    }
+
+
+def session_settings(spark: Any) -> dict[str, str]:
+    """What our own session is made with, so that everybody has the same."""
+    told = dict(spark.sparkContext.getConf().getAll())
+    return {key: value for key, value in told.items() if key.startswith(SAME_FOR_ALL)}
+
+
+def note(verdicts: dict[str, dict[str, bool]], said: Mapping[str, Mapping[str, bool]]) -> None:
+    """Adds what a run said of each table; a check that fails once is one that fails."""
+    for table, judged in said.items():
+        known = verdicts.setdefault(table, {})
+        for check, holds in judged.items():
+            known[check] = holds and known.get(check, True)
+
+
+def write_tables(spark: Any, folder: Path, sizes: Sequence[int]) -> dict[int, Path]:
+    """The paths of the tables by their rows; 0 is the one with faults."""
+    tables = {rows: folder / f"events_{rows}" for rows in sizes}
+    for rows, path in tables.items():
+        write_events(spark, str(path), rows)
+    tables[0] = folder / "faulty"
+    write_events(spark, str(tables[0]), FAULTY_ROWS, faulty=True)
+    return tables
+
+
+def print_run(engine: str, rows: int, number: int, told: Mapping[str, Any]) -> None:
+    if "error" in told:
+        what = told["error"]
+    else:
+        warm = ", ".join(f"{run['wall_s']:.1f}" for run in told["warm"])
+        what = f"first {told['first']['wall_s']:.1f} s, warm {warm} s"
+    print(f"{rows:>12,} rows, round {number + 1}: {engine:<17} {what}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 5_000_000])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=60,
+        help="no round is begun that takes longer than these",
+    )
+    parser.add_argument("--warm", type=int, default=1, help="how often, after the first run")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "dqx_airflow_peers")
+    parser.add_argument("--to", type=Path, default=report.RESULTS / "peers.json", help="the result")
+    parser.add_argument(
+        "--prepare",
+        action="store_true",
+        help="make the environments, and measure nothing",
+    )
+    options = parser.parse_args()
+    cache = options.cache.resolve()
+    if options.prepare:
+        for name in options.engines:
+            interpreter(ENGINES[name], cache)
+        return
+    found = compare(options, cache)
+    options.to.parent.mkdir(parents=True, exist_ok=True)
+    options.to.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.to == report.RESULTS / "peers.json":
+        report.main()
+
+
+if __name__ == "__main__":
+    main()

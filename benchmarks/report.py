@@ -1,0 +1,165 @@
+"""From stored results to the page of the docs and its plot.
+
+Nothing is measured here: the page follows from the files in `results`.
+
+    python benchmarks/report.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from figures import NAIVE, OURS, Costs, Json, costs_of, median, ratio, title
+from plot import KINDS, plot
+from workload import CAUGHT, CHECKS
+
+RESULTS = Path(__file__).with_name("results")
+PAGE = Path(__file__).parents[1] / "dqx_airflow" / "docs" / "benchmarks.md"
+PLOT = PAGE.with_name("images") / "benchmarks.svg"
+
+
+def main() -> None:
+    """Writes the page and the plot anew."""
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PLOT.write_text(plot(stored("peers")), encoding="utf-8")
+
+
+def stored(name: str) -> Json:
+    found: Json = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def page(text: str) -> str:
+    """The text with all that stands between `<!-- begin NAME -->` and `<!-- end NAME -->` anew."""
+    peers, sweeps = stored("peers"), stored("sweeps")
+    parts: dict[str, Iterator[str]] = {
+        "conditions": conditions(peers),
+        "peers": peer_tables(peers),
+        "verdicts": verdict_table(peers),
+        "sweeps": sweep_tables(sweeps),
+    }
+    for name, lines in parts.items():
+        begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+        start = text.index(begin) + len(begin)
+        text = text[:start] + "\n".join(lines).strip() + "\n" + text[text.index(end, start) :]
+    return text
+
+
+def conditions(found: Json) -> Iterator[str]:
+    of = found["conditions"]
+    yield (
+        f"Measured on {of['taken']}: {of['cores']} cores, {of['memory_gb']} GB, {of['system']}, "
+        f"Java {of['java']}, Python {of['python']}. Before each round the load of the machine was "
+        f"{min(of['load'])} to {max(of['load'])}."
+    )
+
+
+def peer_tables(found: Json) -> Iterator[str]:
+    """For each size a table of the first runs, and one of the warm runs."""
+    for rows, runs in found["runs"].items():
+        for kind, words in KINDS.items():
+            yield f"### {int(rows):,} rows, {words}, {_rounds(runs)}"
+            yield ""
+            yield (
+                "| engine | Spark | jobs | MB read | seconds | to naive | to ours "
+                "| CPU seconds | to naive | to ours |"
+            )
+            yield "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+            costs = {name: costs_of(own, kind) for name, own in runs.items()}
+            for name in sorted(costs, key=lambda name: median(costs[name], "wall_s")):
+                yield _peer_row(found, name, runs, costs)
+            yield ""
+
+
+def _peer_row(
+    found: Json, name: str, runs: Mapping[str, Sequence[Json]], costs: Mapping[str, Costs]
+) -> str:
+    head = f"**{title(found, name)}**" if name == OURS else title(found, name)
+    done = [
+        (run["spark"], cost)
+        for run, cost in zip(runs[name], costs[name], strict=True)
+        if cost is not None
+    ]
+    if not done:
+        complaint = runs[name][-1]["error"].splitlines()[-1][:80]
+        return f"| {head} | | | | did not run: {complaint} | | | | | |"
+    spark, last = done[-1]
+    cells = [head, spark, str(last["jobs"]), f"{last['bytes_read'] / 1e6:,.0f}"]
+    for what in ("wall_s", "cpu_s"):
+        cells.append(f"{median(costs[name], what):.1f}")
+        cells.append(ratio(costs[name], costs[_baseline(found, runs, spark)], what))
+        cells.append(ratio(costs[name], costs[OURS], what))
+    return f"| {' | '.join(cells)} |"
+
+
+def _rounds(runs: Mapping[str, Sequence[Json]]) -> str:
+    count = max(map(len, runs.values()))
+    return f"{count} rounds" if count > 1 else "one round"
+
+
+def _baseline(found: Json, runs: Mapping[str, Sequence[Json]], spark: str) -> str:
+    """The naive plan on the same Spark."""
+    for name, own in runs.items():
+        is_naive = title(found, name) == title(found, NAIVE)
+        if is_naive and any(run.get("spark") == spark for run in own):
+            return name
+    return NAIVE
+
+
+def verdict_table(found: Json) -> Iterator[str]:
+    """What each engine says of the table without faults and of the one with them."""
+    yield "| engine | checks it can say | found of the faults | wrong | what it cannot say |"
+    yield "|---|---:|---:|---|---|"
+    seen = set()
+    for name, verdicts in found["verdicts"].items():
+        head = title(found, name)
+        if head in seen:
+            continue  # the naive plan on another Spark
+        seen.add(head)
+        sound, faulty = verdicts["sound"], verdicts["faulty"]
+        unsaid = [check for check in CHECKS if check not in sound]
+        caught = [check for check in CAUGHT if faulty.get(check) is False]
+        wrong = [f"{check}: fails on sound data" for check in sound if not sound[check]]
+        wrong += [
+            f"{check}: {'holds' if holds else 'fails'} on faulty data"
+            for check, holds in faulty.items()
+            if holds is (check in CAUGHT)
+        ]
+        yield (
+            f"| {head} | {len(sound)} of {len(CHECKS)} | {len(caught)} of {len(CAUGHT)} "
+            f"| {'; '.join(wrong) or '-'} | {', '.join(unsaid) or '-'} |"
+        )
+
+
+def sweep_tables(found: Json) -> Iterator[str]:
+    """For each sweep a table: a line for each step, a column for each way."""
+    for sweep in found["sweeps"]:
+        ways = list(sweep["steps"][0]["runs"])
+        others = [way for way in ways if way != OURS]
+        yield f"### {sweep['title']}"
+        yield ""
+        heads = [sweep["step"], *(f"{way}, seconds (CPU)" for way in ways)]
+        heads += [f"ours to {way} (CPU)" for way in others]
+        yield f"| {' | '.join([*heads, 'ours to its first line (CPU)'])} |"
+        yield f"|{'---:|' * (len(heads) + 1)}"
+        first = sweep["steps"][0]["runs"][OURS]
+        for step in sweep["steps"]:
+            runs = step["runs"]
+            cells = [step["name"], *(_seconds(runs[way]) for way in ways)]
+            cells += [_both(runs[OURS], runs[way]) for way in others]
+            yield f"| {' | '.join([*cells, _both(runs[OURS], first)])} |"
+        yield ""
+
+
+def _seconds(costs: Costs) -> str:
+    return f"{median(costs, 'wall_s'):.2f} ({median(costs, 'cpu_s'):.1f})"
+
+
+def _both(own: Costs, base: Costs) -> str:
+    return f"{ratio(own, base, 'wall_s')} ({ratio(own, base, 'cpu_s')})"
+
+
+if __name__ == "__main__":
+    main()
