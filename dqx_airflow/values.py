@@ -12,6 +12,8 @@ from datetime import date, datetime
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar
 
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
+
 MetricValue: TypeAlias = int | float | str | None
 """What a metric yields: counts are int, other numbers float, dates and timestamps ISO text.
 None means that there is no value. NaN and infinity never get here."""
@@ -21,15 +23,6 @@ FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
 
 MASK = "***"
 """What is shown of a value that must not be seen."""
-
-DEFAULT_SAMPLE_ROWS = 20
-"""So many failing rows of an assertion are kept where nobody says how many."""
-
-MOST_SAMPLE_ROWS = 1000
-"""A sample larger than this is no sample: that is what a quarantine is for."""
-
-LONGEST_KEPT_SOURCE = 256 * 1024
-"""A suite or a contract with more characters is not kept with the results."""
 
 T = TypeVar("T")
 

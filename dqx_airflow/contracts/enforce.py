@@ -15,9 +15,9 @@ from dqx_airflow.contracts.references import FileReader, no_files
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import (
-    LONGEST_KEPT_SOURCE,
     DatasetRef,
     EnforcedClause,
     EnforcedContract,

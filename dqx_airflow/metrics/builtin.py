@@ -113,7 +113,7 @@ def _average(arguments: Arguments) -> tuple[Aggregate, ...]:
     # Spark has no average of decimals where there is no room for four more digits.
     column = _column(arguments)
     exact = Aggregate(f"try_avg({column})")
-    return (Aggregate(f"try_avg(CAST({column} AS DOUBLE))", shortcut=SameAs(exact)), exact)
+    return exact, Aggregate(f"try_avg(CAST({column} AS DOUBLE))", shortcut=SameAs(exact))
 
 
 def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
@@ -253,6 +253,7 @@ _ENTRIES = (
         "The mean of the column, NULL ignored.",
         "assert average(price) > 0",
         _average,
+        value=lambda _, results: results[1] if results[0] is None else results[0],
         in_python=in_python.mean,
     ),
     Metric(

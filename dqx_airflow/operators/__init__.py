@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dqx_airflow.operators.contract_gate import ContractGateOperator as ContractGateOperator
     from dqx_airflow.operators.dql_gate import DqlGateOperator as DqlGateOperator
+    from dqx_airflow.operators.exceptions import GateBlocked as GateBlocked
+    from dqx_airflow.operators.exceptions import GateBroken as GateBroken
+    from dqx_airflow.operators.exceptions import GateInfrastructureError as GateInfrastructureError
+    from dqx_airflow.operators.exceptions import GateMisconfigured as GateMisconfigured
+    from dqx_airflow.operators.exceptions import GateTimeoutError as GateTimeoutError
     from dqx_airflow.operators.notices import GateNotice as GateNotice
     from dqx_airflow.operators.notices import gate_notice as gate_notice
     from dqx_airflow.operators.notices import notify_with as notify_with
-    from dqx_airflow.operators.outcome import GateBlocked as GateBlocked
-    from dqx_airflow.operators.outcome import GateBroken as GateBroken
-    from dqx_airflow.operators.outcome import GateInfrastructureError as GateInfrastructureError
-    from dqx_airflow.operators.outcome import GateMisconfigured as GateMisconfigured
-    from dqx_airflow.operators.outcome import GateTimeoutError as GateTimeoutError
 
 _HOME = {
     "ContractGateOperator": "dqx_airflow.operators.contract_gate",
     "DqlGateOperator": "dqx_airflow.operators.dql_gate",
-    "GateBlocked": "dqx_airflow.operators.outcome",
-    "GateBroken": "dqx_airflow.operators.outcome",
-    "GateInfrastructureError": "dqx_airflow.operators.outcome",
-    "GateMisconfigured": "dqx_airflow.operators.outcome",
+    "GateBlocked": "dqx_airflow.operators.exceptions",
+    "GateBroken": "dqx_airflow.operators.exceptions",
+    "GateInfrastructureError": "dqx_airflow.operators.exceptions",
+    "GateMisconfigured": "dqx_airflow.operators.exceptions",
     "GateNotice": "dqx_airflow.operators.notices",
-    "GateTimeoutError": "dqx_airflow.operators.outcome",
+    "GateTimeoutError": "dqx_airflow.operators.exceptions",
     "gate_notice": "dqx_airflow.operators.notices",
     "notify_with": "dqx_airflow.operators.notices",
 }

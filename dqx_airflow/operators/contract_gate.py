@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.datasets import DatasetSetting
-from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.context import date_of
-from dqx_airflow.operators.datasets import rendered
-from dqx_airflow.operators.outcome import GateMisconfigured
-from dqx_airflow.operators.sources import find_source, tell
+from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.submit import GateOperator
-from dqx_airflow.values import GateRequest, SourceFile
+
+if TYPE_CHECKING:
+    from dqx_airflow.datasets import DatasetSetting
+    from dqx_airflow.values import GateRequest, SourceFile
 
 _MOST_TOLD = 10
 
@@ -74,6 +72,9 @@ class ContractGateOperator(GateOperator):
     def read_source(self, context: Any) -> SourceFile:
         from dqx_airflow.contracts.enforce import enforce
         from dqx_airflow.contracts.references import FolderReader, no_files
+        from dqx_airflow.operators.context import date_of
+        from dqx_airflow.operators.sources import find_source, tell
+        from dqx_airflow.values import SourceFile
 
         found = find_source(self.contract, context, kind="contract", signs="\n")
         read = no_files if found.place is None else FolderReader(found.place.parent)
@@ -100,6 +101,8 @@ class ContractGateOperator(GateOperator):
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
         from dqx_airflow.contracts.places import dataset_settings
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.operators.datasets import rendered
 
         given = dict(super().dataset_settings(render))
         contract = self._enforcement.contract

@@ -10,7 +10,7 @@ from typing import Any
 from dqx_airflow import datasets
 from dqx_airflow.datasets import DatasetSetting, settings_of
 from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.values import DatasetRef
 
 _FOLDER_NAME = re.compile(r"\w[\w.-]*")

@@ -17,7 +17,7 @@ from airflow.providers.common.compat.sdk import (
 from dqx_airflow.datasets import DatasetSetting
 from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
-from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.submit import GateOperator
 
 

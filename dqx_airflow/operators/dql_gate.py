@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.sources import find_source, tell
 from dqx_airflow.operators.submit import GateOperator
-from dqx_airflow.values import GateRequest, SourceFile
+
+if TYPE_CHECKING:
+    from dqx_airflow.values import GateRequest, SourceFile
 
 
 class DqlGateOperator(GateOperator):
@@ -31,12 +32,15 @@ class DqlGateOperator(GateOperator):
         self.suite = suite
 
     def read_source(self, context: Any) -> SourceFile:
+        from dqx_airflow.operators.sources import find_source
+
         self._found = find_source(self.suite, context, kind="suite", signs="{\n")
         return self._found.source
 
     def check_source(self, request: GateRequest) -> GateRequest:
         from dqx_airflow.dql.check import check_source
         from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
+        from dqx_airflow.operators.sources import tell
         from dqx_airflow.plan.resolve import check_datasets
 
         read: Reader = no_imports

@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Literal, TypeAlias
 
-# The exceptions moved between Airflow 3.1 and 3.3; the Spark provider brings this for all of them.
-from airflow.providers.common.compat.sdk import (
-    AirflowException,
-    AirflowFailException,
-    AirflowSkipException,
-)
+from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from dqx_airflow.diagnostics.verdicts import headline
+from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.values import GateReport, MetricValue, Outcome, Status
 
 OnViolation: TypeAlias = Literal["fail", "skip", "warn"]
@@ -25,26 +21,6 @@ _MOST_DATASETS = 25
 _LONGEST_TEXT = 200
 _LONGEST_MESSAGE = 1000
 _LONGEST_PLACE = 1000
-
-
-class GateBlocked(AirflowFailException):
-    """The data breaks a rule at or above `fail_on`. Not retried: the data would be the same."""
-
-
-class GateBroken(AirflowFailException):
-    """An assertion at or above `fail_on` could not be evaluated, or nothing was checked."""
-
-
-class GateMisconfigured(AirflowFailException):
-    """The gate cannot run as it is written: an error in the suite, an unknown connection."""
-
-
-class GateInfrastructureError(AirflowException):
-    """There is no report: Spark, the network or the results store failed. Retried as set."""
-
-
-class GateTimeoutError(GateInfrastructureError):
-    """There is no report: the gate took longer than its `timeout` allows. Retried as set."""
 
 
 def end_task(report: GateReport, on_violation: OnViolation) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseHook
 
-from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.results_place import CONNECTION_TYPE, ResultsPlace, place_of
 
 

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.arguments import STORAGE_VARIABLE, storage_options_of, storage_text
 from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import require_connection
 
 CONNECTION_TYPE = "dqx"

@@ -9,7 +9,7 @@ from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.values import SourceFile
 
 if TYPE_CHECKING:

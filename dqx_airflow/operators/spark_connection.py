@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
-from dqx_airflow.operators.outcome import GateInfrastructureError, GateMisconfigured
+from dqx_airflow.operators.exceptions import GateInfrastructureError, GateMisconfigured
 
 _SPARK_EXAMPLE = "--conn-type spark --conn-host 'local[*]'` (or the master of your cluster)"
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
 
-from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
-from dqx_airflow.operators.ending import Ending, ending_of_code, ending_of_submission
-from dqx_airflow.operators.local_driver import local_driver_conf
-from dqx_airflow.operators.outcome import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
-from dqx_airflow.values import GateRequest
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.connect import ConnectJob
+    from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
+    from dqx_airflow.operators.ending import Ending
+    from dqx_airflow.values import GateRequest
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
 _OF_SUBMISSION = (
@@ -60,6 +59,8 @@ class SparkJobOperator(SparkSubmitOperator):
         """Where the provider would submit and wait, a deferrable gate submits, and no more."""
         if not self.deferrable:
             return super().execute_resumable(context)
+        from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
+
         kind = YarnApplication if self._yarn_track_via_rm_api else KubernetesPod
         try:
             self.driver = kind(str(self.submit_job(context)), self._conn_id)
@@ -82,6 +83,7 @@ class SparkJobOperator(SparkSubmitOperator):
         """Runs the job in a process of its own here, its Spark on a server."""
         from dqx_airflow.arguments import to_arguments
         from dqx_airflow.operators.connect import ConnectJob
+        from dqx_airflow.operators.ending import ending_of_code
 
         unused = [name for name in _OF_SUBMISSION if self._is_given(name)]
         if unused:
@@ -103,6 +105,8 @@ class SparkJobOperator(SparkSubmitOperator):
     def _submit(self, request: GateRequest, connection: Any, context: Any) -> Ending:
         """Runs the job by `spark-submit`."""
         from dqx_airflow.arguments import to_arguments
+        from dqx_airflow.operators.ending import ending_of_submission
+        from dqx_airflow.operators.local_driver import local_driver_conf
         from dqx_airflow.shipped import shipped
 
         if not self.application:

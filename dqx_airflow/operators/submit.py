@@ -10,39 +10,25 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import PurePath
-from typing import Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
-from dqx_airflow.datasets import DatasetSetting, check_promotion, check_quarantine
-from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.assets import announce
-from dqx_airflow.operators.context import attempt_of, date_of, lineage_parent_of, run_key_of
-from dqx_airflow.operators.datasets import dataset_ref, promotions, quarantine_paths, rendered
-from dqx_airflow.operators.ending import Ending, ending_of_event
-from dqx_airflow.operators.lineage import lineage_after, lineage_before
-from dqx_airflow.operators.links import GateReportLink
-from dqx_airflow.operators.notices import Callback, run_callbacks
-from dqx_airflow.operators.outcome import (
-    XCOM_KEY,
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS, MOST_SAMPLE_ROWS
+from dqx_airflow.operators.exceptions import (
     GateInfrastructureError,
     GateMisconfigured,
     GateTimeoutError,
-    OnViolation,
-    end_task,
-    summary,
 )
-from dqx_airflow.operators.results_place import ResultsPlace, results_place
-from dqx_airflow.operators.spark_connection import require_connection
+from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
-from dqx_airflow.values import (
-    DEFAULT_SAMPLE_ROWS,
-    MOST_SAMPLE_ROWS,
-    GateReport,
-    GateRequest,
-    Outcome,
-    Severity,
-    SourceFile,
-    Status,
-)
+
+# Every file with a gate is parsed over and over: what only a worker needs is imported there.
+if TYPE_CHECKING:
+    from dqx_airflow.datasets import DatasetSetting
+    from dqx_airflow.operators.ending import Ending
+    from dqx_airflow.operators.notices import Callback
+    from dqx_airflow.operators.outcome import OnViolation
+    from dqx_airflow.operators.results_place import ResultsPlace
+    from dqx_airflow.values import GateReport, GateRequest, SourceFile
 
 _LEAST_POLL_S = 10
 
@@ -183,6 +169,8 @@ class GateOperator(SparkJobOperator):
         :raises GateMisconfigured: the gate cannot run as it is written.
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
+        from dqx_airflow.operators.spark_connection import require_connection
+
         started = time.time()
         self._check_settings()
         self.report = None
@@ -200,7 +188,8 @@ class GateOperator(SparkJobOperator):
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
         """What a deferred gate does when its driver has ended: the same as `execute`."""
-        from dqx_airflow.values import from_json
+        from dqx_airflow.operators.ending import ending_of_event
+        from dqx_airflow.values import GateRequest, from_json
 
         self._place = self._find_place()
         self.request = request = from_json(GateRequest, event["request"])
@@ -208,9 +197,13 @@ class GateOperator(SparkJobOperator):
         return self._end_task(report, context)
 
     def get_openlineage_facets_on_start(self) -> Any:
+        from dqx_airflow.operators.lineage import lineage_before
+
         return lineage_before(self.datasets)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        from dqx_airflow.operators.lineage import lineage_after, lineage_before
+
         if self.request is None or self.report is None:
             return lineage_before(self.datasets)
         return lineage_after(self.request, self.report)
@@ -219,6 +212,11 @@ class GateOperator(SparkJobOperator):
         return self.get_openlineage_facets_on_complete(task_instance)
 
     def _end_task(self, report: GateReport, context: Any) -> str:
+        from dqx_airflow.operators.assets import announce
+        from dqx_airflow.operators.notices import run_callbacks
+        from dqx_airflow.operators.outcome import XCOM_KEY, end_task, summary
+        from dqx_airflow.values import Outcome
+
         self.report = report
         context["ti"].xcom_push(key=XCOM_KEY, value=summary(report))
         self._log_report(report)
@@ -229,6 +227,9 @@ class GateOperator(SparkJobOperator):
         return outcome
 
     def _check_settings(self) -> None:
+        from dqx_airflow.operators.outcome import OnViolation
+        from dqx_airflow.values import Severity
+
         if self.application_args:
             raise GateMisconfigured(
                 "a gate takes no application_args, its request travels in them: remove them"
@@ -251,8 +252,14 @@ class GateOperator(SparkJobOperator):
 
     def build_request(self, context: Any) -> GateRequest:
         """The request of this task run, templates rendered and source inlined."""
+        from dqx_airflow.datasets import check_promotion, check_quarantine
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.operators import context as of_task
+        from dqx_airflow.operators.datasets import dataset_ref, promotions, quarantine_paths
+        from dqx_airflow.values import GateRequest, Severity
+
         try:
-            on = date_of(context, self.date)
+            on = of_task.date_of(context, self.date)
         except ValueError:
             raise GateMisconfigured(f"date={self.date!r} is not a date: write YYYY-MM-DD") from None
         source = self.read_source(context)
@@ -261,15 +268,15 @@ class GateOperator(SparkJobOperator):
         self._place = self._find_place()
         timeouts = [_seconds(one) for one in (self.timeout, self.execution_timeout) if one]
         request = GateRequest(
-            run_key=run_key_of(context, self.gate, on),
-            attempt=attempt_of(context),
+            run_key=of_task.run_key_of(context, self.gate, on),
+            attempt=of_task.attempt_of(context),
             suite=source,
             datasets=tuple(dataset_ref(str(name), given) for name, given in settings.items()),
             results_root=self._place.root,
             fail_on=Severity(self.fail_on),
             allow_empty=self.allow_empty,
             recompute=self.recompute,
-            parent=lineage_parent_of(context),
+            parent=of_task.lineage_parent_of(context),
             timeout_s=min(timeouts, default=None),
             sample_rows=self.sample_rows,
             quarantine=quarantine_paths(self.quarantine, tuple(map(str, settings))),
@@ -289,6 +296,8 @@ class GateOperator(SparkJobOperator):
 
         :raises GateMisconfigured: it makes no sense.
         """
+        from dqx_airflow.operators.datasets import rendered
+
         if not isinstance(self.datasets, Mapping):
             raise GateMisconfigured(
                 f"datasets={self.datasets!r}: write a mapping of names to paths or tables"
@@ -296,6 +305,8 @@ class GateOperator(SparkJobOperator):
         return {name: rendered(given, render) for name, given in self.datasets.items()}
 
     def _find_place(self) -> ResultsPlace:
+        from dqx_airflow.operators.results_place import results_place
+
         place = results_place(self.results_root, self.results_conn_id)
         if place is None:
             raise GateMisconfigured(
@@ -360,6 +371,7 @@ class GateOperator(SparkJobOperator):
 
     def _log_report(self, report: GateReport) -> None:
         from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
+        from dqx_airflow.values import Outcome, Status
 
         fails = report.outcome is Outcome.BROKEN or (
             report.outcome is Outcome.BLOCKED and self.on_violation == "fail"

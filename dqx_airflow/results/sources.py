@@ -8,8 +8,9 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.results.schema import SOURCES_SCHEMA
-from dqx_airflow.values import LONGEST_KEPT_SOURCE, GateReport, SourceDigest, SourceFile
+from dqx_airflow.values import GateReport, SourceDigest, SourceFile
 
 
 def digest_of(text: str) -> str:

@@ -33,13 +33,4 @@ def test_importing_a_gate_loads_nothing_heavy() -> None:
     foreign = {name for name in added if not name.startswith("dqx_airflow")}
     assert len(foreign) < 10, sorted(foreign)
     ours = {name.split(".")[1] for name in added if name.startswith("dqx_airflow.")}
-    light = {
-        "operators",
-        "values",
-        "errors",
-        "datasets",
-        "date_patterns",
-        "diagnostics",
-        "arguments",
-    }
-    assert ours <= light
+    assert ours == {"operators", "limits"}

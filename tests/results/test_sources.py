@@ -10,12 +10,13 @@ import duckdb
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.results.history import OpenStore
 from dqx_airflow.results.reader import find_report, list_runs
 from dqx_airflow.results.schema import RUNS, SOURCES, runs_table
 from dqx_airflow.results.sources import digest_of, digests_of
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import LONGEST_KEPT_SOURCE, GateReport, SourceFile
+from dqx_airflow.values import GateReport, SourceFile
 
 from .samples import sample_report
 

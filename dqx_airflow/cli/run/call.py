@@ -32,9 +32,9 @@ from dqx_airflow.dql.claims import datasets_of
 from dqx_airflow.dql.imports import FileReader, search_path
 from dqx_airflow.dql.source import Unreadable, read_source
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import (
-    DEFAULT_SAMPLE_ROWS,
     Attempt,
     DatasetRef,
     GateRequest,

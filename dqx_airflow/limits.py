@@ -1,0 +1,12 @@
+"""How much is kept and shown."""
+
+from __future__ import annotations
+
+DEFAULT_SAMPLE_ROWS = 20
+"""So many failing rows of an assertion are kept where nobody says how many."""
+
+MOST_SAMPLE_ROWS = 1000
+"""A sample larger than this is no sample: that is what a quarantine is for."""
+
+LONGEST_KEPT_SOURCE = 256 * 1024
+"""A suite or a contract with more characters is not kept with the results."""

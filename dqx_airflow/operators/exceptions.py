@@ -1,0 +1,26 @@
+"""How the task of a gate fails: typed, for the rules of a `retry_policy`."""
+
+from __future__ import annotations
+
+# They moved between Airflow 3.1 and 3.3; the Spark provider brings this for all of them.
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+
+class GateBlocked(AirflowFailException):
+    """The data breaks a rule at or above `fail_on`. Not retried: the data would be the same."""
+
+
+class GateBroken(AirflowFailException):
+    """An assertion at or above `fail_on` could not be evaluated, or nothing was checked."""
+
+
+class GateMisconfigured(AirflowFailException):
+    """The gate cannot run as it is written: an error in the suite, an unknown connection."""
+
+
+class GateInfrastructureError(AirflowException):
+    """There is no report: Spark, the network or the results store failed. Retried as set."""
+
+
+class GateTimeoutError(GateInfrastructureError):
+    """There is no report: the gate took longer than its `timeout` allows. Retried as set."""
