@@ -274,12 +274,19 @@ def test_an_archive_that_is_not_there_is_no_more_than_a_warning(tmp_path: Path) 
     assert settings.session == {}
 
 
+_ARCHIVE = "-XX:SharedArchiveFile=/a.jsa -Xshare:auto ..."
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("", "-XX:SharedArchiveFile=/a.jsa -Xshare:auto ... -XX:+UseSerialGC"),
-        ("-Xss4m", "-Xss4m -XX:SharedArchiveFile=/a.jsa -Xshare:auto ... -XX:+UseSerialGC"),
-        ("-XX:+UseG1GC", "-XX:+UseG1GC -XX:SharedArchiveFile=/a.jsa -Xshare:auto ..."),
+        ("", f"{_ARCHIVE} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"),
+        ("-Xss4m", f"-Xss4m {_ARCHIVE} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"),
+        ("-XX:+UseG1GC", f"-XX:+UseG1GC {_ARCHIVE} -XX:TieredStopAtLevel=1"),
+        (
+            "-XX:TieredStopAtLevel=4",
+            f"-XX:TieredStopAtLevel=4 {_ARCHIVE} -XX:+UseSerialGC",
+        ),
         ("-XX:SharedArchiveFile=/mine.jsa", "-XX:SharedArchiveFile=/mine.jsa"),
     ],
 )
