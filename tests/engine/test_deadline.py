@@ -61,6 +61,7 @@ def test_a_driver_that_stood_still_comes_back_without_a_result(
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_at_its_deadline_a_job_ends_with_its_spark(tmp_path: Path) -> None:
     gate = request(
         tmp_path, "assert maximum(id) > 0", [DatasetRef("orders", query=ENDLESS)], timeout_s=40.0

@@ -194,6 +194,7 @@ ConnectJob(address, {}).run(arguments, {"DQX_TEST": folder}, print)
 """
 
 
+@pytest.mark.nightly
 def test_the_job_does_not_outlive_a_worker_that_is_killed(
     silent_server: int, arguments: list[str], tmp_path: Path
 ) -> None:
@@ -204,6 +205,7 @@ def test_the_job_does_not_outlive_a_worker_that_is_killed(
     wait_for(lambda: not processes_of(tmp_path))
 
 
+@pytest.mark.nightly
 def test_a_job_ends_at_its_deadline_though_its_server_hangs(
     operators: ModuleType,
     gate: Gate,

@@ -168,6 +168,7 @@ def test_a_token_that_the_server_refuses_is_not_told(
     assert "whisper" not in log.text
 
 
+@pytest.mark.nightly
 def test_a_timeout_cancels_what_the_server_runs(
     operators: ModuleType,
     gate: Gate,
