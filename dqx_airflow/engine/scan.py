@@ -140,8 +140,8 @@ def _scan_rows(
 
 def _most_compiled(spark: SparkSession) -> int:
     """How many aggregates a pass may have: a session that was handed in has its own limit."""
-    fields = int(spark.conf.get("spark.sql.codegen.maxFields") or 0)
-    return max(1, min(MOST_COMPILED, fields // 2))
+    fields = spark.conf.get("spark.sql.codegen.maxFields", str(2 * MOST_COMPILED))
+    return max(1, min(MOST_COMPILED, int(fields or 0) // 2))
 
 
 def _needs_of(requests: Iterable[MetricRequest], dataset: OpenDataset) -> list[Need]:

@@ -19,7 +19,7 @@ from dqx_airflow.plan.model import (
     RowPredicate,
     Term,
 )
-from dqx_airflow.plan.passes import MOST_COMPILED, QUERY, ROWS, Pass, passes_over
+from dqx_airflow.plan.passes import LATER, MOST_COMPILED, QUERY, ROWS, Pass, passes_over
 from dqx_airflow.plan.predicates import aggregates_of
 
 _INFIX = ("+", "-", "*", "/")
@@ -73,7 +73,8 @@ def _passes(plan: Plan, dataset: str) -> Iterator[str]:
         if reading.reason is QUERY:
             yield f"one query: {reading.sql[0]}"
             continue
-        yield f"one pass over {dataset}: {_stretches(reading.dates) or 'all rows'}"
+        begin = "if need be, one pass" if reading.reason is LATER else "one pass"
+        yield f"{begin} over {dataset}: {_stretches(reading.dates) or 'all rows'}"
         yield f"    why: {reading.reason}"
         if reading.reason is ROWS and len(reading.sql) > MOST_COMPILED:
             parts = math.ceil(len(reading.sql) / MOST_COMPILED)

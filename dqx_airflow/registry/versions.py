@@ -1,7 +1,7 @@
 """The registry of contracts: their published versions, which never change.
 
-Where they are kept is the matter of a home: a folder (`contracts.registry_folder`), or a Delta
-table (`catalog.registry_table`). What may be published is the same for both. The versions of a
+Where they are kept is the matter of a home: a folder (`registry.folder`), or a Delta table
+(`registry.table`). What may be published is the same for both. The versions of a
 contract are numbered in the order of publication; of two that are published at the same time one
 gets the number, and the other one is held against it.
 """

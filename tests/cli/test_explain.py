@@ -112,6 +112,16 @@ one pass over c: all rows
     )
 
 
+def test_the_plan_tells_what_is_read_only_if_need_be(tmp_path: Path) -> None:
+    path = tmp_path / "ranges.dql"
+    rows = "\n".join(f'assert each row: price between {n} and 100 name "a{n}"' for n in range(3))
+    path.write_text(f'suite "S" {{ check "C" on orders {{ {rows} }} }}')
+    passes = explain(path, "--date", "2024-11-29").stdout.partition("assertions")[0]
+    assert "        CAST(min(`price`) AS STRING)\n        CAST(max(`price`) AS STRING)" in passes
+    assert passes.count("if need be, one pass over orders: 2024-11-29") == 1
+    assert passes.index("if need be") < passes.index("`price` BETWEEN 2 AND 100")
+
+
 def test_the_plan_of_a_wide_suite_tells_in_how_many_passes_it_is_compiled(tmp_path: Path) -> None:
     path = tmp_path / "wide.dql"
     claims = "\n".join(f'assert maximum(c{n}) < 5 name "a{n}"' for n in range(600))

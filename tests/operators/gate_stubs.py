@@ -6,7 +6,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import MutableMapping
+import threading
+import time
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -53,6 +55,32 @@ for action in $(sed -n "${{line}}p" {home}/plan); do
     esac
 done
 """
+
+
+def wait_for(is_so: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def killed(gate: Any, context: Any, is_running: Callable[[], bool]) -> BaseException:
+    """How a gate ends that is killed as soon as its job runs."""
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            gate.execute(context)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    wait_for(is_running)
+    gate.on_kill()
+    thread.join(30)
+    (error,) = ended
+    return error
 
 
 def needs_airflow(major: int, minor: int) -> pytest.MarkDecorator:

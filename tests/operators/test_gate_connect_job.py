@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from gate_stubs import Log, SparkSubmit
+from gate_stubs import Log, SparkSubmit, killed, wait_for
 from processes import free_port
 
 from dqx_airflow.arguments import to_arguments
@@ -52,13 +51,6 @@ def processes_of(mark: Path) -> list[Path]:
         if f"DQX_TEST={mark}".encode() in environment:
             found.append(process)
     return found
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 # The address
@@ -167,20 +159,8 @@ def test_a_kill_of_the_task_ends_the_job(
 ) -> None:
     connect_to(monkeypatch, host="127.0.0.1", port=silent_server)
     made = gate(conn_id="server", env_vars={"DQX_TEST": tmp_path})
-    ended: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            made.execute(context)
-        except Exception as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    wait_for(lambda: bool(processes_of(tmp_path)))
-    made.on_kill()
-    thread.join(30)
-    assert isinstance(ended[0], operators.GateInfrastructureError)
+    error = killed(made, context, lambda: bool(processes_of(tmp_path)))
+    assert isinstance(error, operators.GateInfrastructureError)
     assert "the task that waited for this gate is over" in log.text
     assert processes_of(tmp_path) == []
 

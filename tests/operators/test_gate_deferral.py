@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Log, Run, SparkSubmit
+from gate_stubs import SUITE, Log, Run, SparkSubmit, killed
 from resource_manager import APPLICATION, ResourceManager, resource_manager
 from spark_submit_stub import canned_report
 
@@ -295,18 +294,9 @@ def test_a_kill_ends_spark_submit_on_yarn_too(
     monkeypatch.setenv("AIRFLOW_CONN_YARN", json.dumps({"conn_type": "spark", "host": "yarn"}))
     spark_submit.will("on-yarn sleep")
     made = gate(conn_id="yarn", deploy_mode="cluster")
-    ended: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            made.execute(context)
-        except Exception as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    while getattr(made._hook, "_yarn_application_id", None) is None:
-        time.sleep(0.02)
-    made.on_kill()
-    thread.join(10)
-    assert "killed by signal 9" in str(ended[0])
+    error = killed(
+        made,
+        context,
+        lambda: getattr(made._hook, "_yarn_application_id", None) is not None,
+    )
+    assert "killed by signal 9" in str(error)

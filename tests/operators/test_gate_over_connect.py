@@ -6,8 +6,6 @@ The job of a gate finds what `pyspark-client` installs, no py4j, and no Java.
 from __future__ import annotations
 
 import json
-import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from gate_stubs import SUITE, Log, Run
+from gate_stubs import SUITE, Log, Run, killed, wait_for
 from processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 
 from dqx_airflow.results.reader import list_runs
@@ -191,25 +189,6 @@ def test_a_kill_cancels_what_the_server_runs(
     operators: ModuleType, gate: Gate, context: Context, connected: dict[str, Any], server: Server
 ) -> None:
     made = gate(conn_id="server", datasets={"orders": {"query": ENDLESS}}, **connected)
-    ended: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            made.execute(context)
-        except Exception as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    wait_for(lambda: server.jobs("running") > 0)
-    made.on_kill()
-    thread.join(30)
-    assert isinstance(ended[0], operators.GateInfrastructureError)
+    error = killed(made, context, lambda: server.jobs("running") > 0)
+    assert isinstance(error, operators.GateInfrastructureError)
     wait_for(lambda: not server.jobs("running"))
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not is_so():
-        assert time.monotonic() < end
-        time.sleep(0.2)
