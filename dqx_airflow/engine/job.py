@@ -50,10 +50,12 @@ EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
 _log = logging.getLogger("dqx.gate")
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(
+    arguments: Sequence[str], open_session: Callable[[str], SparkSession] = create_session
+) -> int:
     """Runs the gate that the arguments ask for, prints its verdicts last, returns the exit code."""
     ending = JobEnding()
-    session = ending.opening(create_session)
+    session = ending.opening(open_session)
     return run_job(arguments, lambda request: run_gate(request, session), ending)
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pyspark.conf import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from dqx_airflow.plan.passes import MOST_COMPILED
@@ -36,20 +36,26 @@ def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})
 
     :param settings: they are added to those of spark-submit.
     """
-    given = SparkConf()
-    builder = SparkSession.builder.appName(name)
-    for key, value in settings.items():
-        given.set(key, value)
+    builder = SparkSession.builder
+    for key, value in _settings(name, settings).items():
         builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def start_context(name: str) -> None:
+    """Starts the Spark that the next `create_session` with this name then takes."""
+    SparkContext.getOrCreate(SparkConf().setAll(list(_settings(name, {}).items())))
+
+
+def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
+    given = SparkConf().setAll(list(settings.items()))
     defaults = dict(SQL_DEFAULTS)
     master = given.get("spark.master", "local[*]") or "local[*]"
     if master.startswith("local"):
         defaults |= _LOCAL_DEFAULTS
         defaults["spark.sql.shuffle.partitions"] = str(_local_cores(master))
-    for key, value in defaults.items():
-        if not given.contains(key):
-            builder = builder.config(key, value)
-    return builder.getOrCreate()
+    ours = {key: value for key, value in defaults.items() if not given.contains(key)}
+    return {"spark.app.name": name, **settings, **ours}
 
 
 def quiet_pyspark() -> None:

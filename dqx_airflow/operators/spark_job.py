@@ -33,6 +33,8 @@ class SparkJobOperator(SparkSubmitOperator):
     `driver` is the one of a job that was submitted and goes on without this worker.
     """
 
+    env_vars: dict[str, Any] | None
+
     def __init__(self, *, deferrable: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.deferrable = deferrable
@@ -106,7 +108,7 @@ class SparkJobOperator(SparkSubmitOperator):
         """Runs the job by `spark-submit`."""
         from dqx_airflow.arguments import to_arguments
         from dqx_airflow.operators.ending import ending_of_submission
-        from dqx_airflow.operators.local_driver import local_driver_conf
+        from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
         from dqx_airflow.shipped import shipped
 
         if not self.application:
@@ -115,6 +117,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self.conf: dict[str, str] = {**(self.conf or {})}
         if self._is_driver_here(connection):
             self.conf = local_driver_conf(self.conf, self.env_vars, self.log)
+            self.env_vars = local_driver_env(self.env_vars, connection)
         elif "yarn" in master_of(connection):
             # A driver that YARN starts again would be a try that Airflow knows nothing of.
             self.conf.setdefault("spark.yarn.maxAppAttempts", "1")

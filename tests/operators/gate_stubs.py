@@ -32,10 +32,12 @@ SUITE = """suite "Orders" {
 """
 
 STUB = """#!/bin/sh
-# Notes its arguments, then does what the plan says for this submission; the last line repeats.
+# Notes its arguments and variables, then does what the plan says for this submission; the last line
+# of it repeats.
 calls=$(ls {home} | grep -c '^call')
 export DQX_STUB={home}
 printf '%s\\0' "$@" > {home}/call$((calls + 1))
+env -0 > {home}/env
 total=$(wc -l < {home}/plan)
 line=$((calls + 1))
 [ $line -gt $total ] && line=$total
@@ -135,6 +137,12 @@ class SparkSubmit:
         call = self.calls[-1]
         pairs = [call[place + 1] for place, word in enumerate(call) if word == "--conf"]
         return dict(pair.split("=", 1) for pair in pairs)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment variables of the last call."""
+        told = (self.home / "env").read_bytes().decode().split("\0")[:-1]
+        return dict(variable.split("=", 1) for variable in told)
 
 
 def _environment_of(pid: int) -> list[bytes]:

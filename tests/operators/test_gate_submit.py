@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from gate_stubs import FakeTask, Log, SparkSubmit
 from spark_submit_stub import canned_report
 
+from dqx_airflow.config.jvm_options import for_a_short_life
 from dqx_airflow.results.store import ResultsStore
 
 pytestmark = pytest.mark.airflow
@@ -130,6 +131,44 @@ def test_in_client_mode_the_jvm_starts_from_the_archive_that_is_set(
     gate(deploy_mode="cluster").execute(context)
     assert len(spark_submit.calls) == 2
     assert JVM not in spark_submit.conf
+
+
+@pytest.mark.parametrize(
+    ("master", "said", "expected"),
+    [
+        ("local[*]", {}, "ours"),
+        ("spark://there:7077", {"SPARK_SUBMIT_OPTS": "-Xss4m"}, "ours -Xss4m"),
+        ("yarn", {}, "ours"),
+        ("yarn cluster", {}, None),
+    ],
+)
+def test_where_the_driver_runs_here_its_jvm_compiles_patiently(
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    master: str,
+    said: dict[str, str],
+    expected: str | None,
+) -> None:
+    host, _, mode = master.partition(" ")
+    monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps({"conn_type": "spark", "host": host}))
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
+    made = gate(conn_id="there", deploy_mode=mode or None, env_vars={**said})
+    for number in range(2):
+        context["ti"].id = f"attempt-{number}"
+        made.execute(context)
+    ours = for_a_short_life({})["SPARK_SUBMIT_OPTS"]
+    seen = spark_submit.env.get("SPARK_SUBMIT_OPTS")
+    assert seen == (expected and expected.replace("ours", ours))
+
+
+def test_the_pods_of_a_driver_get_no_variables_of_ours() -> None:
+    from dqx_airflow.operators.local_driver import local_driver_env
+
+    connection = SimpleNamespace(conn_type="spark", host="k8s://https://there", port=None)
+    given = {"SPARK_SUBMIT_OPTS": "-Xss4m"}
+    assert local_driver_env(given, connection) == given
 
 
 def test_without_its_archive_a_gate_runs_and_says_so(

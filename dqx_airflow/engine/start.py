@@ -1,0 +1,75 @@
+"""How a driver starts: its Spark on a thread of its own, while this one imports the job."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dqx_airflow.arguments import from_arguments
+from dqx_airflow.errors import RequestError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"}
+
+
+def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
+    """Starts the Spark of a job and returns while it starts.
+
+    :param arguments: those of the job. With wrong ones nothing starts: the job tells what is wrong.
+    :return: `create_session`, which waits for Spark and raises what went wrong with it.
+    """
+    prefer_bytecode(sys.path)
+    from dqx_airflow.engine.session import create_session, start_context
+
+    try:
+        name = from_arguments(arguments).run_key.gate
+    except RequestError:
+        return create_session
+    if os.environ.keys() & _CONNECT:
+        return create_session  # its Spark runs on a server
+    # PySpark imports this with its first call to the JVM. Two threads that import parts of one
+    # package may see half of it: with this the other one imports nothing.
+    importlib.import_module("pyspark.testing.utils")
+    failed: list[Exception] = []
+
+    def start() -> None:
+        try:
+            start_context(name)
+        except Exception as error:
+            failed.append(error)
+
+    # A daemon: a job that is refused does not wait until a cluster has room for its Spark.
+    starting = threading.Thread(target=start, daemon=True)
+    starting.start()
+
+    def session(name: str) -> SparkSession:
+        starting.join()
+        if failed:
+            raise failed[0]
+        return create_session(name)
+
+    return session
+
+
+def prefer_bytecode(path: list[str]) -> None:
+    """Puts PySpark's archives behind the very packages that they were made of, where these are.
+
+    spark-submit puts them first. They hold no bytecode, so that all of PySpark would be compiled
+    anew, and every module of anybody is looked for in them.
+    """
+    for entry in filter(_is_pyspark, list(path)):
+        package = Path(entry).parents[2]  # SPARK_HOME: the package itself where pip installed it
+        if (package / "__init__.py").is_file() and str(package.parent) in path:
+            inside = [part for part in path if Path(part).is_relative_to(package)]
+            path[:] = [part for part in path if part not in inside] + inside
+
+
+def _is_pyspark(entry: str) -> bool:
+    return Path(entry).parts[-3:] == ("python", "lib", "pyspark.zip")

@@ -1,0 +1,116 @@
+"""How a driver starts: what it imports where, and what it says of a Spark that does not start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from datetime import date
+from pathlib import Path
+
+import pytest
+from processes import environment
+
+from dqx_airflow.arguments import to_arguments
+from dqx_airflow.engine.session import create_session
+from dqx_airflow.engine.start import prefer_bytecode, start_spark
+from dqx_airflow.values import Attempt, GateRequest, RunKey, SourceFile
+
+
+def laid_out(home: Path, *files: str) -> None:
+    for file in files:
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).touch()
+
+
+def test_pyspark_of_pip_is_taken_from_its_files(tmp_path: Path) -> None:
+    laid_out(tmp_path, "pyspark/__init__.py", "pyspark/python/lib/pyspark.zip")
+    archives = [f"{tmp_path}/pyspark/{name}" for name in ("python/lib/pyspark.zip", "jars/a.jar")]
+    path = ["/job", *archives, str(tmp_path), "/more"]
+    prefer_bytecode(path)
+    assert path == ["/job", str(tmp_path), "/more", *archives]
+
+
+def test_a_zip_stays_in_its_place_that_is_all_there_is(tmp_path: Path) -> None:
+    laid_out(tmp_path, "spark/python/lib/pyspark.zip", "spark/python/pyspark/__init__.py")
+    path = ["/job", f"{tmp_path}/spark/python/lib/pyspark.zip", str(tmp_path)]
+    kept = list(path)
+    prefer_bytecode(path)
+    assert path == kept
+    laid_out(tmp_path, "spark/__init__.py")
+    elsewhere = path[:-1]
+    prefer_bytecode(elsewhere)
+    assert elsewhere == kept[:-1]
+
+
+def arguments() -> list[str]:
+    return to_arguments(
+        GateRequest(
+            run_key=RunKey("started", date(2024, 1, 1), "by a test"),
+            attempt=Attempt(1, "a"),
+            suite=SourceFile("s.dql", ""),
+            datasets=(),
+            results_root="results",
+        )
+    )
+
+
+def test_what_goes_wrong_with_spark_is_raised_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(name: str) -> None:
+        raise ConnectionError(f"no master for {name}")
+
+    monkeypatch.setattr("dqx_airflow.engine.session.start_context", fail)
+    session = start_spark(arguments())
+    with pytest.raises(ConnectionError, match="no master for started"):
+        session("started")
+
+
+@pytest.mark.parametrize("case", ["no request", "a server"])
+def test_no_spark_starts_that_is_not_for_the_job(
+    monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    monkeypatch.setattr("dqx_airflow.engine.session.start_context", pytest.fail)
+    if case == "a server":
+        monkeypatch.setenv("SPARK_REMOTE", "sc://there")
+    before = threading.active_count()
+    assert start_spark(arguments() if case == "a server" else []) is create_session
+    assert threading.active_count() == before
+
+
+IMPORTS = """
+import sys, threading
+imported = {}
+def note(event, details):
+    if event == "import":
+        imported.setdefault(threading.current_thread(), []).append(details[0])
+sys.addaudithook(note)
+from dqx_airflow.engine.start import start_spark
+session = start_spark(sys.argv[1:])
+started = set(sys.modules)
+import dqx_airflow.engine.job
+at_once = set(sys.modules) - started
+spark = session("started")
+assert spark.sparkContext.appName == "started"
+assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+spark.stop()
+main = threading.main_thread()
+elsewhere = [name for thread, names in imported.items() if thread is not main for name in names]
+assert not elsewhere, elsewhere
+both = [name for name in at_once if name.startswith(("pyspark", "py4j", "pandas", "numpy"))]
+assert not both, both
+"""
+
+
+@pytest.mark.spark
+def test_no_package_is_imported_by_two_threads_at_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS, *arguments()],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
