@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -57,6 +58,7 @@ def list_(
 
     root = _given(root)
     try:
+        from dqx_airflow.arguments import storage_options_of
         from dqx_airflow.results.reader import list_runs
 
         runs = list_runs(
@@ -65,6 +67,7 @@ def list_(
             dataset_date=on.date() if on else None,
             limit=limit,
             all_attempts=all_attempts,
+            storage_options=storage_options_of(os.environ),
         )
     except DqxError as error:
         _fail(error)
@@ -112,12 +115,16 @@ def show(
 
 
 def _find(root: str, run_id: str) -> GateReport | None:
+    from dqx_airflow.arguments import storage_options_of
     from dqx_airflow.results.reader import find_report, list_runs
 
-    if run_id != "latest":
-        return find_report(root, run_id)
-    newest = list_runs(root, limit=1)
-    return find_report(root, newest[0].run_id) if newest else None
+    options = storage_options_of(os.environ)
+    if run_id == "latest":
+        newest = list_runs(root, limit=1, storage_options=options)
+        if not newest:
+            return None
+        run_id = newest[0].run_id
+    return find_report(root, run_id, storage_options=options)
 
 
 def _given(root: str | None) -> str:

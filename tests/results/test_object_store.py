@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from typing import Any
 
 import pytest
 from processes import environment, free_port, running, wait_until
+from typer.testing import CliRunner
 
+from dqx_airflow.cli.main import app
 from dqx_airflow.results.reader import list_runs, read_report
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import ResultsStore
@@ -77,6 +80,25 @@ def test_a_report_is_written_once_and_read_back_exactly() -> None:
     store.check_writable()
     assert read_report(ROOT, RUN_KEY, "attempt-1") == sample_report()
     assert len(list_runs(ROOT)) == 1
+
+
+def test_the_command_line_reads_with_the_options_of_the_storage(
+    address: str, bucket: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ResultsStore(ROOT).write(sample_report())
+    options = {"aws_endpoint_url": address, "aws_allow_http": "true", "aws_region": "us-east-1"}
+    options |= {"aws_access_key_id": "anybody", "aws_secret_access_key": "anything"}
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("DQX_RESULTS_STORAGE", json.dumps(options))
+    for command in (("list",), ("show", "latest"), ("show", sample_report().run_id)):
+        done = CliRunner().invoke(app, ["results", *command, "--root", ROOT])
+        assert done.exit_code == 0, done.output
+        assert sample_report().run_key.gate in done.output
+    monkeypatch.setenv("DQX_RESULTS_STORAGE", "{broken")
+    done = CliRunner().invoke(app, ["results", "list", "--root", ROOT])
+    assert done.exit_code != 0
+    assert "DQX_RESULTS_STORAGE is not a JSON object" in done.output
 
 
 @pytest.mark.usefixtures("bucket")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from dqx_airflow.cli.checkup.finding import Answer, ok, problem, warning
 from dqx_airflow.errors import DqxError
 
@@ -13,10 +15,11 @@ def results_store(root: str | None) -> Answer:
             "not checked: no results root is known",
             "dql doctor --results-root ROOT, or set DQX_RESULTS_ROOT",
         )
+    from dqx_airflow.arguments import storage_options_of
     from dqx_airflow.results.store import ResultsStore
 
     try:
-        ResultsStore(root).check_writable()
+        ResultsStore(root, storage_options_of(os.environ)).check_writable()
     except DqxError as error:
         return problem(error.problem, error.hint or "give a root that this user may write to")
     return ok(f"{root} is writable")

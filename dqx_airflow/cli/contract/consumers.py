@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -127,12 +128,14 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _gates(results: str, contract_id: str, since: date) -> Iterator[Use]:
     """The gates that have enforced a contract, with the version that they enforced."""
+    from dqx_airflow.arguments import storage_options_of
     from dqx_airflow.contracts.uses.reliance import Use
     from dqx_airflow.errors import DqxError
     from dqx_airflow.results.contract_uses import contract_uses
 
     try:
-        found = contract_uses(results, contract_id, since)
+        options = storage_options_of(os.environ)
+        found = contract_uses(results, contract_id, since, storage_options=options)
     except DqxError as error:
         fail(error)
     for use in found:
