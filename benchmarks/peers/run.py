@@ -1,16 +1,16 @@
 """Lets us, the plans written by hand and the peers judge the same tables, and writes down the cost.
 
 Each engine runs in an environment of its own, which is made when it is not there yet, with the same
-Java and the session of a gate on a machine of two cores. A run is a JVM of its own: its first
-judgement is what a gate pays, those after it are warm. In every round each engine runs once, and
-every other round goes through them backwards. What counts are the ratios within a round, of which
-the median is told; CPU seconds of the JVM stand beside the wall time, because other processes
-lengthen that one alone. Every engine also judges a table with known faults, and all verdicts are
-compared with what is known of the two tables.
+Java, the JVM options and the session of a gate on a machine of two cores. A run is a JVM of its
+own: its first judgement is what a gate pays, those after it are warm. In every round each engine
+runs once, and every other round goes through them backwards. What counts are the ratios within a
+round, of which the median is told; CPU seconds of the JVM stand beside the wall time, because other
+processes lengthen that one alone. Every engine also judges a table with known faults, and all
+verdicts are compared with what is known of the two tables.
 
 The result goes to benchmarks/results/peers.json, and from there into the docs.
 
-    python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--minutes 60] [--cache FOLDER]
+    python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--minutes 60] [--add]
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from peers.environments import ENGINES, Interpreter, interpreter, version
 from scan_cost import session
 from workload import write_events
 
+from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life
+
 TIMEOUT_S = 600
 SAME_FOR_ALL = ("spark.sql.", "spark.ui.")
 DRIVE = Path(__file__).with_name("drive.py")
@@ -57,6 +59,9 @@ def drive(
     command += ["--jar", str(found.jar)] if found.jar else []
     environment = {**os.environ, **found.variables}
     environment |= {"PYSPARK_PYTHON": str(found.python), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment[SUBMIT_OPTIONS] = ""
+    if not ENGINES[name].is_plain:
+        environment |= for_a_short_life({})
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(
@@ -100,7 +105,8 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
                 continue
             loads.append(round(os.getloadavg()[0], 1))
             for name in names[:: -1 if number % 2 else 1]:
-                faulty = None if name in verdicts else tables[0]
+                is_plain = ENGINES[name].is_plain
+                faulty = None if name in verdicts or is_plain else tables[0]
                 told = drive(
                     name,
                     interpreters[name],
@@ -110,8 +116,9 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
                     settings,
                 )
                 print_run(name, rows, number, told)
-                if "verdicts" in told:
-                    note(verdicts.setdefault(name, {}), told.pop("verdicts"))
+                said = told.pop("verdicts", None)
+                if said and not is_plain:
+                    note(verdicts.setdefault(name, {}), said)
                 runs[rows][name].append(told)
             took[rows] = time.monotonic() - begun
     return {
@@ -121,6 +128,20 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
             for name in names
         },
         "runs": {str(rows): own for rows, own in runs.items()},
+        "verdicts": verdicts,
+    }
+
+
+def added(before: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """What was found before and now, of every size the newer."""
+    loads = before["conditions"]["load"] + found["conditions"]["load"]
+    verdicts = dict(before["verdicts"])
+    for name, said in found["verdicts"].items():
+        note(verdicts.setdefault(name, {}), said)
+    return {
+        "conditions": {**found["conditions"], "load": loads},
+        "engines": {**before["engines"], **found["engines"]},
+        "runs": {**before["runs"], **found["runs"]},
         "verdicts": verdicts,
     }
 
@@ -177,6 +198,11 @@ def main() -> None:
         action="store_true",
         help="make the environments, and measure nothing",
     )
+    parser.add_argument(
+        "--add",
+        action="store_true",
+        help="keep what the result holds of other sizes; measure on the same machine",
+    )
     options = parser.parse_args()
     cache = options.cache.resolve()
     if options.prepare:
@@ -184,6 +210,8 @@ def main() -> None:
             interpreter(ENGINES[name], cache)
         return
     found = compare(options, cache)
+    if options.add:
+        found = added(json.loads(options.to.read_text(encoding="utf-8")), found)
     options.to.parent.mkdir(parents=True, exist_ok=True)
     options.to.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.to == report.RESULTS / "peers.json":

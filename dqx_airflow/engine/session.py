@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from dqx_airflow.plan.passes import MOST_COMPILED
@@ -44,6 +44,8 @@ def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})
 
 def start_context(name: str) -> None:
     """Starts the Spark that the next `create_session` with this name then takes."""
+    from pyspark import SparkContext  # a client of Spark Connect has none
+
     SparkContext.getOrCreate(SparkConf().setAll(list(_settings(name, {}).items())))
 
 

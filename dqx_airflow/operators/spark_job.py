@@ -30,19 +30,16 @@ _OF_SUBMISSION = (
 class SparkJobOperator(SparkSubmitOperator):
     """Runs a request where its Spark connection leads, and tells how that ended.
 
-    `driver` is the one of a job that was submitted and goes on without this worker.
+    `driver` is the one of a job that was submitted and goes on without this worker. With
+    `deferrable` the task does not wait for it.
     """
 
+    # Airflow wraps every __init__ and every setting of an attribute, which is felt where a DAG
+    # file has hundreds of gates: what is nothing at first is said here.
+    deferrable: bool
+    driver: YarnApplication | KubernetesPod | None = None
     env_vars: dict[str, Any] | None
-
-    def __init__(self, *, deferrable: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.deferrable = deferrable
-        # A resumable job survives a clear: the cleared gate would turn green on the old job
-        # without validating anything.
-        self.durable = False
-        self.driver: YarnApplication | KubernetesPod | None = None
-        self._connect_job: ConnectJob | None = None
+    _connect_job: ConnectJob | None = None
 
     def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
         """How the job ended; None where it is on its way, as `driver` in a cluster.

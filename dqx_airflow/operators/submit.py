@@ -99,6 +99,8 @@ class GateOperator(SparkJobOperator):
     )
     operator_extra_links = (GateReportLink(),)
     outlets: list[Any]
+    report: GateReport | None = None
+    request: GateRequest | None = None
     _place: ResultsPlace
     ui_color = "#e3f2e8"
 
@@ -123,7 +125,11 @@ class GateOperator(SparkJobOperator):
         name: str = "dqx-gate",
         **kwargs: Any,
     ) -> None:
-        super().__init__(name=name, deferrable=deferrable, **kwargs)
+        super().__init__(name=name, **kwargs)
+        self.deferrable = deferrable
+        # A resumable job survives a clear: the cleared gate would turn green on the old job
+        # without validating anything.
+        self.durable = False
         self.datasets = datasets
         self.date = date
         self.results_root = results_root
@@ -138,8 +144,6 @@ class GateOperator(SparkJobOperator):
         self.timeout = timeout
         self.on_warning = on_warning
         self.results_conn_id = results_conn_id
-        self.report: GateReport | None = None
-        self.request: GateRequest | None = None
 
     @abstractmethod
     def read_source(self, context: Any) -> SourceFile:
