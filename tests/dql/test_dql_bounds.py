@@ -211,7 +211,7 @@ def test_megabytes_are_one_error_at_once(text: str, seconds: float) -> None:
     assert len(_found(text, seconds)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_file_of_too_many_words_is_given_up() -> None:
     (found,) = _found(_suite(f"assert in_set(a, [{'1,' * MOST_WORDS}1])"), seconds=60)
     assert found.message == "this file has more than 1,000,000 words"

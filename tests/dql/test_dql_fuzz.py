@@ -40,7 +40,7 @@ TEXTS = [*SUITES.values(), *CASES]
 
 SECONDS_EACH = 3.0
 """The first file with SQL in it loads sqlglot; the others take milliseconds."""
-AMOUNTS = [pytest.param(300, id="some"), pytest.param(10_000, id="many", marks=pytest.mark.slow)]
+AMOUNTS = [pytest.param(600, id="some"), pytest.param(10_000, id="many", marks=pytest.mark.nightly)]
 """How many files of a kind are tried."""
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\w+|\s+|.', re.DOTALL)
