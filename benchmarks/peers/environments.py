@@ -27,14 +27,12 @@ class Environment:
 class Engine:
     """Somebody who judges. `module` is that of benchmarks/peers/engines.
 
-    Without an environment it runs in the one of this project. All have the options that a gate
-    gives to its JVM, but those with `is_plain`: they show what these options do.
+    Without an environment it runs in the one of this project.
     """
 
     title: str
     module: str
     environment: str | None = None
-    is_plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,6 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
         "ours": Engine("dqx_airflow", "ours"),
         "tuned": Engine("by hand, tuned", "tuned"),
         "naive": Engine("by hand, naive", "naive"),
-        "ours_plain": Engine("dqx_airflow, a JVM as Spark starts it", "ours", is_plain=True),
-        "naive_plain": Engine("by hand, naive, a JVM as Spark starts it", "naive", is_plain=True),
         "cuallee": Engine("cuallee", "cuallee", "cuallee"),
         "databricks_dqx": Engine("Databricks DQX", "databricks_dqx", "databricks_dqx"),
         "datacontract_cli": Engine("datacontract-cli", "datacontract_cli", "datacontract_cli"),
@@ -98,9 +94,7 @@ that is what the peer is compared with."""
 
 
 def version(engine: Engine) -> str:
-    """The version of the engine. A plan by hand has none, and a line beside another says none."""
-    if engine.is_plain:
-        return ""
+    """The version of the engine. A plan by hand has none."""
     if engine.module == "ours":
         from dqx_airflow import __version__
 

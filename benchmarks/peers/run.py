@@ -1,16 +1,17 @@
 """Lets us, the plans written by hand and the peers judge the same tables, and writes down the cost.
 
 Each engine runs in an environment of its own, which is made when it is not there yet, with the same
-Java, the JVM options and the session of a gate on a machine of two cores. A run is a JVM of its
-own: its first judgement is what a gate pays, those after it are warm. In every round each engine
-runs once, and every other round goes through them backwards. What counts are the ratios within a
-round, of which the median is told; CPU seconds of the JVM stand beside the wall time, because other
-processes lengthen that one alone. Every engine also judges a table with known faults, and all
-verdicts are compared with what is known of the two tables.
+Java and the session of a gate on a machine of two cores. A run is a JVM of its own: its first
+judgement is what a gate pays, those after it are warm. In every round each engine runs once, and
+every other round goes through them backwards. What counts are the ratios within a round, of which
+the median is told; CPU seconds of the JVM stand beside the wall time, because other processes
+lengthen that one alone. Every engine also judges a table with known faults, and all verdicts are
+compared with what is known of the two tables.
 
-The result goes to benchmarks/results/peers.json, and from there into the docs.
+The result goes to benchmarks/results/peers.json, and from there into the docs. With --gate-jvm all
+have the JVM options that a gate gives to its driver, and the result goes to gate_jvm.json.
 
-    python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--minutes 60] [--add]
+    python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--minutes 60] [--gate-jvm]
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def drive(
     warm: int,
     faulty: Path | None,
     settings: Mapping[str, str],
+    jvm: Mapping[str, str],
 ) -> dict[str, Any]:
     """What the engine needed and said, or the last lines of its complaint as `error`."""
     command = [str(found.python), str(DRIVE), ENGINES[name].module, str(table)]
@@ -58,10 +60,7 @@ def drive(
     command += ["--faulty", str(faulty)] if faulty else []
     command += ["--jar", str(found.jar)] if found.jar else []
     environment = {**os.environ, **found.variables}
-    environment |= {"PYSPARK_PYTHON": str(found.python), "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment[SUBMIT_OPTIONS] = ""
-    if not ENGINES[name].is_plain:
-        environment |= for_a_short_life({})
+    environment |= {"PYSPARK_PYTHON": str(found.python), "SPARK_LOCAL_IP": "127.0.0.1", **jvm}
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(
@@ -105,8 +104,7 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
                 continue
             loads.append(round(os.getloadavg()[0], 1))
             for name in names[:: -1 if number % 2 else 1]:
-                is_plain = ENGINES[name].is_plain
-                faulty = None if name in verdicts or is_plain else tables[0]
+                faulty = None if name in verdicts else tables[0]
                 told = drive(
                     name,
                     interpreters[name],
@@ -114,11 +112,11 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
                     options.warm,
                     faulty,
                     settings,
+                    for_a_short_life({}) if options.gate_jvm else {SUBMIT_OPTIONS: ""},
                 )
                 print_run(name, rows, number, told)
-                said = told.pop("verdicts", None)
-                if said and not is_plain:
-                    note(verdicts.setdefault(name, {}), said)
+                if "verdicts" in told:
+                    note(verdicts.setdefault(name, {}), told.pop("verdicts"))
                 runs[rows][name].append(told)
             took[rows] = time.monotonic() - begun
     return {
@@ -128,20 +126,6 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
             for name in names
         },
         "runs": {str(rows): own for rows, own in runs.items()},
-        "verdicts": verdicts,
-    }
-
-
-def added(before: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """What was found before and now, of every size the newer."""
-    loads = before["conditions"]["load"] + found["conditions"]["load"]
-    verdicts = dict(before["verdicts"])
-    for name, said in found["verdicts"].items():
-        note(verdicts.setdefault(name, {}), said)
-    return {
-        "conditions": {**found["conditions"], "load": loads},
-        "engines": {**before["engines"], **found["engines"]},
-        "runs": {**before["runs"], **found["runs"]},
         "verdicts": verdicts,
     }
 
@@ -192,16 +176,16 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=1, help="how often, after the first run")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "dqx_airflow_peers")
-    parser.add_argument("--to", type=Path, default=report.RESULTS / "peers.json", help="the result")
+    parser.add_argument(
+        "--gate-jvm",
+        action="store_true",
+        help="all with the JVM options of a gate",
+    )
+    parser.add_argument("--to", type=Path, help="the result, if not into the docs")
     parser.add_argument(
         "--prepare",
         action="store_true",
         help="make the environments, and measure nothing",
-    )
-    parser.add_argument(
-        "--add",
-        action="store_true",
-        help="keep what the result holds of other sizes; measure on the same machine",
     )
     options = parser.parse_args()
     cache = options.cache.resolve()
@@ -210,11 +194,9 @@ def main() -> None:
             interpreter(ENGINES[name], cache)
         return
     found = compare(options, cache)
-    if options.add:
-        found = added(json.loads(options.to.read_text(encoding="utf-8")), found)
-    options.to.parent.mkdir(parents=True, exist_ok=True)
-    options.to.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    if options.to == report.RESULTS / "peers.json":
+    into_docs = report.RESULTS / ("gate_jvm.json" if options.gate_jvm else "peers.json")
+    (options.to or into_docs).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.to is None:
         report.main()
 
 
