@@ -103,6 +103,7 @@ def test_results_name_the_contract_and_its_clauses(good: Run) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_a_bad_day_is_blocked_and_nothing_of_it_is_promoted(bad: Run) -> None:
     assert bad.states == {
         "land_telemetry": "success",
@@ -113,6 +114,7 @@ def test_a_bad_day_is_blocked_and_nothing_of_it_is_promoted(bad: Run) -> None:
     assert len(bad.table("lake/staging/slot_telemetry")) == 20_000
 
 
+@pytest.mark.nightly
 def test_the_log_shows_the_line_of_the_contract_that_was_broken(bad: Run) -> None:
     assert "- rule: amount_won <= amount_wagered * 100" in bad.output
     failed = {row["name"] for row in bad.results() if row["status"] == "failed"}

@@ -254,6 +254,7 @@ def without_java(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.spark
+@pytest.mark.nightly
 def test_spark_submit_runs_a_job_on_a_machine_without_java(
     tmp_path: Path, without_java: dict[str, str]
 ) -> None:
