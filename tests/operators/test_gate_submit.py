@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from gate_stubs import FakeTask, Log, SparkSubmit
+from gate_stubs import FakeTask, Log, SparkSubmit, killed
 from spark_submit_stub import canned_report
 
 from dqx_airflow.config.jvm_options import for_a_short_life
@@ -409,20 +407,11 @@ def test_a_kill_reaches_spark_submit(
 ) -> None:
     spark_submit.will("sleep")
     made = gate()
-    ended: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            made.execute(context)
-        except Exception as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    while not spark_submit.calls or getattr(made._hook, "_submit_sp", None) is None:
-        time.sleep(0.02)
+    error = killed(
+        made,
+        context,
+        lambda: bool(spark_submit.calls) and getattr(made._hook, "_submit_sp", None) is not None,
+    )
     process: subprocess.Popen[str] = made._hook._submit_sp
-    made.on_kill()
-    thread.join(10)
     assert process.returncode == -9
-    assert "killed by signal 9" in str(ended[0])
+    assert "killed by signal 9" in str(error)

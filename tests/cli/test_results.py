@@ -1,0 +1,20 @@
+"""`dql results`: what it says where it cannot look."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "latest")])
+def test_storage_options_that_are_none_are_one_message(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DQX_RESULTS_STORAGE", "{broken")
+    done = CliRunner().invoke(app, ["results", *command, "--root", "s3://lake/dqx"])
+    assert done.exit_code == 2
+    assert done.output.startswith(
+        "error: the environment variable DQX_RESULTS_STORAGE is not a JSON object\n  help: write"
+    )
