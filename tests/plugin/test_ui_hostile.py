@@ -35,7 +35,7 @@ HOSTILE = {
     "quote": "' onfocus='alert(1)' '",
     "svg": "</title></svg><img src=x onerror=alert(1)>",
     "style": "</style><style>*{display:none}</style>",
-    "template": "{{ 7 * 7 }}{% include 'x' %}",
+    "template": "{{ 'seven' ~ 'teen' }}{% include 'x' %}",
     "entity": "&lt;script&gt;&amp;amp;",
     "long": "n" * 100_000,
     "wide": "\N{FAMILY}" * 500,
@@ -67,7 +67,7 @@ def assert_harmless(answer: Response) -> Html:
     assert not {name for name in attributes if name.startswith("on") or name == "style"}
     assert answer.text.count("<style>") == 1
     assert not STEERING.search(answer.text)
-    assert "49" not in page.text
+    assert "seventeen" not in page.text  # no number: the path of a results root may hold any
     assert len(answer.text) < 200_000
     return page
 
