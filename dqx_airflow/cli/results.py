@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dqx_airflow.errors import DqxError
-    from dqx_airflow.results.schema import RunRow
+    from dqx_airflow.results.report_rows import RunRow
     from dqx_airflow.values import GateReport
 
 app = typer.Typer(help="Look at the results of gates.", no_args_is_help=True)

@@ -26,14 +26,17 @@ def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
     :return: `create_session`, which waits for Spark and raises what went wrong with it.
     """
     prefer_bytecode(sys.path)
+    on_a_server = bool(os.environ.keys() & _CONNECT)
+    if not on_a_server:
+        _warm_up()
     from dqx_airflow.engine.session import create_session, start_context
 
     try:
         name = from_arguments(arguments).run_key.gate
     except RequestError:
         return create_session
-    if os.environ.keys() & _CONNECT:
-        return create_session  # its Spark runs on a server
+    if on_a_server:
+        return create_session
     # PySpark imports this with its first call to the JVM. Two threads that import parts of one
     # package may see half of it: with this the other one imports nothing.
     importlib.import_module("pyspark.testing.utils")
@@ -56,6 +59,13 @@ def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
         return create_session(name)
 
     return session
+
+
+def _warm_up() -> None:
+    # Before PySpark is imported, since that takes a while; and not without what finds PySpark.
+    from dqx_airflow.engine.warm_up import class_names, warm_up
+
+    warm_up(os.environ, class_names())
 
 
 def prefer_bytecode(path: list[str]) -> None:

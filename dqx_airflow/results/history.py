@@ -7,17 +7,17 @@ appended one by one. A store that stays open reads only what was appended since 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from threading import Lock
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.results.query import date_literal, select_rows, text_literal
+from dqx_airflow.results.report_rows import Row, report_from_rows
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     FAILING_ROWS_SCHEMA,
@@ -27,8 +27,6 @@ from dqx_airflow.results.schema import (
     RUNS_SCHEMA,
     SOURCES,
     SOURCES_SCHEMA,
-    Row,
-    report_from_rows,
 )
 from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, SourceFile, from_json
@@ -95,7 +93,7 @@ class OpenStore:
         digests = ", ".join(sorted({text_literal(source.digest) for source in report.sources}))
         if not digests:
             return ()
-        found = self._rows(SOURCES, SOURCES_SCHEMA, [f'"digest" IN ({digests})'])
+        found = self._rows(SOURCES, SOURCES_SCHEMA.names, [f'"digest" IN ({digests})'])
         texts = {row["digest"]: row["text"] for row in found}
         return tuple(
             SourceFile(source.file, texts[source.digest])
@@ -124,9 +122,7 @@ class OpenStore:
             f'"dataset_date" > {date_literal(_before(until, _LAST_LOOK_DAYS))}',
         ]
         order = f'ORDER BY "dataset_date" DESC, "gate" LIMIT {most}'
-        columns = pa.schema(
-            [RUNS_SCHEMA.field(name) for name in ("gate", "dataset_date", "outcome", "contract")]
-        )
+        columns = ["gate", "dataset_date", "outcome", "contract"]
         runs = []
         for row in self._rows(RUNS, columns, where, order, standing=True):
             try:
@@ -145,7 +141,7 @@ class OpenStore:
         :param standing: only those that no later attempt supersedes, without their failing rows.
         """
         order = f'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id" LIMIT {limit}'
-        runs = self._rows(RUNS, RUNS_SCHEMA, where, order, standing=standing)
+        runs = self._rows(RUNS, RUNS_SCHEMA.names, where, order, standing=standing)
         if not runs:
             return ()
         which = [
@@ -154,12 +150,12 @@ class OpenStore:
             f'"dataset_date" >= {date_literal(min(run["dataset_date"] for run in runs))}',
             f'"dataset_date" <= {date_literal(max(run["dataset_date"] for run in runs))}',
         ]
-        results = _by_run(self._rows(RESULTS, RESULTS_SCHEMA, which))
+        results = _by_run(self._rows(RESULTS, RESULTS_SCHEMA.names, which))
         failing: dict[str, list[Row]] = {}
         if standing:
             runs = [{**run, "failing_rows": 0} for run in runs]
         elif any(run.get("failing_rows") for run in runs):
-            failing = _by_run(self._rows(FAILING_ROWS, FAILING_ROWS_SCHEMA, which))
+            failing = _by_run(self._rows(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, which))
         reports = []
         for run in runs:
             rows, sample = results.get(run["run_id"], []), failing.get(run["run_id"], [])
@@ -172,7 +168,7 @@ class OpenStore:
     def _rows(
         self,
         name: str,
-        schema: pa.Schema,
+        columns: Sequence[str],
         where: list[str],
         order: str = "",
         *,
@@ -184,7 +180,7 @@ class OpenStore:
             if table is None:
                 return []
             try:
-                found = select_rows(location, table, schema.names, where, order, standing=standing)
+                found = select_rows(location, table, columns, where, order, standing=standing)
                 return [*found]
             except StoreError:
                 # Files of a store that was compacted, or removed and made again, are gone.

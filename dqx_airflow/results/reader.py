@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-import pyarrow as pa
+from arro3.core import Schema
 from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.query import date_literal, select_rows, text_literal
+from dqx_airflow.results.report_rows import Row, RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     FAILING_ROWS_SCHEMA,
@@ -17,10 +18,6 @@ from dqx_airflow.results.schema import (
     RESULTS_SCHEMA,
     RUNS,
     RUNS_SCHEMA,
-    Row,
-    RunRow,
-    report_from_rows,
-    run_from_row,
 )
 from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
 from dqx_airflow.values import GateReport, RunKey
@@ -142,7 +139,7 @@ def _report(location: Location, run: Row) -> GateReport:
         ) from error
 
 
-def _rows_of(location: Location, run: Row, name: str, schema: pa.Schema) -> Sequence[Row]:
+def _rows_of(location: Location, run: Row, name: str, schema: Schema) -> Sequence[Row]:
     """The rows of a run in a table; none where there is no such table."""
     table = open_table(location, name)
     if table is None:

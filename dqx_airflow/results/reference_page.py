@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+from arro3.core import Schema
 
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
@@ -32,7 +33,7 @@ is to be ignored.
 
 Columns may be added in later versions; every column may be NULL."""
 
-_TABLES: Mapping[str, tuple[pa.Schema, str]] = {
+_TABLES: Mapping[str, tuple[Schema, str]] = {
     RUNS: (RUNS_SCHEMA, "One row for each attempt of a gate."),
     RESULTS: (RESULTS_SCHEMA, "One row for each assertion of each attempt."),
     FAILING_ROWS: (FAILING_ROWS_SCHEMA, "One row for each sampled row of a failed assertion."),
@@ -129,8 +130,10 @@ def reference_page() -> str:
     return "\n\n".join([_OPENING, *tables]) + "\n"
 
 
-def _table(name: str, schema: pa.Schema, opening: str) -> str:
-    rows = (f"| `{one.name}` | `{one.type}` | {_meaning(name, one.name)} |" for one in schema)
+def _table(name: str, schema: Schema, opening: str) -> str:
+    rows = (
+        f"| `{one.name}` | `{one.type}` | {_meaning(name, one.name)} |" for one in pa.schema(schema)
+    )
     listed = "\n".join(["| column | type | what it holds |", "|---|---|---|", *rows])
     return f"## {name}\n\n{opening}\n\n{listed}"
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from datetime import datetime
-
-import pyarrow as pa
 
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
-from dqx_airflow.results.schema import SOURCES_SCHEMA
+from dqx_airflow.results.report_rows import Row
 from dqx_airflow.values import GateReport, SourceDigest, SourceFile
 
 
@@ -23,16 +20,16 @@ def digests_of(sources: Iterable[SourceFile]) -> tuple[SourceDigest, ...]:
     return tuple(SourceDigest(source.name, digest_of(source.text)) for source in sources)
 
 
-def sources_tables(report: GateReport, sources: Iterable[SourceFile]) -> dict[str, pa.Table]:
+def source_rows(report: GateReport, sources: Iterable[SourceFile]) -> dict[str, Row]:
     """A row of the table `sources` for each distinct text that is kept, by its digest."""
     texts = {digest_of(source.text): source.text for source in sources}
     return {
-        digest: _table(report.run_id, digest, text, report.finished_at)
+        digest: {
+            "run_id": report.run_id,
+            "digest": digest,
+            "text": text,
+            "stored_at": report.finished_at,
+        }
         for digest, text in texts.items()
         if len(text) <= LONGEST_KEPT_SOURCE
     }
-
-
-def _table(run_id: str, digest: str, text: str, stored_at: datetime) -> pa.Table:
-    row = {"run_id": run_id, "digest": digest, "text": text, "stored_at": stored_at}
-    return pa.Table.from_pylist([row], schema=SOURCES_SCHEMA)

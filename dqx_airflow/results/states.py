@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TypeAlias
 
-import pyarrow as pa
 from deltalake import QueryBuilder, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.schema import STATES, STATES_SCHEMA
-from dqx_airflow.results.store import open_or_create
+from dqx_airflow.results.store import arrow_table, open_or_create
 from dqx_airflow.results.tables import Location, foreign_errors_told, open_table
 from dqx_airflow.values import MetricValue
 
@@ -60,7 +60,7 @@ class StateStore:
         )
         with foreign_errors_told(self.location, "read"):
             found = QueryBuilder().register(STATES, table).execute(query)
-            rows = pa.table(found.read_all()).to_pylist()
+            rows = rows_of(found.read_all())
         return tuple(_states(rows))
 
     def keep(self, scope: str, run_id: str, at: datetime, states: Iterable[State]) -> None:
@@ -83,7 +83,7 @@ class StateStore:
         ]
         if not rows:
             return
-        table = pa.Table.from_pylist(rows, schema=STATES_SCHEMA)
+        table = arrow_table(rows, STATES_SCHEMA)
         with foreign_errors_told(self.location, "write"):
             for attempts_left in (2, 1, 0):
                 try:

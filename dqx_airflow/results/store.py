@@ -8,23 +8,27 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
+from arro3.core import Schema
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dqx_airflow.errors import StoreError
+from dqx_airflow.results.report_rows import Row, failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
+    FAILING_ROWS_SCHEMA,
     RESULTS,
+    RESULTS_SCHEMA,
     RUNS,
+    RUNS_SCHEMA,
     SOURCES,
-    failing_rows_table,
-    results_table,
-    runs_table,
+    SOURCES_SCHEMA,
 )
-from dqx_airflow.results.sources import sources_tables
+from dqx_airflow.results.sources import source_rows
 from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
 from dqx_airflow.values import GateReport, SourceFile
 
@@ -60,15 +64,16 @@ class ResultsStore:
         :param sources: the texts whose digests the report holds. What is there is not kept twice.
         :raises StoreError: the store cannot be written.
         """
-        location = self.location
+        location, run_id = self.location, report.run_id
+        kept = {digest: [row] for digest, row in source_rows(report, sources).items()}
         with foreign_errors_told(location, "write"):
-            if report.verdicts:
-                _append_once(location, RESULTS, {report.run_id: results_table(report)})
-            if any(verdict.failing_rows for verdict in report.verdicts):
-                _append_once(location, FAILING_ROWS, {report.run_id: failing_rows_table(report)})
-            if kept := sources_tables(report, sources):
-                _append_once(location, SOURCES, kept)
-            _append_once(location, RUNS, {report.run_id: runs_table(report)})
+            if results := results_rows(report):
+                _append_once(location, RESULTS, RESULTS_SCHEMA, {run_id: results})
+            if failing := failing_rows(report):
+                _append_once(location, FAILING_ROWS, FAILING_ROWS_SCHEMA, {run_id: failing})
+            if kept:
+                _append_once(location, SOURCES, SOURCES_SCHEMA, kept)
+            _append_once(location, RUNS, RUNS_SCHEMA, {run_id: [run_row(report)]})
 
     def check_writable(self) -> None:
         """Returns if this process can read and write the store; leaves nothing behind.
@@ -119,20 +124,26 @@ def _probe_folders(location: Location) -> None:
             probe.write(b"dqx")
 
 
-def _append_once(location: Location, name: str, rows: Mapping[str, pa.Table]) -> None:
+def arrow_table(rows: Iterable[Row], schema: Schema) -> pa.Table:
+    """The rows as they are written: the Arrow of deltalake makes no dates out of Python's."""
+    return pa.Table.from_pylist([*rows], schema=pa.schema(schema))
+
+
+def _append_once(
+    location: Location, name: str, schema: Schema, rows: Mapping[str, list[Row]]
+) -> None:
     """Appends, in one commit, those of the rows whose key is not there.
 
     A commit only records transaction identifiers, it does not look for them: so this does, and
     appends on top of exactly the version it looked at. Delta then refuses the commit if another
     writer recorded one of them meanwhile, or added columns; both are looked at again.
     """
-    schema = next(iter(rows.values())).schema
     for wait_s in (*_WAITS_S, None):
         table = open_or_create(location, name, schema)
         new = [key for key in rows if table.transaction_version(f"dqx:{key}") is None]
         if not new:
             return
-        added = pa.concat_tables(rows[key] for key in new)
+        added = arrow_table(chain.from_iterable(rows[key] for key in new), schema)
         once = CommitProperties(app_transactions=[Transaction(f"dqx:{key}", 1) for key in new])
         try:
             write_deltalake(
@@ -145,7 +156,7 @@ def _append_once(location: Location, name: str, rows: Mapping[str, pa.Table]) ->
             time.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (spreads the writers)
 
 
-def open_or_create(location: Location, name: str, schema: pa.Schema) -> DeltaTable:
+def open_or_create(location: Location, name: str, schema: Schema) -> DeltaTable:
     """The table of that name, made with the schema where it is not there."""
     table = open_table(location, name)
     if table is not None:

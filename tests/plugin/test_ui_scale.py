@@ -32,7 +32,9 @@ def fill(root: Path, gates: list[str]) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake
 
-    from dqx_airflow.results.schema import results_table, runs_table
+    from dqx_airflow.results.report_rows import results_rows, run_row
+    from dqx_airflow.results.schema import RESULTS_SCHEMA, RUNS_SCHEMA
+    from dqx_airflow.results.store import arrow_table
 
     days = [DAY - timedelta(days=1 + number // len(gates)) for number in range(RUNS)]
     verdicts: tuple[Verdict, ...] = (NULLS, *(replace(NOT_EMPTY, name=f"n{i}") for i in range(9)))
@@ -44,7 +46,11 @@ def fill(root: Path, gates: list[str]) -> None:
         "scheduler_run": [f"scheduled__{day}" for day in days],
         "attempt_id": [f"a{number}" for number in range(RUNS)],
     }
-    for name, table in (("runs", runs_table(report)), ("results", results_table(report))):
+    tables = {
+        "runs": arrow_table([run_row(report)], RUNS_SCHEMA),
+        "results": arrow_table(results_rows(report), RESULTS_SCHEMA),
+    }
+    for name, table in tables.items():
         rows = table.num_rows
         many = table.take(pa.array(list(range(rows)) * RUNS))
         for key, values in keys.items():

@@ -13,8 +13,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.reader import find_report, list_runs, read_report
-from dqx_airflow.results.schema import RESULTS, RUNS, runs_table
-from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.report_rows import run_row
+from dqx_airflow.results.schema import RESULTS, RUNS, RUNS_SCHEMA
+from dqx_airflow.results.store import ResultsStore, arrow_table
 from dqx_airflow.values import Attempt, GateReport, RunKey
 
 from .samples import RUN_KEY, sample_report
@@ -174,7 +175,7 @@ def test_a_run_whose_rows_are_gone_is_an_error_and_not_a_smaller_report(tmp_path
 
 
 def test_a_table_without_what_every_report_has_is_an_error(tmp_path: Path) -> None:
-    runs = runs_table(sample_report()).drop_columns(["assertions"])
+    runs = arrow_table([run_row(sample_report())], RUNS_SCHEMA).drop_columns(["assertions"])
     write_deltalake(f"{tmp_path}/{RUNS}", runs)
     for call in (lambda: list_runs(str(tmp_path)), lambda: find_report(str(tmp_path), "0")):
         with pytest.raises(StoreError, match="assertions"):
@@ -189,12 +190,12 @@ def test_a_damaged_store_is_an_error_and_not_an_absent_report(tmp_path: Path) ->
         read_report(root, RUN_KEY, "attempt-1")
 
 
-def test_reading_needs_neither_spark_nor_airflow_nor_pandas(tmp_path: Path) -> None:
+def test_reading_needs_neither_spark_nor_airflow_nor_pyarrow(tmp_path: Path) -> None:
     root = store(tmp_path, sample_report())
     code = (
         "import sys; from dqx_airflow.results.reader import list_runs, find_report\n"
         f"find_report({root!r}, list_runs({root!r})[0].run_id)\n"
-        "print({'pyspark', 'airflow', 'pandas'} & set(sys.modules))"
+        "print({'pyspark', 'airflow', 'pandas', 'numpy', 'pyarrow'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -13,9 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.results.history import OpenStore
 from dqx_airflow.results.reader import find_report, list_runs
-from dqx_airflow.results.schema import RUNS, SOURCES, runs_table
+from dqx_airflow.results.report_rows import run_row
+from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, SOURCES
 from dqx_airflow.results.sources import digest_of, digests_of
-from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.store import ResultsStore, arrow_table
 from dqx_airflow.values import GateReport, SourceFile
 
 from .samples import sample_report
@@ -96,7 +97,8 @@ def test_texts_that_were_removed_are_missing_and_no_error(tmp_path: Path) -> Non
 
 def test_a_store_of_an_older_version_gets_the_table_and_the_column(tmp_path: Path) -> None:
     old = sample_report(1)
-    write_deltalake(f"{tmp_path}/{RUNS}", runs_table(old).drop_columns(["sources"]))
+    runs = arrow_table([run_row(old)], RUNS_SCHEMA)
+    write_deltalake(f"{tmp_path}/{RUNS}", runs.drop_columns(["sources"]))
     report = wrote(tmp_path, 2, SUITE)
     assert OpenStore(str(tmp_path)).sources_of(report) == (SUITE,)
     assert {run.run_id for run in list_runs(str(tmp_path), all_attempts=True)} == {

@@ -15,17 +15,18 @@ from deltalake import DeltaTable, write_deltalake
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results import store as store_module
 from dqx_airflow.results.reader import find_report, list_runs, read_report
+from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
+    FAILING_ROWS_SCHEMA,
     RESULTS,
+    RESULTS_SCHEMA,
     RUNS,
-    failing_rows_table,
-    results_table,
-    runs_table,
+    RUNS_SCHEMA,
 )
-from dqx_airflow.results.store import ResultsStore, probe_objects
+from dqx_airflow.results.store import ResultsStore, arrow_table, probe_objects
 from dqx_airflow.results.tables import Location
-from dqx_airflow.values import Outcome
+from dqx_airflow.values import GateReport, Outcome
 
 from .samples import RUN_KEY, sample_report
 
@@ -127,9 +128,18 @@ def test_processes_that_write_the_same_run_together_write_it_once(tmp_path: Path
     assert rows(tmp_path, RESULTS) == 12
 
 
+def tables_of(report: GateReport) -> dict[str, pa.Table]:
+    return {
+        RESULTS: arrow_table(results_rows(report), RESULTS_SCHEMA),
+        FAILING_ROWS: arrow_table(failing_rows(report), FAILING_ROWS_SCHEMA),
+        RUNS: arrow_table([run_row(report)], RUNS_SCHEMA),
+    }
+
+
 def test_a_table_of_an_older_version_gets_the_new_columns_and_still_reads(tmp_path: Path) -> None:
     root, older = str(tmp_path), sample_report(1)
-    results, runs = results_table(older), runs_table(older)
+    tables = tables_of(older)
+    results, runs = tables[RESULTS], tables[RUNS]
     write_deltalake(f"{root}/{RESULTS}", results.drop_columns(["source_line", "profiles"]))
     write_deltalake(
         f"{root}/{RUNS}", runs.drop_columns(["worst", "worst_severity", "failing_rows"])
@@ -149,11 +159,9 @@ def test_a_table_of_an_older_version_gets_the_new_columns_and_still_reads(tmp_pa
 
 def test_a_table_of_a_newer_version_is_read_and_written(tmp_path: Path) -> None:
     root = str(tmp_path)
-    tables = {RESULTS: results_table, FAILING_ROWS: failing_rows_table, RUNS: runs_table}
-    for name, table in tables.items():
-        rows = table(sample_report(1))
-        rows = rows.append_column("from_the_future", pa.array(["x"] * len(rows)))
-        write_deltalake(f"{root}/{name}", rows)
+    for name, table in tables_of(sample_report(1)).items():
+        newer = table.append_column("from_the_future", pa.array(["x"] * len(table)))
+        write_deltalake(f"{root}/{name}", newer)
     ResultsStore(root).write(sample_report(2, attempt=2))
     assert find_report(root, sample_report(1).run_id) == sample_report(1)
     assert find_report(root, sample_report(2).run_id) == sample_report(2, attempt=2)

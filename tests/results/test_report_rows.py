@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
+from arro3.core import Schema, Table
 
-from dqx_airflow.results.schema import (
-    failing_rows_table,
+from dqx_airflow.results.query import rows_of
+from dqx_airflow.results.report_rows import (
+    Row,
+    failing_rows,
     report_from_rows,
-    results_table,
-    runs_table,
+    results_rows,
+    run_row,
 )
+from dqx_airflow.results.schema import FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, RUNS_SCHEMA
+from dqx_airflow.results.store import arrow_table
 from dqx_airflow.values import GateReport, Outcome, Verdict
 
 from .samples import FAILED, sample_report
 
 
 def through_rows(report: GateReport) -> GateReport:
-    (run,) = runs_table(report).to_pylist()
-    failing = failing_rows_table(report).to_pylist()
-    return report_from_rows(run, results_table(report).to_pylist(), failing)
+    (run,) = through_arrow([run_row(report)], RUNS_SCHEMA)
+    results = through_arrow(results_rows(report), RESULTS_SCHEMA)
+    failing = through_arrow(failing_rows(report), FAILING_ROWS_SCHEMA)
+    return report_from_rows(run, results, failing)
+
+
+def through_arrow(rows: list[Row], schema: Schema) -> list[dict[str, Any]]:
+    return rows_of(Table.from_arrow(arrow_table(rows, schema)))
 
 
 def test_a_report_comes_back_as_it_was() -> None:
@@ -50,10 +61,10 @@ def test_negative_zero_keeps_its_sign() -> None:
 
 def test_numbers_are_also_there_as_doubles_and_texts_are_not() -> None:
     verdicts = tuple(replace(FAILED, value=value) for value in (7, 0.5, "7", None, 10**400))
-    table = results_table(sample_report(verdicts=verdicts))
-    assert table["value"].to_pylist() == [7.0, 0.5, None, None, None]
-    assert table["value_text"].to_pylist()[:4] == ["7", "0.5", "7", None]
-    assert table["value_kind"].to_pylist()[:4] == ["integer", "number", "text", None]
+    rows = through_arrow(results_rows(sample_report(verdicts=verdicts)), RESULTS_SCHEMA)
+    assert [row["value"] for row in rows] == [7.0, 0.5, None, None, None]
+    assert [row["value_text"] for row in rows[:4]] == ["7", "0.5", "7", None]
+    assert [row["value_kind"] for row in rows[:4]] == ["integer", "number", "text", None]
 
 
 def test_a_report_without_verdicts_and_datasets_comes_back() -> None:
@@ -70,26 +81,26 @@ def test_times_of_another_zone_are_the_same_moment_in_utc() -> None:
 
 def test_the_order_of_rows_does_not_matter_and_a_doubled_row_counts_once() -> None:
     report = sample_report()
-    (run,) = runs_table(report).to_pylist()
-    rows, failing = results_table(report).to_pylist(), failing_rows_table(report).to_pylist()
+    run = run_row(report)
+    rows, failing = results_rows(report), failing_rows(report)
     doubled = [*reversed(failing), failing[0]]
     assert report_from_rows(run, [*reversed(rows), rows[0]], doubled) == report
 
 
 def test_missing_rows_are_told_and_not_guessed() -> None:
     report = sample_report()
-    (run,) = runs_table(report).to_pylist()
+    run = run_row(report)
     with pytest.raises(ValueError, match="3 of its 4 result rows"):
-        report_from_rows(run, results_table(report).to_pylist()[1:])
-    failing = failing_rows_table(report).to_pylist()[3:]
+        report_from_rows(run, results_rows(report)[1:])
+    failing = failing_rows(report)[3:]
     with pytest.raises(ValueError, match="2 of its 5 failing rows"):
-        report_from_rows(run, results_table(report).to_pylist(), failing)
+        report_from_rows(run, results_rows(report), failing)
 
 
 def test_columns_that_an_older_writer_did_not_know_read_as_absent() -> None:
     report = sample_report(datasets=())
-    (run,) = runs_table(report).to_pylist()
-    rows = results_table(report).to_pylist()
+    run = run_row(report)
+    rows = results_rows(report)
     optional = [f.name for f in (*Verdict.__dataclass_fields__.values(),) if f.default is None]
     optional += ["tags", "profiles", "multiplier", "span_file", "value_text", "threshold_text"]
     older = [{k: v for k, v in row.items() if k not in optional} for row in rows]
@@ -102,12 +113,12 @@ def test_columns_that_an_older_writer_did_not_know_read_as_absent() -> None:
 
 
 def test_a_run_row_counts_each_status_and_names_the_worst() -> None:
-    (run,) = runs_table(sample_report()).to_pylist()
+    run = run_row(sample_report())
     counts = [run[name] for name in ("assertions", "passed", "failed", "skipped", "errors")]
     assert counts == [4, 1, 1, 1, 1]
     assert (run["worst"], run["worst_severity"]) == ("no_negative_amounts", "P0")
 
 
 def test_the_worst_of_a_broken_run_is_what_could_not_be_evaluated() -> None:
-    (run,) = runs_table(sample_report(outcome=Outcome.BROKEN)).to_pylist()
+    run = run_row(sample_report(outcome=Outcome.BROKEN))
     assert run["worst"] == "typo"

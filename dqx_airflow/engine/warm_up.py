@@ -1,0 +1,125 @@
+"""What the JVM of a gate does ahead, on a thread of its own, while Python imports and Spark starts.
+
+Half of the time of a short gate without an archive goes into finding, reading and verifying some
+ten thousand classes, one after the other and each when it is first needed: another processor does
+that ahead. With an archive there is still code that runs once and slowly, when a library is used
+for the first time.
+
+No class of Spark is initialized here. Two threads that initialize classes which need each other
+would wait for each other forever. Two that load a class never do, and the libraries that are
+initialized call nothing of Spark.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway
+
+PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+"""The variables by which spark-submit tells a driver how to reach its JVM."""
+
+_ARCHIVE = "-XX:SharedArchiveFile="
+_PARSER = "org.apache.spark.sql.catalyst.parser.SqlBase"  # made by ANTLR, and nothing but tables
+_SAMPLE = """
+public long sum(Object[] rows) {
+  long sum = 0L;
+  for (int i = 0; i < rows.length; i++) {
+    if (rows[i] != null) { sum += ((Number) rows[i]).longValue(); } else { sum -= 1L; }
+  }
+  return sum;
+}"""
+
+
+def class_names() -> str:
+    """The classes that a typical gate loads, line by line, in the order in which it needs them.
+
+    Those of the pinned Spark, without the ones that are there before Python starts.
+    """
+    return files(__package__).joinpath("gate_classes.txt").read_text(encoding="utf-8")
+
+
+def warm_up(env: Mapping[str, str], names: str) -> threading.Thread | None:
+    """Lets the JVM that started this process do its work ahead; None where none did.
+
+    Whatever goes wrong is no matter: what is not done ahead is done when it is needed.
+
+    :param names: classes to load, line by line. One that is not there is passed over, and a JVM
+        with an archive of classes loads none: it has them.
+    """
+    if not {PORT, SECRET} <= env.keys():
+        return None
+    reached = GatewayParameters(port=int(env[PORT]), auth_token=env[SECRET])
+    working = threading.Thread(target=_work, args=(reached, names), daemon=True)
+    working.start()
+    return working
+
+
+def _work(reached: GatewayParameters, names: str) -> None:
+    gateway = JavaGateway(gateway_parameters=reached)
+    for step in (_scala_reflection, _sql_parser, _java_compiler):
+        with suppress(Exception):
+            step(gateway.jvm)
+    with suppress(Exception):
+        java = gateway.jvm.java
+        options = java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+        if _ARCHIVE not in options.toString():
+            # One call for all of them: ten thousand would take longer than what they spare.
+            lines = java.util.regex.Pattern.compile("\n").splitAsStream(names)
+            lines.forEach(_linking(gateway))
+    gateway.close()
+
+
+def _scala_reflection(jvm: Any) -> None:
+    # A session asks it for the types of functions that an extension of Spark brings.
+    universe = getattr(getattr(jvm.scala.reflect.runtime, "package$"), "MODULE$").universe()
+    universe.runtimeMirror(_loader(jvm))
+
+
+def _sql_parser(jvm: Any) -> None:
+    for part in ("Lexer", "Parser"):
+        jvm.java.lang.Class.forName(f"{_PARSER}{part}", True, _loader(jvm))
+
+
+def _java_compiler(jvm: Any) -> None:
+    # Spark compiles its plans with it.
+    jvm.org.codehaus.janino.ClassBodyEvaluator().cook(_SAMPLE)
+
+
+def _loader(jvm: Any) -> Any:
+    return jvm.java.lang.Thread.currentThread().getContextClassLoader()
+
+
+def _linking(gateway: Any) -> Any:
+    """A `java.util.function.Consumer` that loads and links the class of a name, if there is one."""
+    java = gateway.jvm.java
+    handles, type_of = java.lang.invoke.MethodHandles, java.lang.invoke.MethodType.methodType
+    called = java.lang.Class.forName
+    text, loader, failure = map(
+        called, ("java.lang.String", "java.lang.ClassLoader", "java.lang.Throwable")
+    )
+    a_class, constructors = map(called, ("java.lang.Class", "[Ljava.lang.reflect.Constructor;"))
+
+    def array(kind: Any, *items: Any) -> Any:
+        made = gateway.new_array(kind, len(items))
+        for position, item in enumerate(items):
+            made[position] = item
+        return made
+
+    lookup = handles.lookup()
+    signature = type_of(a_class, array(java.lang.Class, text, java.lang.Boolean.TYPE, loader))
+    load = lookup.findStatic(a_class, "forName", signature)
+    given = array(java.lang.Object, False, _loader(gateway.jvm))
+    load = handles.insertArguments(load, 1, given)
+    # To tell its constructors, a class is linked: that is, verified.
+    link = lookup.findVirtual(a_class, "getDeclaredConstructors", type_of(constructors))
+    both = handles.filterReturnValue(load, link)
+    nothing = handles.constant(constructors, None)
+    ignore = handles.dropArguments(nothing, 0, array(java.lang.Class, failure))
+    safe = handles.catchException(both, failure, ignore)
+    consumer = called("java.util.function.Consumer")
+    return java.lang.invoke.MethodHandleProxies.asInterfaceInstance(consumer, safe)

@@ -1,0 +1,125 @@
+"""What a JVM does ahead: classes are loaded and no more; the list of them fits the pinned Spark.
+
+With DQX_REWRITE_GOLDEN=1 the nightly test writes the list anew.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from markdown_cases import REWRITE
+from processes import environment, free_port
+
+from dqx_airflow.arguments import to_arguments
+from dqx_airflow.cli.package.jvm_archive import typical_request
+from dqx_airflow.engine import warm_up as warm_up_module
+from dqx_airflow.engine.warm_up import PORT, SECRET, class_names, warm_up
+
+LIST = Path(warm_up_module.__file__).with_name("gate_classes.txt")
+LOADED = re.compile(r"\[class,load *\] (\S+) source: \S+\.jar\b")
+INITIALIZED = re.compile(r"\[class,init *\] \d+ Initializing '(\S+)'")
+MADE_AT_RUN_TIME = re.compile(r"0x|\$\$Lambda")
+# The first class that the JVM needs when Python has come up and calls it.
+PYTHON_IS_UP = "py4j.ClientServerConnection"
+
+COLD = """
+import sys
+from dqx_airflow.engine.job import main
+sys.exit(main(sys.argv[1:]))
+"""
+A_FEW = """
+import os
+from dqx_airflow.engine.warm_up import warm_up
+names = ["no.such.Name", "org.apache.spark.ml.Pipeline$", "", "org.apache.spark.ml.PipelineModel$"]
+working = warm_up(os.environ, "\\n".join(names))
+working.join(60)
+assert not working.is_alive()
+"""
+
+
+def submit(folder: Path, job: str, *arguments: str, options: str = "") -> str:
+    """What the JVM notes of its classes while a job runs."""
+    program, log = folder / "job.py", folder / "classes.log"
+    program.write_text(job)
+    python = f"spark.pyspark.driver.python={sys.executable}"
+    done = subprocess.run(
+        ["spark-submit", "--master", "local[2]", "--conf", python, str(program), *arguments],
+        env=environment(SPARK_SUBMIT_OPTS=f"-Xlog:class+load,class+init:file={log}:tags {options}"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return log.read_text(encoding="utf-8")
+
+
+@pytest.mark.spark
+def test_classes_are_loaded_and_not_initialized(tmp_path: Path) -> None:
+    told = submit(tmp_path, A_FEW)
+    for name in ("org.apache.spark.ml.Pipeline$", "org.apache.spark.ml.PipelineModel$"):
+        assert name in LOADED.findall(told)
+        assert name.replace(".", "/") not in INITIALIZED.findall(told)
+    begun = INITIALIZED.findall(told[told.index(PYTHON_IS_UP) :])
+    for name in ("scala/reflect/runtime/JavaUniverse", "org/codehaus/janino/UnitCompiler"):
+        assert name in begun
+    of_sql = {name.partition("$")[0] for name in begun if name.startswith("org/apache/spark/sql/")}
+    parser = "org/apache/spark/sql/catalyst/parser/SqlBase"
+    assert of_sql == {f"{parser}Lexer", f"{parser}Parser"}
+
+
+@pytest.mark.spark
+def test_a_jvm_with_an_archive_has_its_classes(tmp_path: Path) -> None:
+    archive = f"-XX:SharedArchiveFile={tmp_path}/none.jsa -Xshare:auto"
+    told = submit(tmp_path, A_FEW, options=archive)
+    assert "org.apache.spark.ml.Pipeline$" not in LOADED.findall(told)
+    assert PYTHON_IS_UP in LOADED.findall(told)
+
+
+def test_without_a_jvm_nothing_begins() -> None:
+    assert warm_up({}, "java.lang.String") is None
+
+
+def test_a_jvm_that_is_gone_is_no_matter() -> None:
+    working = warm_up({PORT: str(free_port()), SECRET: "secret"}, "java.lang.String")
+    assert working is not None
+    working.join(60)
+    assert not working.is_alive()
+
+
+def test_the_classes_of_the_list_are_in_the_jars_of_spark() -> None:
+    names = class_names().splitlines()
+    assert len(names) == len({*names})
+    there = {*classes_in_jars()}
+    missing = [name for name in names if name not in there]
+    assert len(missing) < 0.01 * len(names), missing
+
+
+def classes_in_jars() -> Iterator[str]:
+    import pyspark
+
+    for jar in Path(pyspark.__file__).with_name("jars").glob("*.jar"):
+        for entry in zipfile.ZipFile(jar).namelist():
+            if entry.endswith(".class"):
+                yield entry.removesuffix(".class").replace("/", ".")
+
+
+@pytest.mark.nightly
+@pytest.mark.spark
+def test_the_list_is_what_a_gate_loads(tmp_path: Path) -> None:
+    told = submit(tmp_path, COLD, *to_arguments(typical_request(tmp_path)))
+    loaded = LOADED.findall(told)
+    needed = loaded[loaded.index(PYTHON_IS_UP) + 1 :]
+    needed = [name for name in dict.fromkeys(needed) if not MADE_AT_RUN_TIME.search(name)]
+    if REWRITE:
+        LIST.write_text("\n".join(needed) + "\n", encoding="utf-8")
+    listed = {*class_names().splitlines()}
+    both = len(listed & {*needed})
+    assert both > 0.95 * len(needed)
+    assert both > 0.95 * len(listed)
