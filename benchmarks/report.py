@@ -34,12 +34,14 @@ def stored(name: str) -> Json:
 def page(text: str) -> str:
     """The text with all that stands between `<!-- begin NAME -->` and `<!-- end NAME -->` anew."""
     peers, sweeps, gate_jvm = stored("peers"), stored("sweeps"), stored("gate_jvm")
-    spark_jvm = stored("spark_jvm")
+    spark_jvm, gate_jvm_peers = stored("spark_jvm"), stored("gate_jvm_peers")
     parts: dict[str, Iterator[str]] = {
         "conditions": conditions(peers),
         "peers": peer_tables(peers),
         "conditions of gate_jvm": conditions(gate_jvm),
         "gate_jvm": peer_tables(gate_jvm),
+        "conditions of gate_jvm_peers": conditions(gate_jvm_peers),
+        "gate_jvm_peers": peer_tables(gate_jvm_peers),
         "conditions of spark_jvm": conditions(spark_jvm),
         "spark_jvm": peer_tables(spark_jvm),
         "verdicts": verdict_table(peers),
