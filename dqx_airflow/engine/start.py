@@ -22,7 +22,7 @@ _CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"}
 def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
     """Starts the Spark of a job and returns while it starts.
 
-    :param arguments: those of the job. With wrong ones no Spark starts: the job tells what is wrong.
+    :param arguments: those of the job. With wrong ones no Spark starts: the job says what is wrong.
     :return: `create_session`, which waits for Spark and raises what went wrong with it.
     """
     prefer_bytecode(sys.path)
