@@ -65,7 +65,7 @@ def conditions(found: Json) -> Iterator[str]:
 
 def peer_tables(found: Json) -> Iterator[str]:
     """For each size a table of the first runs, and one of the warm runs."""
-    for rows, runs in found["runs"].items():
+    for rows, runs in sorted(found["runs"].items(), key=lambda item: int(item[0])):
         for kind, words in KINDS.items():
             yield f"### {int(rows):,} rows, {words}, {_rounds(runs)}"
             yield ""

@@ -5,9 +5,9 @@ ten thousand classes, one after the other and each when it is first needed: anot
 that ahead. With an archive there is still code that runs once and slowly, when a library is used
 for the first time.
 
-No class of Spark is initialized here. Two threads that initialize classes which need each other
-would wait for each other forever. Two that load a class never do, and the libraries that are
-initialized call nothing of Spark.
+No class of Spark is initialized here, but for two that ANTLR made of its grammar. Two threads that
+initialize classes which need each other would wait for each other forever. Two that load a class
+never do, and what is initialized calls nothing of Spark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """The variables by which spark-submit tells a driver how to reach its JVM."""
 
 _ARCHIVE = "-XX:SharedArchiveFile="
-_PARSER = "org.apache.spark.sql.catalyst.parser.SqlBase"  # made by ANTLR, and nothing but tables
+_PARSER = "org.apache.spark.sql.catalyst.parser.SqlBase"  # tables, made by ANTLR
 _SAMPLE = """
 public long sum(Object[] rows) {
   long sum = 0L;

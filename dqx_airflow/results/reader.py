@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from arro3.core import Schema
 from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
@@ -127,10 +126,12 @@ def _existing_runs(location: Location) -> DeltaTable:
 
 def _report(location: Location, run: Row) -> GateReport:
     try:
-        results = _rows_of(location, run, RESULTS, RESULTS_SCHEMA) if run["assertions"] else ()
+        results = (
+            _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names) if run["assertions"] else ()
+        )
         failing: Sequence[Row] = ()
         if run.get("failing_rows"):
-            failing = _rows_of(location, run, FAILING_ROWS, FAILING_ROWS_SCHEMA)
+            failing = _rows_of(location, run, FAILING_ROWS, FAILING_ROWS_SCHEMA.names)
         return report_from_rows(run, results, failing)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
@@ -139,7 +140,7 @@ def _report(location: Location, run: Row) -> GateReport:
         ) from error
 
 
-def _rows_of(location: Location, run: Row, name: str, schema: Schema) -> Sequence[Row]:
+def _rows_of(location: Location, run: Row, name: str, columns: Sequence[str]) -> Sequence[Row]:
     """The rows of a run in a table; none where there is no such table."""
     table = open_table(location, name)
     if table is None:
@@ -148,4 +149,4 @@ def _rows_of(location: Location, run: Row, name: str, schema: Schema) -> Sequenc
         f'"run_id" = {text_literal(run["run_id"])}',
         f'"dataset_date" = {date_literal(run["dataset_date"])}',
     ]
-    return select_rows(location, table, schema.names, where)
+    return select_rows(location, table, columns, where)
