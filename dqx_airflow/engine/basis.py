@@ -10,7 +10,7 @@ from dqx_airflow.engine.files import DataFile, files_at
 from dqx_airflow.engine.fingerprints import Chain, chain_of
 from dqx_airflow.engine.found import Need
 from dqx_airflow.engine.frames import References
-from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.opened import OpenDataset
 
 
 @dataclass(frozen=True, slots=True)

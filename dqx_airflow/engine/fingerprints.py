@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 import dqx_airflow
 from dqx_airflow.engine.date_column import DateColumn
 from dqx_airflow.engine.files import DataFile
-from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.opened import OpenDataset
 
 _SETTINGS = (
     "spark.sql.session.timeZone",

@@ -9,7 +9,7 @@ from datetime import date
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.metrics.columns import Place
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.texts import malformed_alias

@@ -8,8 +8,8 @@ from datetime import date
 
 from dqx_airflow.engine.files import DataFile
 from dqx_airflow.engine.found import Begun, Need
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.readings import has_few_rows
-from dqx_airflow.engine.sources import OpenDataset
 
 
 def growths(

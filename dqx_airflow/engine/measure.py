@@ -9,9 +9,10 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.frames import References
 from dqx_airflow.engine.memory import Memory
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.queries import run_queries
 from dqx_airflow.engine.scan import scan
-from dqx_airflow.engine.sources import OpenDataset, open_dataset
+from dqx_airflow.engine.sources import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.plan.model import Plan, Scanned

@@ -14,7 +14,7 @@ from dqx_airflow.engine.basis import Basis, Sight, as_now, as_opened
 from dqx_airflow.engine.fingerprints import scope_of
 from dqx_airflow.engine.found import Begun, Found, Need
 from dqx_airflow.engine.frames import References
-from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.values import Origin

@@ -26,12 +26,13 @@ from pyspark.sql.types import StructType
 from dqx_airflow.datasets import is_table
 from dqx_airflow.engine.delta_files import WAITS_S, WrittenFiles, nullable, write_files
 from dqx_airflow.engine.delta_log import DeltaLog, struct_of
+from dqx_airflow.engine.delta_snapshot import frame_of_parts
 from dqx_airflow.engine.delta_source import EXTENSIONS, has_delta
 from dqx_airflow.engine.failures import explain, first_line, spark_failures
 from dqx_airflow.engine.frames import rows_of
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.paths import absolute
 from dqx_airflow.engine.source_errors import package_for
-from dqx_airflow.engine.sources import OpenDataset, frame_of_parts
 from dqx_airflow.errors import DatasetError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.masks import without_values

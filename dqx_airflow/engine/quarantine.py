@@ -21,9 +21,9 @@ from pyspark.sql.types import ArrayType, DateType, StringType, StructField, Stru
 from dqx_airflow.engine.delta_files import WAITS_S, WrittenFiles, nullable, write_files
 from dqx_airflow.engine.failures import explain, spark_failures
 from dqx_airflow.engine.frames import References
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.paths import absolute
 from dqx_airflow.engine.rows import rows_with_faults
-from dqx_airflow.engine.sources import OpenDataset
 from dqx_airflow.errors import DqxError, StoreError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import Fault

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from dqx_airflow.engine.collect import collect
 from dqx_airflow.engine.failures import explain
 from dqx_airflow.engine.frames import formatted, rows_of
-from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.model import MetricRequest, Scanned

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from dqx_airflow.engine.found import Need
-from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.plan.passes import MOST_COMPILED
 
 MOST_ROWS_FUSED = 250_000

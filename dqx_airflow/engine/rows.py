@@ -23,7 +23,7 @@ from dqx_airflow.engine.frames import (
     with_malformed,
     with_places,
 )
-from dqx_airflow.engine.sources import OpenDataset
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.texts import Texts
 from dqx_airflow.metrics.columns import Place
 from dqx_airflow.metrics.sql import quote_literal, quote_name

@@ -23,8 +23,8 @@ from dqx_airflow.engine.frames import (
 from dqx_airflow.engine.grouping import count_distinct
 from dqx_airflow.engine.growth import growths
 from dqx_airflow.engine.memory import Memory
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.readings import readings
-from dqx_airflow.engine.sources import OpenDataset
 from dqx_airflow.engine.turns import ask_log, in_turns, take_shortcuts
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Scan

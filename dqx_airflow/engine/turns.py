@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import date
 
 from dqx_airflow.engine.found import Found, Need
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.readings import has_few_rows
-from dqx_airflow.engine.sources import OpenDataset
 from dqx_airflow.metrics.registry import Aggregate, TypeOf
 from dqx_airflow.plan.passes import MOST_COMPILED, take_turns
 from dqx_airflow.values import Origin

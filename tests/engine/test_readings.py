@@ -15,8 +15,8 @@ from dqx_airflow.engine.date_column import DateColumn
 from dqx_airflow.engine.delta_log import DeltaLog, struct_of
 from dqx_airflow.engine.delta_tables import table_at
 from dqx_airflow.engine.found import Need
+from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.readings import readings
-from dqx_airflow.engine.sources import OpenDataset
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.plan.passes import MOST_COMPILED

@@ -23,7 +23,8 @@ from deltalake import DeltaTable, write_deltalake
 from lake import ORDERS, TODAY, delta, request
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.sources import OpenDataset, open_dataset
+from dqx_airflow.engine.opened import OpenDataset
+from dqx_airflow.engine.sources import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
 
