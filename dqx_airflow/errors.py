@@ -41,7 +41,7 @@ class DeadlineError(DqxError):
 
 
 class PromotionError(DqxError):
-    """Rows that were validated cannot be promoted: the gate has no report then."""
+    """Rows that were validated cannot be promoted as it is now: the gate has no report then."""
 
 
 class RegistryError(DqxError):

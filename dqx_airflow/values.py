@@ -203,7 +203,8 @@ class EnforcedContract:
     """The contract that a suite was compiled from.
 
     `clauses` tell for each assertion which clause it enforces. `documented` and `unsupported` are
-    how many clauses of the document no assertion enforces. `sources` are its files.
+    how many clauses of the document no assertion enforces. `sources` are its files. `pin` is the
+    version that the gate relies on (`2`, `2.3` or `2.3.0`), None where any one will do.
     """
 
     id: str
@@ -214,6 +215,7 @@ class EnforcedContract:
     documented: int = 0
     unsupported: int = 0
     sources: tuple[SourceFile, ...] = ()
+    pin: str | None = None
 
     @property
     def in_report(self) -> EnforcedContract:

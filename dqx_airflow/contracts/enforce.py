@@ -59,6 +59,7 @@ class Enforcement:
     warnings: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[str, str]
+    pin: str | None = None
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -92,6 +93,7 @@ class Enforcement:
                 for file, text in self.sources.items()
                 if len(text) <= LONGEST_KEPT_SOURCE
             ),
+            pin=self.pin,
         )
         suite = SourceFile(f"{self.source.name} (compiled)", compiled.text)
         return Enforced(suite, enforced, clauses, _objections(suite, enforced, datasets))
@@ -145,6 +147,7 @@ def enforce(
         tuple(warnings),
         document.diagnostics,
         document.sources,
+        expect_version,
     )
 
 

@@ -87,7 +87,7 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
     :raises SourceError: the suite has errors.
     :raises RequestError: the request contradicts itself.
     :raises StoreError: the results store, or a quarantine, cannot be written.
-    :raises PromotionError: the gate passed, and a dataset cannot be promoted.
+    :raises PromotionError: the gate passed, and a dataset cannot be promoted as it is now.
     :raises DeadlineError: it took longer than the request allows.
     """
     check_quarantine(request)
@@ -186,7 +186,9 @@ def _validate(
     outcome = decide(verdicts, request.fail_on)
     if outcome in (Outcome.PASSED, Outcome.WARNED):
         _require_time(request, started)
-        promoted = promote(spark, opened, request, told, run_id, started)
+        promoted, refused = promote(spark, opened, request, told, run_id, started)
+        verdicts += refused
+        outcome = decide(verdicts, request.fail_on)
         told = tuple(replace(item, promotion=promoted.get(item.name)) for item in told)
     return GateReport(
         run_id=run_id,

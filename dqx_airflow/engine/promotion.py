@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import count
@@ -33,10 +35,11 @@ from dqx_airflow.engine.frames import rows_of
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.paths import absolute
 from dqx_airflow.engine.source_errors import package_for
-from dqx_airflow.errors import DatasetError, PromotionError
+from dqx_airflow.errors import DatasetError, DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.masks import without_values
-from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion
+from dqx_airflow.plan.promotions import not_promoted
+from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
 
 _log = logging.getLogger("dqx.gate")
 
@@ -49,11 +52,18 @@ _HARMLESS = frozenset(
     }
 )
 """The features of tables that ask nothing of who adds and removes whole files."""
+_OF_ROWS = re.compile("DELTA_.*VIOLAT")
+"""Conditions of Spark's errors: the rows break a constraint of the table."""
 _OF_COLUMNS = {
     "delta.invariants": "invariants",
     "delta.generationExpression": "generated columns",
     "delta.identity.start": "identity columns",
 }
+
+
+@dataclass
+class _RefusedError(DqxError):
+    """The target does not take the rows, however often they come."""
 
 
 def promote(
@@ -63,27 +73,40 @@ def promote(
     told: Sequence[DatasetSnapshot],
     run_id: str,
     started: datetime,
-) -> dict[str, Promotion]:
+) -> tuple[dict[str, Promotion], tuple[Verdict, ...]]:
     """Promotes the datasets that the request names; what became of each, by name.
 
     Each is a commit of its own. Repeated, it replaces what it wrote; a run that started earlier
-    than the one that promoted last promotes nothing.
+    than the one that promoted last promotes nothing. Nor is anything promoted where a target is
+    known to refuse its rows: a verdict tells why.
 
     :param told: what was validated.
-    :raises PromotionError: a dataset cannot be promoted, for sure or as it is now.
+    :raises PromotionError: a dataset cannot be promoted as it is now.
     """
     rows = {snapshot.name: snapshot.rows for snapshot in told}
-    promoted = {}
+    promotions = []
     for name, target in request.promote_to:
         dataset = opened.get(name)
         if dataset is None:
             raise PromotionError(f"dataset '{name}' cannot be promoted: it could not be read")
         place = target if is_table(target) else absolute(target)
         on = request.run_key.date if dataset.dates else None
-        promotion = _Promotion(spark, dataset, place, on, rows[name], run_id, started)
-        promoted[name] = promotion.run()
-        _log.info("dataset '%s' is promoted: %s", name, promoted[name])
-    return promoted
+        promotions.append(_Promotion(spark, dataset, place, on, rows[name], run_id, started))
+    promoted: dict[str, Promotion] = {}
+    refused: list[Verdict] = []
+    for step in (_Promotion.check, _Promotion.run):
+        for promotion in promotions if not refused else ():
+            name = promotion.dataset.ref.name
+            try:
+                done = step(promotion)
+            except _RefusedError as refusal:
+                reason = f"{refusal.problem}; {refusal.hint}" if refusal.hint else refusal.problem
+                refused.append(not_promoted(name, promotion.target, reason, request.fail_on))
+                continue
+            if done is not None:
+                promoted[name] = done
+                _log.info("dataset '%s' is promoted: %s", name, done)
+    return promoted, tuple(refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,28 +135,59 @@ class _Promotion:
         """Of two runs, the one that started later wins, whoever comes to its end first."""
         return int(self.started.timestamp() * 1000)
 
-    def run(self) -> Promotion:
+    def check(self) -> None:
+        """Finds out without a write what the target would refuse.
+
+        :raises _RefusedError: the target does not take the rows.
+        :raises PromotionError: the target cannot be read.
+        """
         if self.dataset.version is None and self.dataset.files is None:
-            raise self._refused(
+            raise _RefusedError(
                 f"nobody can tell whether {self.dataset.location} is still what was validated",
                 "promote a Delta table, or files whose folder can be listed",
             )
+        with self._failures():
+            if not self._is_by_spark():
+                table = self._table()
+                there = None if table is None else struct_of(table)
+            else:
+                there = self.spark.table(self._named).schema if self._is_there() else None
+            if there is not None:
+                self._check_columns(there)
+
+    def run(self) -> Promotion:
+        """
+        :raises _RefusedError: the target does not take the rows.
+        :raises PromotionError: they cannot be promoted as it is now.
+        """
+        with self._failures():
+            return self._by_spark() if self._is_by_spark() else self._by_files()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
         try:
             with spark_failures(all_of_them=True):
-                needs = self._needs_spark()
-                if not needs:
-                    return self._by_files()
-                if has_delta(self.spark):
-                    return self._by_spark()
-                raise self._refused(f"{needs}; {package_for(self.spark, 'delta')}", EXTENSIONS)
+                yield
         except PySparkException as error:
-            reason = explain(error)
             is_masked = bool(self.dataset.ref.masked)
-            raise self._refused(without_values(reason) if is_masked else reason) from error
+            reason = without_values(explain(error)) if is_masked else explain(error)
+            if _OF_ROWS.search(error.getCondition() or ""):
+                raise _RefusedError(reason) from error
+            raise self._failed(reason) from error
         except DatasetError as error:
-            raise self._refused(error.problem, error.hint) from error
+            raise self._failed(error.problem, error.hint) from error
         except (DeltaError, OSError, ValueError) as error:
-            raise self._refused(first_line(error)) from error
+            raise self._failed(first_line(error)) from error
+
+    def _is_by_spark(self) -> bool:
+        """True where Spark's Delta source has to write the target; a log and files do not do.
+
+        :raises _RefusedError: this session does not have it.
+        """
+        needs = self._needs_spark()
+        if needs and not has_delta(self.spark):
+            raise _RefusedError(f"{needs}; {package_for(self.spark, 'delta')}", EXTENSIONS)
+        return needs is not None
 
     def _needs_spark(self) -> str | None:
         """Why Spark's Delta source has to write the target; None where files and a log will do."""
@@ -143,21 +197,21 @@ class _Promotion:
         found = demands_of(table) if table is not None else ()
         return f"the table there has {', '.join(found)}" if found else None
 
-    def _refused(self, reason: str, hint: str = "") -> PromotionError:
+    def _failed(self, reason: str, hint: str = "") -> PromotionError:
         name = self.dataset.ref.name
         return PromotionError(
             f"dataset '{name}' passed, and cannot be promoted to {self.target}: {reason}", hint
         )
 
     def _is_late(self) -> PromotionError:
-        return self._refused("a run of a gate that started later has promoted already")
+        return self._failed("a run of a gate that started later has promoted already")
 
     def _check_columns(self, there: StructType) -> None:
         wanted = {field.name: field.dataType.simpleString() for field in self.dataset.struct}
         found = {field.name: field.dataType.simpleString() for field in there}
         odd = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
         if odd:
-            raise self._refused(
+            raise _RefusedError(
                 f"its column '{odd[0]}' is {found.get(odd[0], 'not there')}, "
                 f"and that of the dataset is {wanted.get(odd[0], 'not there')}",
                 "change the columns of the table before: a promotion changes none",
@@ -176,6 +230,16 @@ class _Promotion:
             return DeltaTable(self.target)
         except TableNotFoundError:
             return None
+
+    @property
+    def _named(self) -> str:
+        """The target in Spark SQL."""
+        return self.target if is_table(self.target) else f"delta.{quote_name(self.target)}"
+
+    def _is_there(self) -> bool:
+        if is_table(self.target):
+            return bool(self.spark.catalog.tableExists(self.target))
+        return self._table() is not None
 
     def _by_files(self) -> Promotion:
         """Spark writes the files, deltalake commits them."""
@@ -271,7 +335,7 @@ class _Promotion:
         if change is None and self.rows is not None and files.rows != self.rows:
             change = f"{self.rows} rows were validated, and {files.rows} of them have the date"
         if change is not None:
-            raise self._refused(change)
+            raise self._failed(change)
         return files
 
     def _replaced(
@@ -296,10 +360,9 @@ class _Promotion:
         )
 
     def _by_spark(self) -> Promotion:
-        named = is_table(self.target)
-        place = self.target if named else f"delta.{quote_name(self.target)}"
+        place = self._named
         writer = self._rows().write.format("delta").mode("overwrite")
-        is_there = self.spark.catalog.tableExists(place) if named else self._table() is not None
+        is_there = self._is_there()
         if is_there:
             self._check_columns(self.spark.table(place).schema)
         if is_there and self._condition is not None:
@@ -311,8 +374,8 @@ class _Promotion:
             txnAppId=self._slice, txnVersion=self._order, userMetadata=self.run_id
         )
         if (change := self.dataset.change) is not None:
-            raise self._refused(change)
-        if named:
+            raise self._failed(change)
+        if is_table(self.target):
             writer.saveAsTable(place)
         else:
             writer.save(self.target)

@@ -11,7 +11,8 @@ class GateBlocked(AirflowFailException):
 
 
 class GateBroken(AirflowFailException):
-    """An assertion at or above `fail_on` could not be evaluated, or nothing was checked."""
+    """An assertion at or above `fail_on` could not be evaluated, nothing was checked, or the target
+    of a promotion does not take the rows."""
 
 
 class GateMisconfigured(AirflowFailException):

@@ -118,6 +118,7 @@ def _contract(report: GateReport) -> dict[str, Any] | None:
     return {
         "id": _cut(contract.id),
         "version": _cut(contract.version) if contract.version else None,
+        "pin": _cut(contract.pin) if contract.pin else None,
         "dialect": _cut(contract.dialect),
         "checked": contract.checked,
         "documented": contract.documented,

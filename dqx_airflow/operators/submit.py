@@ -76,8 +76,9 @@ class GateOperator(SparkJobOperator):
     :param promote_to: where the rows go that were validated, on a pass and in the same job: a
         mapping of dataset names to paths of Delta tables, or to tables of the catalog; the place
         itself where there is one dataset. Of a dataset with a date column the date is replaced
-        there, else the whole table, in one commit. Where that fails, there is no report, and the
-        task is retried. By default nowhere. (templated)
+        there, else the whole table, in one commit. A target with other columns, or with a
+        constraint that the rows break, makes the gate broken; where the commit fails for another
+        reason, there is no report, and the task is retried. By default nowhere. (templated)
     :param timeout: how long the validation may take, a `timedelta` or seconds, counted from the
         start of the job: then the job cancels what it asked of Spark, and ends without a report. A
         shorter `execution_timeout`, which also counts the time before the start, takes its place.

@@ -54,11 +54,13 @@ class DatasetUse:
 
 @dataclass(frozen=True, slots=True)
 class GateUse:
-    """A gate that enforces the contract. `version` is the one that it enforced last."""
+    """A gate that enforces the contract. `version` is the one that it enforced last, `pin` the one
+    that it relied on then."""
 
     row: GateRow
     version: str | None
     datasets: tuple[DatasetUse, ...]
+    pin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +186,13 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
     for snapshot in newest.datasets:
         about = (one.status for one in newest.verdicts if snapshot.name in one.datasets)
         datasets.append(DatasetUse(snapshot.name, Counter(about)))
-    version = newest.contract.version if newest.contract else None
-    return GateUse(row, version, tuple(datasets))
+    contract = newest.contract
+    return GateUse(
+        row,
+        contract.version if contract else None,
+        tuple(datasets),
+        contract.pin if contract else None,
+    )
 
 
 def _broken(views: Sequence[ReportView]) -> tuple[BrokenClause, ...]:

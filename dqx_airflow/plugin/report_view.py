@@ -180,6 +180,7 @@ def _contract(given: object) -> EnforcedContract | None:
         checked=_count(contract.get("checked")),
         documented=_count(contract.get("documented")),
         unsupported=_count(contract.get("unsupported")),
+        pin=_text(contract.get("pin")) or None,
     )
 
 

@@ -9,17 +9,21 @@ from datetime import date
 from dqx_airflow.results.query import select_rows, text_literal
 from dqx_airflow.results.schema import RUNS
 from dqx_airflow.results.tables import locate, open_table
-from dqx_airflow.values import EnforcedContract, Outcome
+from dqx_airflow.values import EnforcedContract, Outcome, from_json
 
 
 @dataclass(frozen=True, slots=True)
 class ContractUse:
-    """The runs of a gate that enforced a version of a contract; None where it names no version."""
+    """The runs of a gate that enforced a version of a contract; None where it names no version.
+
+    `pin` is the version that the gate relied on in the last of them, if on any.
+    """
 
     gate: str
     version: str | None
     runs: int
     last: date
+    pin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,19 @@ def contract_uses(
         "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)')"
         f" >= TIMESTAMP '{since.isoformat()}T00:00:00'",
     ]
-    columns = ("gate", "contract_version", "finished_at")
-    found: dict[tuple[str, str | None], list[date]] = {}
-    for row in select_rows(location, runs, columns, where, 'ORDER BY "gate", "contract_version"'):
-        days = found.setdefault((row["gate"], row["contract_version"]), [])
-        days.append(row["finished_at"].date())
-    return tuple(
-        ContractUse(gate, version, len(days), max(days)) for (gate, version), days in found.items()
-    )
+    columns = ("gate", "contract_version", "finished_at", "contract")
+    order = 'ORDER BY "gate", "contract_version", "finished_at"'
+    found: dict[tuple[str, str | None], ContractUse] = {}
+    for row in select_rows(location, runs, columns, where, order):
+        key = gate, version = row["gate"], row["contract_version"]
+        before = found[key].runs if key in found else 0
+        last = row["finished_at"].date()
+        found[key] = ContractUse(gate, version, before + 1, last, _pin(row["contract"]))
+    return tuple(found.values())
+
+
+def _pin(contract: str | None) -> str | None:
+    try:
+        return from_json(EnforcedContract, contract or "").pin
+    except ValueError:
+        return None  # of a newer version

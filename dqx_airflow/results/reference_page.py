@@ -74,7 +74,8 @@ _MEANING = {
     "failing_rows": "how many rows of this run are in the table `failing_rows`",
     "contract_id": "the contract that was enforced",
     "contract_version": "its version",
-    "contract": "JSON: the contract with its dialect and how many of its clauses were checked",
+    "contract": "JSON: the contract with its dialect, the version that the gate pins, and how many "
+    "of its clauses were checked",
     "sources": "JSON: the files that the gate went by, each with the SHA-256 of its text",
     "digest": "the SHA-256 of the text, in hexadecimal digits",
     "text": "the text",

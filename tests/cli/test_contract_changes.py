@@ -281,13 +281,14 @@ def test_gates_that_enforced_a_version_lately_rely_on_it(
     (folder / "two.yaml").write_text(BROKEN.replace("1.1.0", "2.0.0"))
     registry("publish", "two.yaml", "--on", "2026-01-06")
     store = ResultsStore(str(folder / "results"))
-    for gate, version, day in (
-        ("silver", "1.0.0", 6),
-        ("silver", "1.0.0", 7),
-        ("gold", "2.0.0", 7),
-        ("past", "1.0.0", 1),
+    for gate, version, day, pin in (
+        ("silver", "1.0.0", 7, "1"),
+        ("silver", "1.0.0", 6, None),
+        ("gold", "2.0.0", 7, None),
+        ("past", "1.0.0", 1, None),
     ):
-        store.write(enforced(gate, version, datetime(2026, 1, day, 23, tzinfo=timezone.utc)))
+        moment = datetime(2026, 1, day, 23, tzinfo=timezone.utc)
+        store.write(enforced(gate, version, moment, pin))
     result = registry(
         *("consumers", "bronze.wagers", "--results", "results", "--on", "2026-01-08"),
         *("--days", "3", "--outdated", "--json"),
@@ -297,7 +298,7 @@ def test_gates_that_enforced_a_version_lately_rely_on_it(
         {
             "consumer": "silver",
             "use_case": "gate: 2 runs, the last on 2026-01-07",
-            "pin": None,
+            "pin": "1",
             "version": "1.0.0",
             "concern": "version 2.0.0 is published",
             "file": None,
@@ -306,7 +307,7 @@ def test_gates_that_enforced_a_version_lately_rely_on_it(
     ]
 
 
-def enforced(gate: str, version: str, moment: datetime) -> GateReport:
+def enforced(gate: str, version: str, moment: datetime, pin: str | None) -> GateReport:
     """The report of a gate that has enforced a version."""
     return GateReport(
         run_id=str(uuid4()),
@@ -319,7 +320,7 @@ def enforced(gate: str, version: str, moment: datetime) -> GateReport:
         datasets=(),
         started_at=moment,
         finished_at=moment,
-        contract=EnforcedContract("bronze.wagers", version, "fabric"),
+        contract=EnforcedContract("bronze.wagers", version, "fabric", pin=pin),
     )
 
 

@@ -15,11 +15,22 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
+from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.delta_files import write_files
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import PromotionError, RequestError
 from dqx_airflow.results.reader import read_report
-from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Promotion, RunKey
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    GateReport,
+    GateRequest,
+    Outcome,
+    Promotion,
+    RunKey,
+    Status,
+    Verdict,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -244,27 +255,66 @@ def test_files_that_changed_since_are_not_promoted(
     assert DeltaTable(target).version() == 0
 
 
-def test_a_target_that_cannot_take_the_rows_is_told_and_there_is_no_report(
+def refusal(report: GateReport) -> Verdict:
+    """What tells that a gate is broken because a target does not take its rows."""
+    assert report.outcome is Outcome.BROKEN
+    (found,) = report.with_status(Status.ERROR)
+    assert found == report.verdicts[-1]
+    assert headline(report).endswith(f"worst: {found.name} (P1): {found.reason}")
+    return found
+
+
+def test_a_target_that_never_takes_the_rows_makes_the_gate_broken_and_the_report_tells_why(
     run: Run, gate: GateRequest, target: str, tmp_path: Path
 ) -> None:
-    def refused(message: str) -> None:
-        with pytest.raises(PromotionError, match=message):
-            run(gate)
-        assert read_report(gate.results_root, gate.run_key, gate.attempt.id) is None
-
     write_deltalake(target, ORDERS.drop_columns(["price"]))
-    refused("its column 'price' is not there, and that of the dataset is double")
+    report = run(gate)
+    found = refusal(report)
+    assert found.name == "orders.promoted"
+    assert found.reason == (
+        f"the rows are validated, and cannot be promoted to {target}: its column 'price' is not "
+        "there, and that of the dataset is double; change the columns of the table before: a "
+        "promotion changes none"
+    )
+    assert (promotion(report), report.validated) == (None, {})
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
     write_deltalake(target, ORDERS.select(["id"]), mode="overwrite", schema_mode="overwrite")
     write_deltalake(target, ORDERS, mode="overwrite", schema_mode="overwrite")
     DeltaTable(target).alter.add_constraint({"positive": "id > 0"})
-    refused("the table there has check constraints; give the gate packages=")
+    reason = refusal(run(next_attempt(gate))).reason or ""
+    assert "the table there has check constraints; give the gate packages=" in reason
     last = [json.loads(line) for line in (tmp_path / "lineage.jsonl").read_text().splitlines()][-1]
     assert last["eventType"] == "FAIL"
 
 
+def test_nothing_is_promoted_where_one_of_several_targets_does_not_take_its_rows(
+    run: Run, gate: GateRequest, target: str, tmp_path: Path
+) -> None:
+    other = str(tmp_path / "silver" / "customers")
+    write_deltalake(other, pa.table({"name": ["Ada"]}))
+    customers = delta(tmp_path, "customers", pa.table({"id": [1]}))
+    both = replace(
+        gate,
+        datasets=(*gate.datasets, customers),
+        promote_to=(("orders", target), ("customers", other)),
+    )
+    assert refusal(run(both)).name == "customers.promoted"
+    assert not Path(target).exists()
+
+
 def test_a_table_of_a_catalog_needs_the_delta_source(run: Run, gate: GateRequest) -> None:
-    with pytest.raises(PromotionError, match="a table of a catalog is written by Spark's Delta"):
-        run(replace(gate, promote_to=(("orders", "silver.orders"),)))
+    found = refusal(run(replace(gate, promote_to=(("orders", "silver.orders"),))))
+    assert "a table of a catalog is written by Spark's Delta source" in (found.reason or "")
+
+
+def test_a_target_that_cannot_be_written_now_leaves_no_report(
+    run: Run, gate: GateRequest, target: str
+) -> None:
+    Path(target).parent.mkdir()
+    Path(target).write_text("in the way")
+    with pytest.raises(PromotionError, match=f"passed, and cannot be promoted to {target}"):
+        run(gate)
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) is None
 
 
 def test_a_place_that_is_taken_is_refused_before_spark_starts(

@@ -69,7 +69,8 @@ def test_a_contract_travels_as_the_suite_that_it_is_compiled_to(
     request = requested(gate(expect_version="2"), context)
     assert 'name "orders.order_id.required"' in request.suite.text
     assert request.contract is not None
-    assert (request.contract.id, request.contract.version) == ("orders", "2.3.0")
+    contract = request.contract
+    assert (contract.id, contract.version, contract.pin) == ("orders", "2.3.0", "2")
     (clause,) = [
         item for item in request.contract.clauses if item.assertion == "orders.total.minimum"
     ]

@@ -27,7 +27,9 @@ pytestmark = pytest.mark.airflow
 
 Get = Callable[..., "Response"]
 
-ORDERS = EnforcedContract("orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1)
+ORDERS = EnforcedContract(
+    "orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1, pin="2"
+)
 BROKEN = replace(
     BAD_NULLS,
     clause="schema.orders.id.required",

@@ -97,14 +97,16 @@ def test_what_a_multiplier_did_is_told(tab: Get, scene: Scene) -> None:
 
 def test_of_a_contract_the_clauses_are_named(tab: Get, scene: Scene) -> None:
     scene.dag()
-    contract = EnforcedContract("orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1)
+    contract = EnforcedContract(
+        "orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1, pin="2"
+    )
     clause = replace(BAD_NULLS, clause="schema.orders.id.required")
     scene.ran(report_of(verdicts=(clause,), contract=contract))
     text = Html(tab().text).text
     assert "clause schema.orders.id.required" in text
     assert (
-        "Contract id orders version 2.3.0 dialect odcs clauses 9 checked, 4 documented, "
-        "1 unsupported" in text
+        "Contract id orders version 2.3.0 pinned to 2 dialect odcs clauses 9 checked, "
+        "4 documented, 1 unsupported" in text
     )
 
 
@@ -112,13 +114,15 @@ def test_of_a_contract_the_clauses_are_named_without_the_store(
     tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.dag()
-    contract = EnforcedContract("orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1)
+    contract = EnforcedContract(
+        "orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1, pin="2"
+    )
     clause = replace(BAD_NULLS, clause="schema.orders.id.required")
     scene.ran(report_of(verdicts=(clause,), contract=contract))
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     text = Html(tab().text).text
     assert "clause schema.orders.id.required" in text
-    assert "Contract id orders version 2.3.0 dialect odcs clauses 9 checked" in text
+    assert "Contract id orders version 2.3.0 pinned to 2 dialect odcs clauses 9 checked" in text
 
 
 def test_a_failure_below_the_limit_of_the_gate_is_a_warning(tab: Get, scene: Scene) -> None:

@@ -107,6 +107,6 @@ def sample_report(
         datasets=(SNAPSHOT,),
         started_at=START + timedelta(minutes=minutes),
         finished_at=START + timedelta(minutes=minutes, seconds=30),
-        contract=EnforcedContract("urn:orders", "1.2.0", "dcs", (), 12, 30, 1),
+        contract=EnforcedContract("urn:orders", "1.2.0", "dcs", (), 12, 30, 1, pin="1"),
     )
     return replace(report, **changes)

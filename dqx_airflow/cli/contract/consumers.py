@@ -140,7 +140,7 @@ def _gates(results: str, contract_id: str, since: date) -> Iterator[Use]:
         fail(error)
     for use in found:
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
-        yield Use(use.gate, f"gate: {runs}, the last on {use.last}", version=use.version)
+        yield Use(use.gate, f"gate: {runs}, the last on {use.last}", use.pin, use.version)
 
 
 def _is_of_datalex(contract_id: str) -> bool:
