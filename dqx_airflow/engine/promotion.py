@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets import is_table
+from dqx_airflow.engine.delta_demands import demands_of
 from dqx_airflow.engine.delta_files import WAITS_S, WrittenFiles, nullable, write_files
 from dqx_airflow.engine.delta_log import DeltaLog, struct_of
 from dqx_airflow.engine.delta_snapshot import frame_of_parts
@@ -44,21 +45,8 @@ from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
 _log = logging.getLogger("dqx.gate")
 
 _RUN_ID, _ROWS = "dqx_run_id", "dqx_rows"
-_HARMLESS = frozenset(
-    {
-        *("appendOnly", "changeDataFeed", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
-        # These matter where a column or a property makes use of them.
-        *("checkConstraints", "generatedColumns", "invariants"),
-    }
-)
-"""The features of tables that ask nothing of who adds and removes whole files."""
-_OF_ROWS = re.compile("DELTA_.*VIOLAT")
-"""Conditions of Spark's errors: the rows break a constraint of the table."""
-_OF_COLUMNS = {
-    "delta.invariants": "invariants",
-    "delta.generationExpression": "generated columns",
-    "delta.identity.start": "identity columns",
-}
+_VIOLATED = re.compile(r"\[DELTA_\w*VIOLAT\w*\] (.+?)(?: with values)?:?$", re.MULTILINE)
+"""What Delta says of rows that break a constraint of the table, without their values."""
 
 
 @dataclass
@@ -169,11 +157,11 @@ class _Promotion:
             with spark_failures(all_of_them=True):
                 yield
         except PySparkException as error:
+            if violated := _VIOLATED.search(str(error)):
+                raise _RefusedError(violated[1]) from error
             is_masked = bool(self.dataset.ref.masked)
-            reason = without_values(explain(error)) if is_masked else explain(error)
-            if _OF_ROWS.search(error.getCondition() or ""):
-                raise _RefusedError(reason) from error
-            raise self._failed(reason) from error
+            reason = explain(error)
+            raise self._failed(without_values(reason) if is_masked else reason) from error
         except DatasetError as error:
             raise self._failed(error.problem, error.hint) from error
         except (DeltaError, OSError, ValueError) as error:
@@ -388,18 +376,3 @@ class _Promotion:
         if not own:
             raise self._is_late()
         return Promotion(self.target, int(own[0][0]), int(own[0][1] or 0))
-
-
-def demands_of(table: DeltaTable) -> tuple[str, ...]:
-    """What a writer of the table has to know beyond files and a log."""
-    configuration = table.metadata().configuration
-    found = set(table.protocol().writer_features or ()) - _HARMLESS
-    if any(name.startswith("delta.constraints.") for name in configuration):
-        found.add("check constraints")
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        found.add("columnMapping")
-    for field in table.schema().fields:
-        found |= {word for key, word in _OF_COLUMNS.items() if key in field.metadata}
-        if not field.nullable:
-            found.add("columns that are NOT NULL")
-    return tuple(sorted(found))
