@@ -20,6 +20,7 @@ from dqx_airflow.config.jvm_options import for_a_short_life
 from dqx_airflow.engine.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.py4j_errors import Py4JError
 from dqx_airflow.engine.session import SQL_DEFAULTS, create_session, quiet_pyspark
+from dqx_airflow.engine.start import start_own_spark
 from dqx_airflow.errors import SparkError
 from dqx_airflow.lineage.redact import redact_urls
 
@@ -75,6 +76,7 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
     with tempfile.TemporaryFile() as said:
         try:
             with _stderr_to(said):
+                start_own_spark(name, {**ours, **settings})
                 return create_session(name, {**ours, **settings})
         except Exception as error:
             said.seek(0)

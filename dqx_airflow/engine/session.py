@@ -46,7 +46,12 @@ def start_context(name: str) -> None:
     """Starts the Spark that the next `create_session` with this name then takes."""
     from pyspark import SparkContext  # a client of Spark Connect has none
 
-    SparkContext.getOrCreate(SparkConf().setAll(list(_settings(name, {}).items())))
+    SparkContext.getOrCreate(conf_of(name))
+
+
+def conf_of(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkConf:
+    """What `create_session` asks of Spark."""
+    return SparkConf().setAll(list(_settings(name, settings).items()))
 
 
 def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,9 +63,32 @@ def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
 
 def _warm_up() -> None:
     # Before PySpark is imported, since that takes a while; and not without what finds PySpark.
+    from dqx_airflow.engine.warm_up import class_names, starter_of, warm_up
+
+    starter = starter_of(os.environ)
+    if starter is not None:
+        warm_up(starter, class_names())
+
+
+def start_own_spark(name: str, settings: Mapping[str, str]) -> None:
+    """Starts a JVM, and in it the Spark that the next `create_session` with these then takes.
+
+    Nothing happens where this process has a JVM. Raises what PySpark raises.
+    """
+    from py4j.java_gateway import GatewayParameters
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    from dqx_airflow.engine.session import conf_of
     from dqx_airflow.engine.warm_up import class_names, warm_up
 
-    warm_up(os.environ, class_names())
+    if SparkContext._gateway is not None:
+        return
+    conf = conf_of(name, settings)
+    gateway = launch_gateway(conf)
+    its = gateway.gateway_parameters
+    warm_up(GatewayParameters(port=its.port, auth_token=its.auth_token), class_names())
+    SparkContext(gateway=gateway, conf=conf)
 
 
 def prefer_bytecode(path: list[str]) -> None:

@@ -23,6 +23,8 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """The variables by which spark-submit tells a driver how to reach its JVM."""
 
+THREAD = "dqx warm-up"
+
 _ARCHIVE = "-XX:SharedArchiveFile="
 _PARSER = "org.apache.spark.sql.catalyst.parser.SqlBase"  # tables, made by ANTLR
 _SAMPLE = """
@@ -43,18 +45,22 @@ def class_names() -> str:
     return files(__package__).joinpath("gate_classes.txt").read_text(encoding="utf-8")
 
 
-def warm_up(env: Mapping[str, str], names: str) -> threading.Thread | None:
-    """Lets the JVM that started this process do its work ahead; None where none did.
+def starter_of(env: Mapping[str, str]) -> GatewayParameters | None:
+    """How the JVM that started this process is reached; None where none did."""
+    if not {PORT, SECRET} <= env.keys():
+        return None
+    return GatewayParameters(port=int(env[PORT]), auth_token=env[SECRET])
+
+
+def warm_up(reached: GatewayParameters, names: str) -> threading.Thread:
+    """Lets a JVM do its work ahead, over a connection of its own.
 
     Whatever goes wrong is no matter: what is not done ahead is done when it is needed.
 
     :param names: classes to load, line by line. One that is not there is passed over, and a JVM
         with an archive of classes loads none: it has them.
     """
-    if not {PORT, SECRET} <= env.keys():
-        return None
-    reached = GatewayParameters(port=int(env[PORT]), auth_token=env[SECRET])
-    working = threading.Thread(target=_work, args=(reached, names), daemon=True)
+    working = threading.Thread(target=_work, args=(reached, names), name=THREAD, daemon=True)
     working.start()
     return working
 

@@ -19,7 +19,7 @@ from processes import environment, free_port
 from dqx_airflow.arguments import to_arguments
 from dqx_airflow.cli.package.jvm_archive import typical_request
 from dqx_airflow.engine import warm_up as warm_up_module
-from dqx_airflow.engine.warm_up import PORT, SECRET, class_names, warm_up
+from dqx_airflow.engine.warm_up import PORT, SECRET, class_names, starter_of, warm_up
 
 LIST = Path(warm_up_module.__file__).with_name("gate_classes.txt")
 LOADED = re.compile(r"\[class,load *\] (\S+) source: \S+\.jar\b")
@@ -35,11 +35,26 @@ sys.exit(main(sys.argv[1:]))
 """
 A_FEW = """
 import os
-from dqx_airflow.engine.warm_up import warm_up
+from dqx_airflow.engine.warm_up import starter_of, warm_up
 names = ["no.such.Name", "org.apache.spark.ml.Pipeline$", "", "org.apache.spark.ml.PipelineModel$"]
-working = warm_up(os.environ, "\\n".join(names))
+working = warm_up(starter_of(os.environ), "\\n".join(names))
 working.join(60)
 assert not working.is_alive()
+"""
+
+BY_HAND = """
+import os, threading
+from dqx_airflow.config.connection import connection_of
+from dqx_airflow.engine.connection import open_session
+from dqx_airflow.engine.warm_up import THREAD
+for name in ("first", "second"):
+    spark = open_session(connection_of("local[1]"), name, {"spark.sql.shuffle.partitions": "3"})
+    told = (spark.sparkContext.appName, spark.conf.get("spark.sql.shuffle.partitions"))
+    assert told == (name, "3")
+    for working in threading.enumerate():
+        if working.name == THREAD:
+            working.join(60)
+    spark.stop()
 """
 
 
@@ -75,6 +90,21 @@ def test_classes_are_loaded_and_not_initialized(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+def test_a_jvm_that_python_starts_works_ahead_too(tmp_path: Path) -> None:
+    log = tmp_path / "classes.log"
+    done = subprocess.run(
+        [sys.executable, "-c", BY_HAND],
+        env=environment(SPARK_SUBMIT_OPTS=f"-Xlog:class+init:file={log}:tags"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "org/codehaus/janino/UnitCompiler" in INITIALIZED.findall(log.read_text())
+
+
+@pytest.mark.spark
 def test_a_jvm_with_an_archive_has_its_classes(tmp_path: Path) -> None:
     archive = f"-XX:SharedArchiveFile={tmp_path}/none.jsa -Xshare:auto"
     told = submit(tmp_path, A_FEW, options=archive)
@@ -82,13 +112,14 @@ def test_a_jvm_with_an_archive_has_its_classes(tmp_path: Path) -> None:
     assert PYTHON_IS_UP in LOADED.findall(told)
 
 
-def test_without_a_jvm_nothing_begins() -> None:
-    assert warm_up({}, "java.lang.String") is None
+def test_a_process_that_no_jvm_started_knows_none() -> None:
+    assert starter_of({}) is None
 
 
 def test_a_jvm_that_is_gone_is_no_matter() -> None:
-    working = warm_up({PORT: str(free_port()), SECRET: "secret"}, "java.lang.String")
-    assert working is not None
+    gone = starter_of({PORT: str(free_port()), SECRET: "secret"})
+    assert gone is not None
+    working = warm_up(gone, "java.lang.String")
     working.join(60)
     assert not working.is_alive()
 
