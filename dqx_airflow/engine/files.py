@@ -38,6 +38,16 @@ def files_at(location: str) -> tuple[DataFile, ...] | None:
     return tuple(sorted((DataFile(i.path, i.size, i.mtime_ns) for i in found), key=_path))
 
 
+def is_folder(location: str) -> bool:
+    """True for a folder; False also where nobody can tell."""
+    try:
+        system, path = FileSystem.from_uri(location)
+        (found,) = system.get_file_info([path])
+    except (OSError, ValueError):
+        return False
+    return bool(found.type is FileType.Directory)
+
+
 def changed_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> list[str]:
     """The files that are there no more, or have other contents."""
     there = set(after)

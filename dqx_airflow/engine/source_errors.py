@@ -5,7 +5,9 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from dqx_airflow.datasets import format_of
 from dqx_airflow.engine.failures import explain, first_line
+from dqx_airflow.engine.files import files_at
 from dqx_airflow.engine.paths import absolute
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
@@ -13,9 +15,18 @@ from dqx_airflow.values import DatasetRef
 
 def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
     what = "Delta table" if ref.format == "delta" else f"{ref.format} file"
+    problem = f"dataset '{ref.name}': there is no {what} at {path}"
+    formats = {format_of(file.path) for file in files_at(path) or ()}
+    if len(formats) == 1 and (found := formats.pop()) not in (None, ref.format):
+        return DatasetError(f"{problem}, its files are {found}: say format={found}")
+    return DatasetError(problem, "correct the path, or run the task that writes it first")
+
+
+def delta_as_files(ref: DatasetRef, path: str) -> DatasetError:
     return DatasetError(
-        f"dataset '{ref.name}': there is no {what} at {path}",
-        "correct the path, or run the task that writes it first",
+        f"dataset '{ref.name}': {path} is a Delta table: among its {ref.format} files are those "
+        "that were replaced or deleted",
+        "say format=delta, or leave the format out",
     )
 
 

@@ -117,6 +117,24 @@ def test_files_of_every_format_are_read(gate: Gate, tmp_path: Path, format: str)
     assert gate(body, ref).outcome is Outcome.PASSED
 
 
+@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+def test_files_that_are_no_delta_table_are_named_by_their_format(
+    gate: Gate, tmp_path: Path, format: str
+) -> None:
+    _write(format, tmp_path / "data")
+    ref = DatasetRef("orders", str(tmp_path / "data"))
+    said = f"there is no Delta table at {tmp_path}/data, its files are {format}: say format="
+    assert f"{said}{format}" in reason(gate(ROWS, ref))
+
+
+@pytest.mark.parametrize("path", ["t", "t/", "t/ds=2024-03-02", "t/ds=2024-03-0*"])
+def test_a_delta_table_is_not_read_as_parquet(gate: Gate, tmp_path: Path, path: str) -> None:
+    # Its files are also those of older versions: of rows that were replaced or deleted.
+    write_deltalake(str(tmp_path / "t"), ORDERS, partition_by=["ds"])
+    ref = DatasetRef("orders", f"{tmp_path}/{path}", format="parquet")
+    assert f"{tmp_path}/t is a Delta table: among its parquet files" in reason(gate(ROWS, ref))
+
+
 @pytest.mark.parametrize(
     ("format", "package"),
     [
