@@ -12,12 +12,13 @@ from pyspark.sql.types import StructType
 
 from dqx_airflow.engine.date_column import DateColumn
 from dqx_airflow.engine.failures import spark_failures
-from dqx_airflow.engine.files import DataFile, files_at, is_folder, paths_of
+from dqx_airflow.engine.files import DataFile, files_at, paths_of
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.parquet_schema import schema_as_written
 from dqx_airflow.engine.paths import GLOB, for_spark, partition_root
-from dqx_airflow.engine.source_errors import delta_as_files, nothing_there, unreadable
+from dqx_airflow.engine.source_errors import nothing_there, of_table, unreadable
 from dqx_airflow.engine.stored_types import UNREADABLE, read_stored
+from dqx_airflow.engine.table_formats import table_format
 from dqx_airflow.engine.texts import read_texts
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
@@ -36,12 +37,13 @@ _STRICT = {
     "json": {"mode": "FAILFAST"},
 }
 """What is read strictly unless the options of a dataset say otherwise."""
+_OF_TABLES = ("parquet", "orc", "avro")
+"""The formats of files that tables are made of."""
 
 
 def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
-    table = partition_root(path) or path
-    if ref.format == "parquet" and is_folder(f"{table.rstrip('/')}/_delta_log"):
-        raise delta_as_files(ref, table)
+    if ref.format in _OF_TABLES and (table := table_format(path)) is not None:
+        raise of_table(ref, path, table)
     # Listed before Spark does it, so that no change falls between.
     files = files_at(path)
     empty = [file.path for file in files or () if _is_cut_off(ref.format, file)]

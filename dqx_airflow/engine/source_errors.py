@@ -12,6 +12,13 @@ from dqx_airflow.engine.paths import absolute
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
 
+_INSTEAD = {
+    "Delta": "say format=delta and the path of the table",
+    "Iceberg": "say format=iceberg and the path of the table, or name it as a table of the catalog",
+    "Hudi": "name it as a table of the catalog",
+}
+"""What to say of a table in place of the format of its files."""
+
 
 def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
     what = "Delta table" if ref.format == "delta" else f"{ref.format} file"
@@ -22,11 +29,10 @@ def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
     return DatasetError(problem, "correct the path, or run the task that writes it first")
 
 
-def delta_as_files(ref: DatasetRef, path: str) -> DatasetError:
+def of_table(ref: DatasetRef, path: str, table: str) -> DatasetError:
     return DatasetError(
-        f"dataset '{ref.name}': {path} is a Delta table: among its {ref.format} files are those "
-        "that were replaced or deleted",
-        "say format=delta, or leave the format out",
+        f"dataset '{ref.name}': the {ref.format} files at {path} are those of a table of {table}: "
+        f"among them are those that were replaced or deleted; {_INSTEAD[table]}"
     )
 
 

@@ -132,7 +132,32 @@ def test_a_delta_table_is_not_read_as_parquet(gate: Gate, tmp_path: Path, path: 
     # Its files are also those of older versions: of rows that were replaced or deleted.
     write_deltalake(str(tmp_path / "t"), ORDERS, partition_by=["ds"])
     ref = DatasetRef("orders", f"{tmp_path}/{path}", format="parquet")
-    assert f"{tmp_path}/t is a Delta table: among its parquet files" in reason(gate(ROWS, ref))
+    found = reason(gate(ROWS, ref))
+    assert "are those of a table of Delta: among them are those that were replaced" in found
+    assert found.endswith("say format=delta and the path of the table")
+
+
+@pytest.mark.parametrize(
+    ("path", "beside", "table"),
+    [
+        ("t", "t/.hoodie/hoodie.properties", "Hudi"),
+        ("t/data", "t/metadata/00001-a.metadata.json", "Iceberg"),
+        ("t/data", "t/metadata/notes.json", None),
+        ("t/data", "t/_delta_log.txt", None),
+    ],
+)
+def test_nor_are_the_files_of_other_tables(
+    gate: Gate, tmp_path: Path, path: str, beside: str, table: str | None
+) -> None:
+    for folder in (tmp_path / path, (tmp_path / beside).parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / path / "a.parquet")
+    (tmp_path / beside).touch()
+    report = gate(ROWS, DatasetRef("orders", str(tmp_path / path), format="parquet"))
+    if table is None:
+        assert report.outcome is Outcome.PASSED
+    else:
+        assert f"are those of a table of {table}: among them" in reason(report)
 
 
 @pytest.mark.parametrize(
