@@ -20,6 +20,10 @@ class DqxError(Exception):
     problem: str
     hint: str = ""
 
+    @property
+    def in_one_line(self) -> str:
+        return f"{self.problem}; {self.hint}" if self.hint else self.problem
+
     def __str__(self) -> str:
         return f"{self.problem}\n  help: {self.hint}" if self.hint else self.problem
 

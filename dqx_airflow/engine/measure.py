@@ -95,5 +95,5 @@ def _open_all(
             opened[ref.name] = open_dataset(spark, ref)
         except DatasetError as error:
             _log.error("%s", error)
-            unreadable[ref.name] = error.problem
+            unreadable[ref.name] = error.in_one_line
     return opened, unreadable

@@ -88,7 +88,7 @@ def promote(
             try:
                 done = step(promotion)
             except _RefusedError as refusal:
-                reason = f"{refusal.problem}; {refusal.hint}" if refusal.hint else refusal.problem
+                reason = refusal.in_one_line
                 refused.append(not_promoted(name, promotion.target, reason, request.fail_on))
                 continue
             if done is not None:

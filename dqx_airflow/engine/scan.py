@@ -132,7 +132,7 @@ def _scan_rows(
         # Lookups may be to blame, and what needs none can be computed all the same.
         independent = [need for need in needs if lookups and not need.looks_into]
         found.broken.update(
-            {need.aggregate.sql: error.problem for need in needs if need not in independent}
+            {need.aggregate.sql: error.in_one_line for need in needs if need not in independent}
         )
         if independent:
             _scan_rows(spark, dataset, independent, requests, (), references, found)

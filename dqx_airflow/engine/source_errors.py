@@ -25,14 +25,15 @@ def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
     problem = f"dataset '{ref.name}': there is no {what} at {path}"
     formats = {format_of(file.path) for file in files_at(path) or ()}
     if len(formats) == 1 and (found := formats.pop()) not in (None, ref.format):
-        return DatasetError(f"{problem}, its files are {found}: say format={found}")
+        return DatasetError(f"{problem}, its files are {found}", f"say format={found}")
     return DatasetError(problem, "correct the path, or run the task that writes it first")
 
 
 def of_table(ref: DatasetRef, path: str, table: str) -> DatasetError:
     return DatasetError(
         f"dataset '{ref.name}': the {ref.format} files at {path} are those of a table of {table}: "
-        f"among them are those that were replaced or deleted; {_INSTEAD[table]}"
+        "among them are those that were replaced or deleted",
+        _INSTEAD[table],
     )
 
 

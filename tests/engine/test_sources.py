@@ -123,7 +123,7 @@ def test_files_that_are_no_delta_table_are_named_by_their_format(
 ) -> None:
     _write(format, tmp_path / "data")
     ref = DatasetRef("orders", str(tmp_path / "data"))
-    said = f"there is no Delta table at {tmp_path}/data, its files are {format}: say format="
+    said = f"there is no Delta table at {tmp_path}/data, its files are {format}; say format="
     assert f"{said}{format}" in reason(gate(ROWS, ref))
 
 
