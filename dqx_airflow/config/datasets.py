@@ -23,6 +23,7 @@ _PLACES = ("path", "table", "query")
 _OPTION = "option."
 _FORM = "write NAME=PATH, or NAME=table:CATALOG.SCHEMA.TABLE"
 _KEYS = tuple(key for key in SETTINGS if key not in (*_PLACES, "options"))
+_SETTINGS_OF_A_PATH = re.compile(rf"[,;&](?:{'|'.join(_KEYS)})=")
 _NO_TEXTS = ("options", "version", "keys", "masked")
 
 
@@ -116,6 +117,7 @@ class _Argument:
             settings[scheme] = unquote(rest)
         else:
             settings["path"] = unquote(location)
+            self._read_end_of_path(name, location)
         places: dict[str, tuple[int, int]] = {}
         start = len(name) + 1 + len(location) + 1
         for pair in query.split("&") if query else ():
@@ -125,6 +127,14 @@ class _Argument:
             place = places.get(mistake.key, (0, len(self.text)))
             self._add(mistake.message, *place, mistake.hint)
         return None if self.problems else dataset_ref(name, settings)
+
+    def _read_end_of_path(self, name: str, location: str) -> None:
+        found = _SETTINGS_OF_A_PATH.search(location)
+        if found is not None:
+            start, end = len(name) + 1 + found.start(), len(name) + 1 + len(location)
+            told = re.sub(f"[,;&](?={'|'.join(_KEYS)})", "&", location[found.start() :])[1:]
+            hint = f"write '{name}={location[: found.start()]}?{told}'"
+            self._add("settings stand behind a '?'", start, end, hint)
 
     def _read_setting(
         self, pair: str, start: int, settings: dict[str, Any], places: dict[str, tuple[int, int]]
