@@ -6,10 +6,12 @@ files and row groups.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
@@ -139,7 +141,12 @@ class DateColumn:
             return True
         return bool(least <= wanted <= most)
 
-    def is_elsewhere(self, on: date, folder: str) -> bool:
+    def may_be_in(self, on: date, path: str) -> bool:
+        """False for a file in the folder of another date."""
+        folder = re.search(rf"/{re.escape(self.name)}=([^/]*)/", path, re.IGNORECASE)
+        return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
+
+    def _is_elsewhere(self, on: date, folder: str) -> bool:
         """True where the value in the name of a partition's folder is not of the date, for sure."""
         if self.is_moment:
             return False

@@ -14,7 +14,7 @@ from dqx_airflow.engine.date_column import DateColumn
 from dqx_airflow.engine.failures import spark_failures
 from dqx_airflow.engine.files import DataFile, files_at, paths_of
 from dqx_airflow.engine.opened import OpenDataset
-from dqx_airflow.engine.parquet_schema import schema_as_written
+from dqx_airflow.engine.parquet_schema import merges_schemas, schema_as_written
 from dqx_airflow.engine.paths import GLOB, for_spark, partition_root
 from dqx_airflow.engine.source_errors import nothing_there, of_table, unreadable
 from dqx_airflow.engine.stored_types import UNREADABLE, read_stored
@@ -112,8 +112,7 @@ def _schema_as_written(
     spark: SparkSession, ref: DatasetRef, path: str, files: Sequence[DataFile]
 ) -> StructType | None:
     """The schema of Parquet files, where Spark need not start a job to find the same one."""
-    is_merged = spark.conf.get("spark.sql.parquet.mergeSchema").lower() == "true"
-    if ref.format != "parquet" or ref.options or is_merged or GLOB.search(path):
+    if ref.format != "parquet" or ref.options or GLOB.search(path) or merges_schemas(spark, ref):
         return None
     return schema_as_written(path, files)
 

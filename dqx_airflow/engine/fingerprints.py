@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Any
-from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
 import dqx_airflow
-from dqx_airflow.engine.date_column import DateColumn
 from dqx_airflow.engine.files import DataFile
 from dqx_airflow.engine.opened import OpenDataset
 
@@ -96,7 +94,10 @@ def chain_of(
         # Rows deleted in place leave the files as they are, and the log does not list them.
         version = dataset.log.version if dataset.log.features else None
     elif dataset.files is not None and listed is not None:
-        files = [file for file in listed if _may_hold(file.path, dataset.dates, on)]
+        dates = dataset.dates
+        files = [
+            file for file in listed if dates is None or on is None or dates.may_be_in(on, file.path)
+        ]
     else:
         return None
     fields = [(field.name, field.type) for field in dataset.fields]
@@ -105,14 +106,6 @@ def chain_of(
 
 def _age(file: DataFile) -> tuple[int, str]:
     return file.modified_ns, file.path
-
-
-def _may_hold(path: str, column: DateColumn | None, on: date | None) -> bool:
-    """False for a file in the folder of another date."""
-    if column is None or on is None:
-        return True
-    folder = re.search(rf"/{re.escape(column.name)}=([^/]*)/", path, re.IGNORECASE)
-    return folder is None or not column.is_elsewhere(on, unquote(folder[1]))
 
 
 def _digest(content: Any) -> str:

@@ -8,13 +8,22 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, FileType
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from dqx_airflow.engine.files import DataFile, partition_names
+from dqx_airflow.values import DatasetRef
 
 _WRITTEN_BY_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _SUMMARIES = ("_common_metadata", "_metadata")
 """Files beside the data that Spark looks into first."""
+
+
+def merges_schemas(spark: SparkSession, ref: DatasetRef) -> bool:
+    """True where the columns of all files are to be read, as an option or the session says."""
+    name = "mergeSchema"
+    said = {key.casefold(): value for key, value in ref.options}.get(name.casefold())
+    return (said or spark.conf.get(f"spark.sql.{ref.format}.{name}")).lower() == "true"
 
 
 def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None:

@@ -8,9 +8,11 @@ log answers, or what an earlier run found in the very same files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from dqx_airflow.engine.drift import NO_DRIFT, Drift, drift_of
 from dqx_airflow.engine.flat import aggregate
 from dqx_airflow.engine.found import Found, Need
 from dqx_airflow.engine.frames import (
@@ -33,7 +35,10 @@ from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
 from dqx_airflow.plan.schema_check import (
+    Schema,
     answer_from_schema,
+    columns_of,
+    names_only_columns,
     objection_to,
     objection_to_lookup,
     places_of,
@@ -55,10 +60,10 @@ def scan(
         fails the requests that need it.
     :param memory: what earlier runs found out; without it all is computed.
     """
-    scanned, schema = Scanned(), dataset.schema
-    for request in requests:
-        if request.definition.scan is Scan.SCHEMA:
-            answer_from_schema(request, schema, scanned)
+    scanned = Scanned()
+    drift = _drift(spark, dataset, requests, references)
+    schema = replace(dataset.schema, unread=drift.unread)
+    _answer_from_columns(dataset.schema, drift, requests, scanned)
     requests = [request for request in requests if request.definition.scan is Scan.FLAT]
     schemas = {name: reference.schema for name, reference in references.opened.items()}
     reasons = {
@@ -100,6 +105,35 @@ def scan(
     for request in possible:
         _answer(request, found, scanned)
     return scanned
+
+
+def _drift(
+    spark: SparkSession,
+    dataset: OpenDataset,
+    requests: Sequence[MetricRequest],
+    references: References,
+) -> Drift:
+    """The drift of the files, where something is asked about the columns that they have."""
+    is_asked = any(
+        request.definition.scan is Scan.SCHEMA or not names_only_columns(request, dataset.schema)
+        for request in requests
+    )
+    return drift_of(spark, dataset, references.date) if is_asked else NO_DRIFT
+
+
+def _answer_from_columns(
+    schema: Schema, drift: Drift, requests: Iterable[MetricRequest], scanned: Scanned
+) -> None:
+    """Answers what is asked about the columns themselves: those of the files of the date."""
+    there = drift.in_schema(schema)
+    for request in requests:
+        if request.definition.scan is not Scan.SCHEMA:
+            continue
+        answer_from_schema(request, there, scanned)
+        places = filter(None, map(schema.find, columns_of(request, schema)))
+        files = [drift.missing[place.path[0]] for place in places if place.path[0] in drift.missing]
+        if files:
+            scanned.details[request] = f"{files[0]} is without it"
 
 
 def _scan_rows(

@@ -134,8 +134,9 @@ def _judge(
     threshold = bounds[0] if bounds else None
     if status is Status.FAILED and why is None and _is_age(assertion.term):
         why = f"that is {format_duration(value)}"  # seconds say little where it is about days
-    if status is Status.FAILED and why is None:
-        why = "; ".join(found.details[item] for item in requests if item in found.details) or None
+    if status is Status.FAILED:
+        details = (found.details.get(item) for item in requests)
+        why = "; ".join(filter(None, (why, *details))) or None
     verdict = _verdict(assertion, status, why, value, scaled, threshold)
     return replace(verdict, expected=_expected(assertion.condition, bounds))
 

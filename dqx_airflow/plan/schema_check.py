@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.metrics.columns import Place, find_place
@@ -20,10 +20,12 @@ _COLUMNS = (Kind.COLUMN, Kind.COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The columns of a dataset with their types."""
+    """The columns of a dataset with their types; `unread` are those that are there and not read,
+    in small letters, each with the reason."""
 
     dataset: str
     types: Mapping[str, str]
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, dataset: str, fields: Iterable[Field]) -> Schema:
@@ -40,6 +42,10 @@ class Schema:
         """
         place = self.find(name)
         if place is None:
+            if reason := self.unread.get(name.casefold()):
+                raise Objection(
+                    f"column '{name}' of dataset '{self.dataset}' is not read: {reason}"
+                )
             hint = did_you_mean(name, self.types)
             raise Objection(f"dataset '{self.dataset}' has no column '{name}': {hint}")
         return place.type
@@ -156,6 +162,14 @@ def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
             yield from _columns_in(given, schema)
         elif argument.kind in _COLUMNS and given is not None:
             yield from (given,) if isinstance(given, str) else given
+
+
+def names_only_columns(request: MetricRequest, schema: Schema) -> bool:
+    """False for a request that names a column which is not in the schema, or makes no sense."""
+    try:
+        return all(schema.find(name) is not None for name in columns_of(request, schema))
+    except Objection:
+        return False
 
 
 def _columns_in(predicate: RowPredicate, schema: Schema) -> list[str]:

@@ -1,0 +1,120 @@
+"""Columns that the files of a date do not have, or have besides those of the first file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from lake import TODAY, YESTERDAY, request
+from pyarrow import orc
+
+from dqx_airflow.engine import drift
+from dqx_airflow.engine.job import try_gate
+from dqx_airflow.values import DatasetRef, Verdict
+
+pytestmark = pytest.mark.spark
+
+OLD = {"id": [1], "price": [1.5]}
+WITHOUT = {"id": [2]}
+WITH_MORE = {"ID": [3], "price": [2.5], "discount": [0.1]}
+SUITE = """
+assert column price exists name "price"
+assert extra_column_count([id, price, ds]) == 0 name "others"
+assert num_rows() > 0 name "rows"
+assert average(discount) < 1 name "discount"
+"""
+READ = "column 'discount' of dataset 'orders' is not read: files of the date have it, and the first"
+
+Verdicts = dict[str, Verdict]
+Judge = Callable[..., Verdicts]
+
+
+@pytest.fixture
+def judge(spark: Any, tmp_path: Path) -> Judge:
+    def run(ref: DatasetRef, on: Any = TODAY) -> Verdicts:
+        report = try_gate(request(tmp_path, SUITE, [ref], on), lambda _: spark)
+        return {verdict.name: verdict for verdict in report.verdicts}
+
+    return run
+
+
+def written(folder: Path, format: str, *days: tuple[Any, dict[str, list[Any]]]) -> DatasetRef:
+    """A dataset with a file for each day, which has the columns that are given."""
+    for number, (day, columns) in enumerate(days):
+        part = folder / f"ds={day.isoformat()}"
+        part.mkdir(parents=True, exist_ok=True)
+        write = pq.write_table if format == "parquet" else orc.write_table
+        write(pa.table(columns), part / f"{number}.{format}")
+    return DatasetRef("orders", str(folder), format=format, date_column="ds")
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_a_column_that_is_missing_on_the_date_does_not_exist(
+    judge: Judge, tmp_path: Path, format: str
+) -> None:
+    ref = written(tmp_path / "t", format, (YESTERDAY, OLD), (TODAY, WITHOUT))
+    found = judge(ref)
+    assert (found["price"].status.value, found["rows"].status.value) == ("failed", "passed")
+    assert found["price"].reason == (
+        f"there is no such column; {tmp_path}/t/ds={TODAY}/1.{format} is without it"
+    )
+    assert judge(ref, YESTERDAY)["price"].status.value == "passed"
+
+
+def test_it_has_to_be_in_all_files_of_the_date(judge: Judge, tmp_path: Path) -> None:
+    ref = written(tmp_path / "t", "parquet", (TODAY, OLD), (TODAY, WITHOUT), (TODAY, OLD))
+    reason = judge(ref)["price"].reason or ""
+    assert reason.endswith("/1.parquet is without it")
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_a_new_column_is_one_that_is_not_listed_and_nobody_reads_it(
+    judge: Judge, tmp_path: Path, format: str
+) -> None:
+    ref = written(tmp_path / "t", format, (YESTERDAY, OLD), (TODAY, WITH_MORE))
+    found = judge(ref)
+    assert (found["others"].value, found["others"].reason) == (1, "not listed: discount")
+    assert found["price"].status.value == "passed"
+    assert found["discount"].status.value == "error"
+    assert (found["discount"].reason or "").startswith(READ)
+    assert judge(ref, YESTERDAY)["others"].status.value == "passed"
+    assert "did you mean" not in (found["discount"].reason or "")
+
+
+def test_where_schemas_are_merged_files_may_differ(judge: Judge, tmp_path: Path) -> None:
+    options = (("MergeSchema", "true"),)
+    ref = written(tmp_path / "t", "parquet", (TODAY, WITHOUT), (TODAY, OLD))
+    assert judge(replace(ref, options=options))["price"].status.value == "passed"
+    ref = written(tmp_path / "s", "parquet", (YESTERDAY, OLD), (TODAY, WITHOUT), (TODAY, WITHOUT))
+    assert judge(replace(ref, options=options))["price"].status.value == "failed"
+    ref = written(tmp_path / "u", "parquet", (YESTERDAY, OLD), (TODAY, WITH_MORE))
+    merged = judge(replace(ref, options=(("mergeSchema", "true"),)))
+    assert merged["discount"].status.value == "passed"
+    apart = judge(replace(ref, options=(("mergeSchema", "false"),)))
+    assert (apart["discount"].reason or "").startswith(READ)
+
+
+def test_with_a_declared_schema_files_may_have_more_and_not_less(
+    judge: Judge, tmp_path: Path
+) -> None:
+    declared = "id bigint, price double, ds date"
+    ref = written(tmp_path / "t", "parquet", (YESTERDAY, OLD), (TODAY, WITH_MORE))
+    assert judge(replace(ref, schema=declared))["others"].status.value == "passed"
+    ref = written(tmp_path / "u", "parquet", (YESTERDAY, OLD), (TODAY, WITHOUT))
+    assert judge(replace(ref, schema=declared))["price"].status.value == "failed"
+
+
+def test_without_dates_the_newest_files_are_looked_into(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ref = written(tmp_path / "t", "parquet", (YESTERDAY, OLD), (TODAY, WITHOUT))
+    undated = replace(ref, date_column=None)
+    assert judge(undated)["price"].status.value == "failed"
+    (tmp_path / "t" / f"ds={YESTERDAY}" / "0.parquet").touch()
+    monkeypatch.setattr(drift, "MOST_FILES", 1)
+    assert judge(undated)["price"].status.value == "passed"
