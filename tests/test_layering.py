@@ -195,6 +195,12 @@ def test_the_values_and_errors_cost_the_standard_library_alone() -> None:
     assert not loaded & (HEAVY | {"cattrs", "typer", "rich", "yaml", "openlineage"})
 
 
+def test_a_job_of_which_no_events_are_wanted_loads_nothing_of_openlineage() -> None:
+    loaded = _loaded_by("import dqx_airflow.engine.job, dqx_airflow.engine.connect_job")
+    assert "dqx_airflow.engine.run_events" in loaded
+    assert not loaded & {"openlineage", "requests", "httpx", "pandas", "sympy", "airflow"}
+
+
 def test_the_command_line_starts_without_the_heavy() -> None:
     loaded = _loaded_by("import dqx_airflow.cli.main")
     assert not loaded & HEAVY

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -31,10 +30,9 @@ from dqx_airflow.engine.promotion import promote
 from dqx_airflow.engine.published import published_contracts
 from dqx_airflow.engine.quarantine import quarantine_rows
 from dqx_airflow.engine.rows import with_failing_rows
+from dqx_airflow.engine.run_events import RunEvents
 from dqx_airflow.engine.session import create_session, quiet_pyspark
 from dqx_airflow.errors import DeadlineError, DqxError, SourceError
-from dqx_airflow.lineage.emitter import LineageEmitter
-from dqx_airflow.lineage.events import crash_event, start_event, terminal_event
 from dqx_airflow.plan.clauses import verdicts_on_tables, with_clauses
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
@@ -96,22 +94,14 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
     store.check_writable()
     plan = plan_gate(request)
     run_id, started = str(uuid.uuid4()), _now()
-    with LineageEmitter(_spool(store)) as lineage:
-        if lineage.emit(start_event(request, run_id, started, lineage.namespace)):
-            # The server is there again: it also gets what earlier runs could not send.
-            lineage.resend()
-        try:
-            spark = session(request.run_key.gate)
-            states = StateStore(store.location)
-            memory = None if request.recompute else Memory(spark, states, run_id, started)
-            report = _validate(request, plan, spark, run_id, started, memory)
-            _require_time(request, started)
-            store.write(report, request.sources)
-        except BaseException as error:
-            message = f"{type(error).__name__}: {error}"
-            lineage.emit(crash_event(request, run_id, _now(), message, lineage.namespace))
-            raise
-        lineage.emit(terminal_event(request, report, lineage.namespace))
+    with RunEvents(request, run_id, started, store) as events:
+        spark = session(request.run_key.gate)
+        states = StateStore(store.location)
+        memory = None if request.recompute else Memory(spark, states, run_id, started)
+        report = _validate(request, plan, spark, run_id, started, memory)
+        _require_time(request, started)
+        store.write(report, request.sources)
+        events.end(report)
     return report
 
 
@@ -144,15 +134,6 @@ def plan_gate(request: GateRequest) -> Plan:
         request.run_key.date,
         allow_empty=request.allow_empty,
     )
-
-
-def _spool(store: ResultsStore) -> Path | None:
-    """Where events wait that could not be sent: beside the results, where these are files.
-
-    Elsewhere they go whole into the log of the job.
-    """
-    location = store.location
-    return Path(location.root) / "lineage_spool" if location.is_local else None
 
 
 def _validate(

@@ -46,6 +46,14 @@ def keep(spool: Path, event: str, label: str, target: str | None = None) -> Path
     return path
 
 
+def has_some(spool: Path) -> bool:
+    """True for a folder with events in it; False for one that cannot be read."""
+    try:
+        return bool(kept(spool))
+    except OSError:
+        return False
+
+
 def kept(spool: Path) -> list[Spooled]:
     """What is in the spool, oldest first. A folder that does not exist holds nothing.
 

@@ -1,0 +1,99 @@
+"""The events of a run from its begin to its end, and runs of which nobody wants to hear."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dqx_airflow.engine.run_events import RunEvents
+from dqx_airflow.lineage.configured import is_configured
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import GateReport, GateRequest
+
+Begin = Callable[[], RunEvents]
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    return tmp_path / "results" / "lineage_spool"
+
+
+@pytest.fixture
+def begin(request_: GateRequest, passed: GateReport, tmp_path: Path) -> Begin:
+    store = ResultsStore(str(tmp_path / "results"))
+    return lambda: RunEvents(request_, passed.run_id, passed.started_at, store)
+
+
+def test_a_run_that_ends_and_one_that_crashes(
+    begin: Begin, passed: GateReport, tmp_path: Path, problems: Any
+) -> None:
+    path = tmp_path / "events.jsonl"
+    transport = {"type": "file", "log_file_path": str(path), "append": True}
+    os.environ["OPENLINEAGE__TRANSPORT"] = json.dumps(transport)
+    with begin() as events:
+        events.end(passed)
+    with pytest.raises(MemoryError, match="no room"), begin():
+        raise MemoryError("no room")
+    written = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [event["eventType"] for event in written] == ["START", "COMPLETE", "START", "FAIL"]
+    assert written[-1]["run"]["facets"]["errorMessage"]["message"] == "MemoryError: no room"
+    assert problems(written[:2]) == problems(written[2:]) == []
+
+
+def test_an_event_that_waits_is_told_of_where_nothing_is_configured(
+    begin: Begin, passed: GateReport, spool: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    os.environ["OPENLINEAGE_URL"] = "http://127.0.0.1:1"
+    with begin() as events:
+        events.end(passed)
+    waiting = sorted(spool.iterdir())
+    assert len(waiting) == 2
+    del os.environ["OPENLINEAGE_URL"]
+    with caplog.at_level(logging.WARNING), begin() as events:
+        events.end(passed)
+    assert f"2 lineage events stay in {spool}: no OpenLineage transport" in caplog.text
+    assert sorted(spool.iterdir()) == waiting
+
+
+def test_without_a_configuration_there_are_no_events(
+    begin: Begin, passed: GateReport, spool: Path
+) -> None:
+    with begin() as events:
+        events.end(passed)
+    assert not spool.exists()
+
+
+@pytest.mark.parametrize(
+    ("env", "file", "configured"),
+    [
+        ({}, None, False),
+        ({"PATH": "/bin", "AIRFLOW__OPENLINEAGE__TRANSPORT": "{}"}, None, False),
+        ({"OPENLINEAGE_URL": "http://server"}, None, True),
+        ({"OPENLINEAGE__TRANSPORT__TYPE": "http"}, None, True),
+        ({"OPENLINEAGE_CONFIG": "lineage.yml"}, None, True),
+        ({}, "openlineage.yml", True),
+        ({}, "home/.openlineage/openlineage.yml", True),
+        ({}, "home/openlineage.yml", False),
+        ({"OPENLINEAGE_URL": "http://server", "OPENLINEAGE_DISABLED": " True"}, None, False),
+        ({"OPENLINEAGE_DISABLED": "false"}, "openlineage.yml", True),
+    ],
+)
+def test_events_are_wanted_where_openlineage_finds_a_configuration(
+    env: dict[str, str],
+    file: str | None,
+    configured: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    if file is not None:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("transport: {type: console}\n")
+    assert is_configured(env) is configured
