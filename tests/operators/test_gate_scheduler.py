@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow_services import Airflow, TaskState, airflow_services
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from gate_stubs import SUITE, SparkSubmit, install_stub
 from markdown_cases import REWRITE
 from processes import free_port
@@ -34,7 +34,7 @@ from airflow.sdk import DAG, Asset
 from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
 
 HOME = Path(__file__).parents[1]
-CORRUPT = str(HOME / "corrupt")
+CORRUPT, OTHER = str(HOME / "corrupt"), str(HOME / "other")
 
 def gate(home, mapped=(), **given):
     settings = {
@@ -220,6 +220,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     for name, text in files.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text(text)
+    write_deltalake(home / "other", pa.table({"name": ["Ada"]}))
     settings = {
         "AIRFLOW__OPENLINEAGE__EMISSION_POLICY": json.dumps(LINEAGE_OF_ONE),
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps({"type": "http", "url": nowhere}),
