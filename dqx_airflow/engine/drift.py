@@ -32,6 +32,8 @@ _FIRST = (
     "files of the date have it, and the first file, from which Spark takes the columns, has not; "
     "set the option mergeSchema"
 )
+_CHOOSE_FILES = ("modifiedafter", "modifiedbefore", "pathglobfilter")
+"""Options of Spark's readers by which they pass over files that we list."""
 _THREADS = 16
 
 
@@ -68,7 +70,8 @@ def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> Drift:
     Files that cannot be looked into are passed over: the scan says what is wrong with them.
     """
     ref, dates = dataset.ref, dataset.dates
-    if ref.format not in _SCHEMA_IN or not dataset.files:
+    is_chosen = any(key.casefold() in _CHOOSE_FILES for key, _ in ref.options)
+    if ref.format not in _SCHEMA_IN or is_chosen or not dataset.files:
         return NO_DRIFT
     files = [file for file in dataset.files if dates is None or dates.may_be_in(on, file.path)]
     newest = sorted(files, key=lambda file: (-file.modified_ns, file.path))[:MOST_FILES]

@@ -99,6 +99,12 @@ def test_where_schemas_are_merged_files_may_differ(judge: Judge, tmp_path: Path)
     assert (apart["discount"].reason or "").startswith(READ)
 
 
+def test_files_that_an_option_leaves_out_do_not_count(judge: Judge, tmp_path: Path) -> None:
+    ref = written(tmp_path / "t", "parquet", (TODAY, OLD), (TODAY, WITHOUT))
+    chosen = replace(ref, options=(("pathGlobFilter", "0.*"),))
+    assert judge(chosen)["price"].status.value == "passed"
+
+
 def test_with_a_declared_schema_files_may_have_more_and_not_less(
     judge: Judge, tmp_path: Path
 ) -> None:
