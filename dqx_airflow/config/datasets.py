@@ -23,7 +23,7 @@ _PLACES = ("path", "table", "query")
 _OPTION = "option."
 _FORM = "write NAME=PATH, or NAME=table:CATALOG.SCHEMA.TABLE"
 _KEYS = tuple(key for key in SETTINGS if key not in (*_PLACES, "options"))
-_SETTINGS_OF_A_PATH = re.compile(rf"[,;&](?:{'|'.join(_KEYS)})=")
+_BEFORE_A_SETTING = re.compile(rf"[,;&](?=(?:{'|'.join(_KEYS)})=)")
 _NO_TEXTS = ("options", "version", "keys", "masked")
 
 
@@ -129,10 +129,10 @@ class _Argument:
         return None if self.problems else dataset_ref(name, settings)
 
     def _read_end_of_path(self, name: str, location: str) -> None:
-        found = _SETTINGS_OF_A_PATH.search(location)
+        found = _BEFORE_A_SETTING.search(location)
         if found is not None:
             start, end = len(name) + 1 + found.start(), len(name) + 1 + len(location)
-            told = re.sub(f"[,;&](?={'|'.join(_KEYS)})", "&", location[found.start() :])[1:]
+            told = _BEFORE_A_SETTING.sub("&", location[found.end() :])
             hint = f"write '{name}={location[: found.start()]}?{told}'"
             self._add("settings stand behind a '?'", start, end, hint)
 

@@ -98,7 +98,8 @@ def _of_parquet(system: FileSystem, path: str) -> pa.Schema:
 def _of_orc(system: FileSystem, path: str) -> pa.Schema:
     from pyarrow import orc
 
-    return orc.ORCFile(system.open_input_file(path)).schema
+    with system.open_input_file(path) as file:
+        return orc.ORCFile(file).schema
 
 
 _SCHEMA_IN = MappingProxyType({"parquet": _of_parquet, "orc": _of_orc})

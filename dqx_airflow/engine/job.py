@@ -30,7 +30,7 @@ from dqx_airflow.engine.promotion import promote
 from dqx_airflow.engine.published import published_contracts
 from dqx_airflow.engine.quarantine import quarantine_rows
 from dqx_airflow.engine.rows import with_failing_rows
-from dqx_airflow.engine.run_events import RunEvents
+from dqx_airflow.engine.run_events import run_events
 from dqx_airflow.engine.session import create_session, quiet_pyspark
 from dqx_airflow.errors import DeadlineError, DqxError, SourceError
 from dqx_airflow.plan.clauses import verdicts_on_tables, with_clauses
@@ -94,14 +94,14 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
     store.check_writable()
     plan = plan_gate(request)
     run_id, started = str(uuid.uuid4()), _now()
-    with RunEvents(request, run_id, started, store) as events:
+    with run_events(request, run_id, started, store) as end:
         spark = session(request.run_key.gate)
         states = StateStore(store.location)
         memory = None if request.recompute else Memory(spark, states, run_id, started)
         report = _validate(request, plan, spark, run_id, started, memory)
         _require_time(request, started)
         store.write(report, request.sources)
-        events.end(report)
+        end(report)
     return report
 
 

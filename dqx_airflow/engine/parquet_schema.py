@@ -15,6 +15,8 @@ from dqx_airflow.engine.files import DataFile, partition_names
 from dqx_airflow.values import DatasetRef
 
 _WRITTEN_BY_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+_NO_CLASS = (ImportError, AttributeError)
+"""A type that somebody has defined in Python may be defined no longer."""
 _SUMMARIES = ("_common_metadata", "_metadata")
 """Files beside the data that Spark looks into first."""
 
@@ -41,7 +43,7 @@ def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None
         footer = pq.read_metadata(files[0].path, filesystem=system)
         written = (footer.metadata or {}).get(_WRITTEN_BY_SPARK)
         struct = None if written is None else StructType.fromJson(json.loads(written))
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except (OSError, ValueError, LookupError, TypeError, pa.ArrowException, *_NO_CLASS):
         return None
     told = {name.casefold() for name in partition_names(files)}
     is_told_twice = struct is not None and not told.isdisjoint(map(str.casefold, struct.names))

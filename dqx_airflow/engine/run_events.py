@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from dqx_airflow.lineage import spool as spools
@@ -17,56 +18,37 @@ if TYPE_CHECKING:
     from dqx_airflow.lineage.emitter import LineageEmitter
 
 
-class RunEvents:
-    """Sends one event when a run begins and one when it ends, however it does. Never raises.
+@contextmanager
+def run_events(
+    request: GateRequest, run_id: str, started: datetime, store: ResultsStore
+) -> Iterator[Callable[[GateReport], None]]:
+    """Sends one event when a run begins and one when it ends, however it does.
 
-        with RunEvents(request, run_id, started, store) as events:
+        with run_events(request, run_id, started, store) as end:
             report = ...
-            events.end(report)
+            end(report)
 
     What is raised within is the end of a run that crashed.
     """
+    emitter = _emitter(_spool(store))
+    if emitter is None:
+        yield lambda _: None
+        return
+    from dqx_airflow.lineage.events import crash_event, start_event, terminal_event
 
-    def __init__(
-        self, request: GateRequest, run_id: str, started: datetime, store: ResultsStore
-    ) -> None:
-        self.request = request
-        self.run_id = run_id
-        self.started = started
-        self._emitter = _emitter(_spool(store))
+    def end(report: GateReport) -> None:
+        emitter.emit(terminal_event(request, report, emitter.namespace))
 
-    def end(self, report: GateReport) -> None:
-        if self._emitter is not None:
-            from dqx_airflow.lineage.events import terminal_event
-
-            self._emitter.emit(terminal_event(self.request, report, self._emitter.namespace))
-
-    def __enter__(self) -> RunEvents:
-        emitter = self._emitter
-        if emitter is not None:
-            from dqx_airflow.lineage.events import start_event
-
-            event = start_event(self.request, self.run_id, self.started, emitter.namespace)
-            if emitter.emit(event):
-                # The server is there again: it also gets what earlier runs could not send.
-                emitter.resend()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        emitter = self._emitter
-        if emitter is None:
-            return
-        if error is not None:
-            from dqx_airflow.lineage.events import crash_event
-
+    with emitter:
+        if emitter.emit(start_event(request, run_id, started, emitter.namespace)):
+            # The server is there again: it also gets what earlier runs could not send.
+            emitter.resend()
+        try:
+            yield end
+        except BaseException as error:
             message, now = f"{type(error).__name__}: {error}", datetime.now(timezone.utc)
-            emitter.emit(crash_event(self.request, self.run_id, now, message, emitter.namespace))
-        emitter.close()
+            emitter.emit(crash_event(request, run_id, now, message, emitter.namespace))
+            raise
 
 
 def _emitter(spool: Path | None) -> LineageEmitter | None:

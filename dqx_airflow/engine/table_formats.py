@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dqx_airflow.engine.files import files_at, is_folder
-from dqx_airflow.engine.paths import partition_root
+from dqx_airflow.engine.paths import GLOB, for_spark, partition_root
 
 _LOGS = {"Delta": "_delta_log", "Hudi": ".hoodie"}
 """The folder in a table that tells which of its files count."""
@@ -11,12 +11,20 @@ _LOGS = {"Delta": "_delta_log", "Hudi": ".hoodie"}
 
 def table_format(path: str) -> str | None:
     """Whose table it is that files at a path belong to; None where they are files and no more."""
-    root = (partition_root(path) or path).rstrip("/")
-    for name, log in _LOGS.items():
-        if is_folder(f"{root}/{log}"):
-            return name
+    root = _named_folder(partition_root(path) or path)
     parent, _, folder = root.rpartition("/")
+    # The path may also be that of a file of the table, or of a folder in it.
+    for place in filter(None, (root, parent)):
+        for name, log in _LOGS.items():
+            if is_folder(f"{place}/{log}"):
+                return name
     if folder != "data":
         return None
     beside = files_at(f"{parent}/metadata") or ()
     return "Iceberg" if any(file.path.endswith(".metadata.json") for file in beside) else None
+
+
+def _named_folder(path: str) -> str:
+    """The path up to its first glob."""
+    found = GLOB.search(path) if for_spark(path) == path else None
+    return (path[: found.start()].rpartition("/")[0] if found else path).rstrip("/")

@@ -127,7 +127,9 @@ def test_files_that_are_no_delta_table_are_named_by_their_format(
     assert f"{said}{format}" in reason(gate(ROWS, ref))
 
 
-@pytest.mark.parametrize("path", ["t", "t/", "t/ds=2024-03-02", "t/ds=2024-03-0*"])
+@pytest.mark.parametrize(
+    "path", ["t", "t/", "t/ds=2024-03-02", "t/ds=2024-03-0*", "t/*", "t/*/*.parquet"]
+)
 def test_a_delta_table_is_not_read_as_parquet(gate: Gate, tmp_path: Path, path: str) -> None:
     # Its files are also those of older versions: of rows that were replaced or deleted.
     write_deltalake(str(tmp_path / "t"), ORDERS, partition_by=["ds"])
@@ -135,6 +137,14 @@ def test_a_delta_table_is_not_read_as_parquet(gate: Gate, tmp_path: Path, path: 
     found = reason(gate(ROWS, ref))
     assert "are those of a table of Delta: among them are those that were replaced" in found
     assert found.endswith("say format=delta and the path of the table")
+
+
+def test_nor_is_a_single_file_of_it(gate: Gate, tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "t"), ORDERS)
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    for path in (file, tmp_path / "t" / "*.parquet"):
+        ref = DatasetRef("orders", str(path), format="parquet")
+        assert "are those of a table of Delta" in reason(gate(ROWS, ref))
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,18 @@ import json
 import logging
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dqx_airflow.engine.run_events import RunEvents
+from dqx_airflow.engine.run_events import run_events
 from dqx_airflow.lineage.configured import is_configured
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest
 
-Begin = Callable[[], RunEvents]
+Begin = Callable[[], AbstractContextManager[Callable[[GateReport], None]]]
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def spool(tmp_path: Path) -> Path:
 @pytest.fixture
 def begin(request_: GateRequest, passed: GateReport, tmp_path: Path) -> Begin:
     store = ResultsStore(str(tmp_path / "results"))
-    return lambda: RunEvents(request_, passed.run_id, passed.started_at, store)
+    return lambda: run_events(request_, passed.run_id, passed.started_at, store)
 
 
 def test_a_run_that_ends_and_one_that_crashes(
@@ -36,8 +37,8 @@ def test_a_run_that_ends_and_one_that_crashes(
     path = tmp_path / "events.jsonl"
     transport = {"type": "file", "log_file_path": str(path), "append": True}
     os.environ["OPENLINEAGE__TRANSPORT"] = json.dumps(transport)
-    with begin() as events:
-        events.end(passed)
+    with begin() as end:
+        end(passed)
     with pytest.raises(MemoryError, match="no room"), begin():
         raise MemoryError("no room")
     written = [json.loads(line) for line in path.read_text().splitlines()]
@@ -50,13 +51,13 @@ def test_an_event_that_waits_is_told_of_where_nothing_is_configured(
     begin: Begin, passed: GateReport, spool: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.environ["OPENLINEAGE_URL"] = "http://127.0.0.1:1"
-    with begin() as events:
-        events.end(passed)
+    with begin() as end:
+        end(passed)
     waiting = sorted(spool.iterdir())
     assert len(waiting) == 2
     del os.environ["OPENLINEAGE_URL"]
-    with caplog.at_level(logging.WARNING), begin() as events:
-        events.end(passed)
+    with caplog.at_level(logging.WARNING), begin() as end:
+        end(passed)
     assert f"2 lineage events stay in {spool}: no OpenLineage transport" in caplog.text
     assert sorted(spool.iterdir()) == waiting
 
@@ -64,8 +65,8 @@ def test_an_event_that_waits_is_told_of_where_nothing_is_configured(
 def test_without_a_configuration_there_are_no_events(
     begin: Begin, passed: GateReport, spool: Path
 ) -> None:
-    with begin() as events:
-        events.end(passed)
+    with begin() as end:
+        end(passed)
     assert not spool.exists()
 
 
