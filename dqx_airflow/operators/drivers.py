@@ -5,22 +5,33 @@ All of it blocks: the triggerer calls it in threads.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 _YARN_ACTIVE = {"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"}
 _NOT_FOUND = 404
+_DRIVER_CONTAINER = "spark-kubernetes-driver"
+_LONGEST_DIAGNOSIS = 200
 
 
 class DriverUnknownError(Exception):
     """The cluster does not tell what became of a driver."""
 
 
+@dataclass(frozen=True, slots=True)
+class DriverEnd:
+    """How a driver ended, in words, and its exit code where the cluster knows that."""
+
+    how: str
+    code: int | None = None
+
+
 class Driver(Protocol):
     """A driver somewhere in a cluster."""
 
-    def ended(self) -> str | None:
-        """How it ended, in words; None while it waits or runs.
+    def ended(self) -> DriverEnd | None:
+        """Its end; None while it waits or runs.
 
         :raises DriverUnknownError: nobody tells.
         """
@@ -38,15 +49,20 @@ class YarnApplication:
     conn_id: str
     _hook: Any = field(default=None, repr=False)
 
-    def ended(self) -> str | None:
+    def ended(self) -> DriverEnd | None:
         try:
-            status = self._manager().query_yarn_application_status(self.id)
+            state, result, diagnosis = self._manager()._query_yarn_application_status(self.id)
         except (RuntimeError, ValueError) as error:
             self._hook = None  # its connection may have been read while nobody could tell it
             raise DriverUnknownError(str(error)) from None
-        if status in _YARN_ACTIVE:
+        if state in _YARN_ACTIVE:
             return None
-        return f"the application {self.id} ended as {status}"
+        how = f"the application {self.id} ended as {result if state == 'FINISHED' else state}"
+        # What follows the first line are stack traces, and the end of what a container printed.
+        first, *_ = diagnosis.strip().splitlines() or [""]
+        if first:
+            how = f"{how}: {first[:_LONGEST_DIAGNOSIS]}"
+        return DriverEnd(how, yarn_exit_code(diagnosis))
 
     def cancel(self) -> None:
         manager = self._manager()
@@ -71,25 +87,39 @@ class KubernetesPod:
     id: str
     conn_id: str
 
-    def ended(self) -> str | None:
+    def ended(self) -> DriverEnd | None:
         namespace, _, name = self.id.partition(":")
         try:
-            phase = _pods().read_namespaced_pod(name, namespace).status.phase
+            status = _pods().read_namespaced_pod(name, namespace).status
         except Exception as error:  # of the API, of the network, of the client's configuration
-            status = getattr(error, "status", None)
-            if status == _NOT_FOUND:
-                return f"the driver pod {name} is gone"
-            told = f"{type(error).__name__}{f' {status}' if status else ''}"
+            code = getattr(error, "status", None)
+            if code == _NOT_FOUND:
+                return DriverEnd(f"the driver pod {name} is gone")
+            told = f"{type(error).__name__}{f' {code}' if code else ''}"
             raise DriverUnknownError(f"the Kubernetes API: {told}") from None
-        if phase == "Unknown":
+        if status.phase == "Unknown":
             raise DriverUnknownError(f"the node of the driver pod {name} does not answer")
-        if phase in ("Succeeded", "Failed"):
-            return f"the driver pod {name} ended as {phase}"
+        if status.phase in ("Succeeded", "Failed"):
+            how = f"the driver pod {name} ended as {status.phase}"
+            return DriverEnd(how, _pod_exit_code(status))
         return None
 
     def cancel(self) -> None:
         namespace, _, name = self.id.partition(":")
         _pods().delete_namespaced_pod(name, namespace)
+
+
+def yarn_exit_code(text: str) -> int | None:
+    """The exit code of a driver, where YARN tells it in `text`."""
+    found = re.search(r"User application exited with status (\d+)", text)
+    return int(found[1]) if found else None
+
+
+def _pod_exit_code(status: Any) -> int | None:
+    for container in status.container_statuses or ():
+        if container.name == _DRIVER_CONTAINER and container.state.terminated is not None:
+            return int(container.state.terminated.exit_code)
+    return None
 
 
 def _pods() -> Any:

@@ -29,7 +29,7 @@ def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
             "its driver has to see the same storage there as this worker",
         )
     if code == EXIT_TIMED_OUT and timeout_s is not None:
-        return Ending(f"the gate took longer than {timeout_s:g} seconds", _MORE_TIME, is_late=True)
+        return _late(timeout_s)
     how = f"was killed by signal {-code}" if code < 0 else f"failed (exit code {code})"
     return Ending(f"the Spark job {how}", _OUTPUT)
 
@@ -42,7 +42,7 @@ def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | 
             "install pyspark or a Spark distribution there, or set spark_binary",
         )
     code = getattr(getattr(hook, "_submit_sp", None), "returncode", None)
-    # The driver's own, where Kubernetes tells it.
+    # The driver's own, where the cluster tells it.
     code = getattr(hook, "_spark_exit_code", None) or code
     if error is None or code:
         return ending_of_code(code, timeout_s)
@@ -52,8 +52,16 @@ def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | 
     return Ending(f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", _OUTPUT)
 
 
-def ending_of_event(event: dict[str, Any]) -> Ending:
+def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
     """What the trigger of a deferred gate has seen."""
-    is_late = bool(event["is_late"])
-    advice = _MORE_TIME if is_late else "the log of its driver, in the cluster, says why"
-    return Ending(event["how"], advice, is_late)
+    from dqx_airflow.arguments import EXIT_TIMED_OUT
+
+    if event["is_late"]:
+        return Ending(event["how"], _MORE_TIME, is_late=True)
+    if event.get("code") == EXIT_TIMED_OUT and timeout_s is not None:
+        return _late(timeout_s)
+    return Ending(event["how"], "the log of its driver, in the cluster, says why")
+
+
+def _late(timeout_s: float) -> Ending:
+    return Ending(f"the gate took longer than {timeout_s:g} seconds", _MORE_TIME, is_late=True)

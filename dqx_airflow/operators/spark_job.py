@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ class SparkJobOperator(SparkSubmitOperator):
     driver: YarnApplication | KubernetesPod | None = None
     env_vars: dict[str, Any] | None
     _connect_job: ConnectJob | None = None
+    _knows_resource_manager = False
 
     def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
         """How the job ended; None where it is on its way, as `driver` in a cluster.
@@ -73,6 +75,8 @@ class SparkJobOperator(SparkSubmitOperator):
             self._connect_job.end()
         elif self._hook is not None:
             # Not as the provider's operator does: on YARN it ends only what it tracks over REST.
+            # And a worker may have no program `yarn`, with which the hook would end the rest.
+            self._hook._yarn_track_via_rm_api = self._knows_resource_manager
             try:
                 self._hook.on_kill()
             except OSError as error:
@@ -116,6 +120,7 @@ class SparkJobOperator(SparkSubmitOperator):
             self.conf = local_driver_conf(self.conf, self.env_vars, self.log)
             self.env_vars = local_driver_env(self.env_vars, connection)
         elif "yarn" in master_of(connection):
+            self._knows_resource_manager = bool(connection.extra_dejson.get(_RM_ADDRESS))
             # A driver that YARN starts again would be a try that Airflow knows nothing of.
             self.conf.setdefault("spark.yarn.maxAppAttempts", "1")
         # `dag.test()` runs all tries on one operator, and a hook keeps the arguments it was given.
@@ -169,6 +174,8 @@ class SparkJobOperator(SparkSubmitOperator):
         hook = super()._get_hook()
         # One byte of output that is not UTF-8 would end the task while its job runs on.
         hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
+        read_output = hook._process_spark_submit_log
+        hook._process_spark_submit_log = lambda lines: read_output(_noting_exit_code(hook, lines))
         return hook
 
     def _is_driver_here(self, connection: Any) -> bool:
@@ -179,3 +186,17 @@ class SparkJobOperator(SparkSubmitOperator):
             (self.conf or {}).get("spark.submit.deployMode"),
         )
         return next(filter(None, modes), "client") != "cluster"
+
+
+def _noting_exit_code(hook: Any, lines: Iterator[Any]) -> Iterator[Any]:
+    """The output of `spark-submit`; the hook is told what YARN says there of the driver's end.
+
+    (The provider looks for the exit code of a driver on Kubernetes alone.)
+    """
+    from dqx_airflow.operators.drivers import yarn_exit_code
+
+    for line in lines:
+        code = yarn_exit_code(line)
+        if code is not None:
+            hook._spark_exit_code = code
+        yield line

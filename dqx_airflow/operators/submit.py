@@ -198,7 +198,7 @@ class GateOperator(SparkJobOperator):
 
         self._place = self._find_place()
         self.request = request = from_json(GateRequest, event["request"])
-        report = self._require_report(request, ending_of_event(event))
+        report = self._require_report(request, ending_of_event(event, request.timeout_s))
         return self._end_task(report, context)
 
     def get_openlineage_facets_on_start(self) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from dqx_airflow.operators.drivers import DRIVERS, DriverUnknownError
+from dqx_airflow.operators.drivers import DRIVERS, DriverEnd, DriverUnknownError
 from dqx_airflow.operators.results_place import results_place
 
 _FIRST_WAIT_S = 1.0
@@ -67,23 +67,24 @@ class GateTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         wait_s, silences = min(_FIRST_WAIT_S, self.longest_wait_s), 0
         while True:
-            how = None
+            end = None
             try:
-                how = await asyncio.to_thread(self._driver.ended)
+                end = await asyncio.to_thread(self._driver.ended)
                 silences = 0
             except DriverUnknownError as unknown:
                 silences += 1
                 self.log.warning("%s; looking for the report of the gate", unknown)
                 if await asyncio.to_thread(self._has_report):
-                    how = "the report was there before its driver told of its end"
+                    end = DriverEnd("the report was there before its driver told of its end")
                 elif silences >= _MOST_SILENCES:
-                    how = f"its driver {self.driver_id} cannot be followed: {unknown}"
-            if how is not None:
-                yield self._event(how)
+                    end = DriverEnd(f"its driver {self.driver_id} cannot be followed: {unknown}")
+            if end is not None:
+                yield self._event(end)
                 return
             if self.deadline is not None and time.time() > self.deadline:
                 await self.on_kill()
-                yield self._event("the task took longer than its execution_timeout", is_late=True)
+                how = "the task took longer than its execution_timeout"
+                yield self._event(DriverEnd(how), is_late=True)
                 return
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, self.longest_wait_s)
@@ -95,8 +96,10 @@ class GateTrigger(BaseTrigger):
         except Exception as error:
             self.log.warning("cannot cancel %s: %s", self.driver_id, error)
 
-    def _event(self, how: str, *, is_late: bool = False) -> TriggerEvent:
-        return TriggerEvent({"request": self.request, "how": how, "is_late": is_late})
+    def _event(self, end: DriverEnd, *, is_late: bool = False) -> TriggerEvent:
+        return TriggerEvent(
+            {"request": self.request, "how": end.how, "code": end.code, "is_late": is_late}
+        )
 
     def _has_report(self) -> bool:
         from dqx_airflow.errors import StoreError

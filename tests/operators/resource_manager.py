@@ -21,9 +21,10 @@ class ResourceManager:
     states: list[str | None] = field(default_factory=lambda: ["FINISHED"])
     asked: int = 0
     killed: bool = False
+    diagnosis: str = ""
 
-    def will_say(self, *states: str | None) -> None:
-        self.states, self.asked = [*states], 0
+    def will_say(self, *states: str | None, diagnosis: str = "") -> None:
+        self.states, self.asked, self.diagnosis = [*states], 0, diagnosis
 
     def next_state(self) -> str | None:
         if self.killed:
@@ -44,7 +45,8 @@ def resource_manager() -> Iterator[ResourceManager]:
                 self.answer(503, {})
                 return
             final = {"FINISHED": "SUCCEEDED", "RUNNING": "UNDEFINED"}.get(state, state)
-            self.answer(200, {"app": {"state": state, "finalStatus": final, "diagnostics": ""}})
+            told = {"state": state, "finalStatus": final, "diagnostics": manager.diagnosis}
+            self.answer(200, {"app": told})
 
         def do_PUT(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

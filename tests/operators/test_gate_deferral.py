@@ -164,6 +164,18 @@ def test_a_silent_cluster_is_asked_again(
     assert event_of(trigger())["how"] == f"the application {APPLICATION} ended as SUCCEEDED"
 
 
+def test_what_the_cluster_says_of_the_end_is_told_without_its_stack_traces(
+    trigger: Callable[..., Any], manager: ResourceManager
+) -> None:
+    said = f"User application exited with status 1{'!' * 500}\n\tat hush"
+    manager.will_say("FAILED", diagnosis=said)
+    event = event_of(trigger())
+    assert event["how"].startswith(f"the application {APPLICATION} ended as FAILED: User app")
+    assert len(event["how"]) < 300
+    assert "hush" not in event["how"]
+    assert event["code"] == 1
+
+
 def test_a_report_is_found_though_the_cluster_is_silent(
     trigger: Callable[..., Any], manager: ResourceManager, gate: Gate, context: Context
 ) -> None:
@@ -249,6 +261,15 @@ def test_what_took_too_long_is_an_error_of_its_own(
 ) -> None:
     event = {"request": request_json, "how": "the task took longer", "is_late": True}
     with pytest.raises(operators.GateTimeoutError, match="the task took longer; give it more time"):
+        gate().execute_complete(context, event)
+
+
+def test_a_driver_that_ended_at_its_deadline_is_an_error_of_its_own(
+    operators: ModuleType, gate: Gate, context: Context
+) -> None:
+    request = to_json(gate(timeout=90).build_request(context))
+    event = {"request": request, "how": "it ended as FAILED", "code": 124, "is_late": False}
+    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; give it"):
         gate().execute_complete(context, event)
 
 

@@ -40,7 +40,23 @@ class ApiServer:
         phase = self.phases[min(self.asked, len(self.phases)) - 1]
         if phase is None:
             return 500, {"kind": "Status", "code": 500}
-        return 200, {"kind": "Pod", "metadata": {"name": POD}, "status": {"phase": phase}}
+        status = {"phase": phase, "containerStatuses": self.containers(phase)}
+        return 200, {"kind": "Pod", "metadata": {"name": POD}, "status": status}
+
+    def containers(self, phase: str) -> list[dict[str, Any]]:
+        """The driver's, and one of those that clusters add; no more is told of pending pods."""
+        if phase == "Pending":
+            return []
+        ended = {"terminated": {"exitCode": 124 if phase == "Failed" else 0}}
+        always = {"image": "i", "imageID": "i", "ready": False, "restartCount": 0}
+        return [
+            {"name": "sidecar", "state": {"terminated": {"exitCode": 9}}, **always},
+            {
+                "name": "spark-kubernetes-driver",
+                "state": {"running": {}} if phase == "Running" else ended,
+                **always,
+            },
+        ]
 
 
 @pytest.fixture
@@ -96,12 +112,11 @@ def driver(api: ApiServer) -> Any:
 
 def test_a_pod_is_followed_to_its_end(driver: Any, api: ApiServer) -> None:
     api.phases = ["Pending", "Running", "Succeeded", "Failed"]
-    told = [driver.ended() for _ in api.phases]
-    assert told == [
-        None,
-        None,
-        f"the driver pod {POD} ended as Succeeded",
-        f"the driver pod {POD} ended as Failed",
+    ends = [driver.ended() for _ in api.phases]
+    assert ends[:2] == [None, None]
+    assert [(end.how, end.code) for end in ends[2:]] == [
+        (f"the driver pod {POD} ended as Succeeded", 0),
+        (f"the driver pod {POD} ended as Failed", 124),
     ]
 
 
@@ -119,7 +134,7 @@ def test_a_pod_of_which_nobody_tells_is_unknown(
 def test_a_pod_that_is_cancelled_is_gone(driver: Any, api: ApiServer) -> None:
     driver.cancel()
     assert api.is_deleted
-    assert driver.ended() == f"the driver pod {POD} is gone"
+    assert driver.ended().how == f"the driver pod {POD} is gone"
 
 
 def test_the_submission_returns_with_the_pod(

@@ -22,7 +22,17 @@ AVRO = f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
 AVRO_BEFORE = "org.apache.spark:spark-avro_2.13:4.1.1"
 ICEBERG = f"org.apache.iceberg:iceberg-spark-runtime-{SPARK}_2.13:RELEASE"
 
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tests</groupId><artifactId>tests</artifactId><version>1</version>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+_DEPENDENCY = """
+    <dependency>
+      <groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
+    </dependency>"""
 
 
 def jars(*artifacts: str) -> str:
@@ -41,17 +51,38 @@ def any_jar(*artifacts: str) -> str:
     return jars(last)
 
 
+def with_all_they_need(*artifacts: str) -> Path:
+    """A folder with some jars and those that they require, for a program of its own."""
+    folder = FOLDER / "-".join(artifacts[0].split(":")[1:])
+    pom, done = folder / "pom.xml", folder / "lib"
+    text = _POM.format(
+        dependencies="".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)
+    )
+    if not done.exists() or pom.read_text() != text:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        pom.write_text(text)
+        target = folder / "partial"
+        _run_maven("copy-dependencies", "-f", str(pom), f"-DoutputDirectory={target}")
+        target.rename(done)
+    return done
+
+
 def _fetched(artifact: str) -> Path:
     _, name, version = artifact.split(":")
     found = sorted(FOLDER.glob(f"{name}-{'*' if version == 'RELEASE' else version}.jar"))
     if found:
         return found[-1]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    _run_maven("copy", f"-Dartifact={artifact}", f"-DoutputDirectory={FOLDER}")
+    return sorted(FOLDER.glob(f"{name}-*.jar"))[-1]
+
+
+def _run_maven(goal: str, *arguments: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        pytest.skip(f"{artifact} is not there, and neither is Maven to fetch it")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    call = [maven, "-B", "-q", _COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={FOLDER}"]
+        pytest.skip(f"there is no Maven to {goal} {' '.join(arguments)}")
+    call = [maven, "-B", "-q", f"{_PLUGIN}:{goal}", *arguments]
     done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
-        pytest.skip(f"Maven cannot fetch {artifact}")
-    return sorted(FOLDER.glob(f"{name}-*.jar"))[-1]
+        pytest.skip(f"Maven cannot {goal} {' '.join(arguments)}")

@@ -1,0 +1,127 @@
+"""A YARN of one machine: the ResourceManager and a NodeManager of the Hadoop that PySpark has."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from maven_jars import with_all_they_need
+from processes import environment, free_port, running, wait_until
+
+JARS = Path(pyspark.__file__).parent / "jars"
+_PACKAGE = "org.apache.hadoop.yarn.server"
+_PORTS = ("", ".scheduler", ".resource-tracker", ".admin")
+
+
+@dataclass(frozen=True)
+class Yarn:
+    """Where a running YARN is reached; `settings` is the folder for HADOOP_CONF_DIR."""
+
+    web: str
+    settings: Path
+    staging: Path
+
+    def applications(self) -> list[dict[str, Any]]:
+        """The newest first."""
+        found = (self._ask("apps")["apps"] or {"app": []})["app"]
+        return sorted(found, key=lambda one: int(one["startedTime"]), reverse=True)
+
+    def kill(self, application: str) -> None:
+        self._ask(f"apps/{application}/state", {"state": "KILLED"})
+
+    def is_ready(self) -> bool:
+        try:
+            nodes = self._ask("nodes")["nodes"] or {"node": []}
+        except OSError:
+            return False
+        return any(node["state"] == "RUNNING" for node in nodes["node"])
+
+    def _ask(self, path: str, body: object = None) -> Any:
+        request = urllib.request.Request(
+            f"{self.web}/ws/v1/cluster/{path}",
+            method="GET" if body is None else "PUT",
+            headers={"Content-Type": "application/json"},
+            data=None if body is None else json.dumps(body).encode(),
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+
+@contextmanager
+def yarn_cluster(folder: Path) -> Iterator[Yarn]:
+    """Starts it, and waits until it takes applications; skips the test where it cannot be had."""
+    (jar,) = JARS.glob("hadoop-client-api-*.jar")
+    hadoop = jar.stem.rpartition("-")[2]
+    services = ("resourcemanager", "nodemanager", "timelineservice")
+    lib = with_all_they_need(
+        *(f"org.apache.hadoop:hadoop-yarn-server-{name}:{hadoop}" for name in services),
+        f"org.apache.hadoop:hadoop-yarn-client:{hadoop}",
+        f"org.apache.hadoop:hadoop-hdfs-client:{hadoop}",
+    )
+    settings = folder / "settings"
+    settings.mkdir()
+    web = f"127.0.0.1:{free_port()}"
+    addresses = {
+        f"yarn.resourcemanager{part}.address": f"127.0.0.1:{free_port()}" for part in _PORTS
+    }
+    _write(
+        settings / "yarn-site.xml",
+        {
+            **addresses,
+            "yarn.resourcemanager.hostname": "127.0.0.1",
+            "yarn.resourcemanager.webapp.address": web,
+            "yarn.nodemanager.hostname": "127.0.0.1",
+            "yarn.nodemanager.address": "127.0.0.1:0",
+            "yarn.nodemanager.localizer.address": "127.0.0.1:0",
+            "yarn.nodemanager.webapp.address": "127.0.0.1:0",
+            "yarn.nodemanager.local-dirs": folder / "local",
+            "yarn.nodemanager.log-dirs": folder / "logs",
+            # A full disk of this machine is no matter of these tests.
+            "yarn.nodemanager.disk-health-checker.enable": "false",
+            "yarn.nodemanager.resource.memory-mb": "4096",
+            "yarn.nodemanager.resource.cpu-vcores": "4",
+            "yarn.nodemanager.vmem-check-enabled": "false",
+            "yarn.scheduler.minimum-allocation-mb": "256",
+        },
+    )
+    _write(
+        settings / "core-site.xml", {"fs.defaultFS": "file:///", "hadoop.tmp.dir": folder / "tmp"}
+    )
+    _write(
+        settings / "capacity-scheduler.xml",
+        {
+            "yarn.scheduler.capacity.root.queues": "default",
+            "yarn.scheduler.capacity.root.default.capacity": "100",
+            "yarn.scheduler.capacity.maximum-am-resource-percent": "1",
+        },
+    )
+    (settings / "log4j.properties").write_text(
+        "log4j.rootLogger=INFO,out\n"
+        "log4j.appender.out=org.apache.log4j.ConsoleAppender\n"
+        "log4j.appender.out.layout=org.apache.log4j.SimpleLayout\n"
+    )
+    env = environment(HADOOP_CONF_DIR=str(settings))
+    java = shutil.which("java", path=f"{env.get('JAVA_HOME', '')}/bin:{env['PATH']}")
+    start = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{settings}:{lib}/*"]
+    manager = [*start, f"{_PACKAGE}.resourcemanager.ResourceManager"]
+    node = [*start, f"{_PACKAGE}.nodemanager.NodeManager"]
+    log = folder / "yarn.log"
+    with running(manager, env, log), running(node, env, log):
+        yarn = Yarn(f"http://{web}", settings, folder / "staging")
+        wait_until(yarn.is_ready, log)
+        yield yarn
+
+
+def _write(path: Path, settings: dict[str, Any]) -> None:
+    properties = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>\n"
+        for name, value in settings.items()
+    )
+    path.write_text(f"<configuration>\n{properties}</configuration>\n")
