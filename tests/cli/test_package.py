@@ -19,7 +19,12 @@ from dqx_airflow.arguments import to_arguments
 from dqx_airflow.cli.main import app
 from dqx_airflow.cli.package.bundle import NATIVE, write_bundle
 from dqx_airflow.cli.package.jvm_archive import typical_request
-from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
+from dqx_airflow.config.jvm_options import (
+    DRIVER_OPTIONS,
+    SUBMIT_OPTIONS,
+    for_a_short_life,
+    with_archive,
+)
 from dqx_airflow.engine.java import java_environment
 from dqx_airflow.shipped import shipped
 from dqx_airflow.values import Status
@@ -173,6 +178,33 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert f"AIRFLOW__DQX__JVM_ARCHIVE={path}" in done.output
     assert list(path.parent.iterdir()) == [path]
     return path
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("", {"UseSerialGC", "TieredCompilation"}),
+        ("-XX:+UseG1GC", {"UseG1GC", "TieredCompilation"}),
+        ("-XX:+UseParallelGC -XX:-TieredCompilation", {"UseParallelGC"}),
+    ],
+)
+def test_a_jvm_takes_the_collector_that_somebody_names(said: str, expected: set[str]) -> None:
+    env = {**os.environ, **java_environment()}
+    home = env.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    options = [*for_a_short_life({SUBMIT_OPTIONS: said})[SUBMIT_OPTIONS].split()]
+    told = subprocess.run(
+        [java, *options, "-XX:+PrintFlagsFinal", "-version"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    asked = {"UseSerialGC", "UseG1GC", "UseParallelGC", "TieredCompilation"}
+    rows = (line.split() for line in told.splitlines())
+    assert {row[1] for row in rows if row[1:2] and row[1] in asked and row[3] == "true"} == expected
+    assert "intx TieredStopAtLevel = 4" in " ".join(told.split())
 
 
 @pytest.mark.spark

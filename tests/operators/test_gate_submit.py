@@ -110,7 +110,7 @@ def test_a_python_given_in_conf_or_by_the_worker_is_kept(
 # The JVM of the driver
 
 
-JVM = "spark.driver.extraJavaOptions"
+JVM = "spark.driver.defaultJavaOptions"
 
 
 def test_in_client_mode_the_jvm_starts_from_the_archive_that_is_set(
@@ -124,7 +124,8 @@ def test_in_client_mode_the_jvm_starts_from_the_archive_that_is_set(
     archive.touch()
     monkeypatch.setenv("AIRFLOW__DQX__JVM_ARCHIVE", str(archive))
     gate(conf={JVM: "-Xss4m"}).execute(context)
-    assert spark_submit.conf[JVM].startswith(f"-Xss4m -XX:SharedArchiveFile={archive} ")
+    options = spark_submit.conf[JVM].split()
+    assert (options[0], options[-1]) == (f"-XX:SharedArchiveFile={archive}", "-Xss4m")
     context["ti"].id = "attempt-2"
     gate(deploy_mode="cluster").execute(context)
     assert len(spark_submit.calls) == 2
@@ -140,7 +141,7 @@ def test_in_client_mode_the_jvm_starts_from_the_archive_that_is_set(
         ("yarn cluster", {}, None),
     ],
 )
-def test_where_the_driver_runs_here_its_jvm_compiles_patiently(
+def test_where_the_driver_runs_here_its_jvm_is_made_for_a_short_life(
     gate: Gate,
     context: Context,
     spark_submit: SparkSubmit,

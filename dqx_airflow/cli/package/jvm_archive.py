@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from dqx_airflow.arguments import to_arguments
-from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, while_archiving
+from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, for_a_short_life, while_archiving
 from dqx_airflow.engine.java import java_environment
 from dqx_airflow.errors import SparkError
 from dqx_airflow.shipped import shipped
@@ -97,10 +97,11 @@ def _run_gate(request: GateRequest, options: str) -> str:
         raise SparkError("there is no program 'spark-submit'", "pip install 'dqx-airflow[spark]'")
     conf = {DRIVER_OPTIONS: options, "spark.pyspark.driver.python": sys.executable}
     settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    env = {**os.environ, **java_environment(), "PATH": path, "OPENLINEAGE_DISABLED": "true"}
     job = [str(shipped("spark_jobs/gate_job.py")), *to_arguments(request)]
     done = subprocess.run(  # noqa: S603 (our own job, no shell)
         [program, "--master", "local[2]", *settings, *job],
-        env={**os.environ, **java_environment(), "PATH": path, "OPENLINEAGE_DISABLED": "true"},
+        env={**env, **for_a_short_life(env)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
