@@ -61,7 +61,7 @@ class ContractGateOperator(GateOperator):
         strict: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(datasets=datasets or {}, **kwargs)
+        super().__init__(datasets=datasets, **kwargs)
         self.contract = contract
         self.data = data
         self.server = server
@@ -104,7 +104,7 @@ class ContractGateOperator(GateOperator):
         from dqx_airflow.errors import RequestError
         from dqx_airflow.operators.datasets import rendered
 
-        given = dict(super().dataset_settings(render))
+        given = {} if self.datasets is None else dict(super().dataset_settings(render))
         contract = self._enforcement.contract
         assert contract is not None
         if self.data is not None and self.data != "":

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import GateRequest
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
+_NAME = "dqx-gate"
 _OF_SUBMISSION = (
     *("application", "files", "py_files", "archives", "jars", "packages", "driver_class_path"),
     *("driver_memory", "executor_memory", "executor_cores", "total_executor_cores"),
@@ -37,6 +38,8 @@ class SparkJobOperator(SparkSubmitOperator):
 
     # Airflow wraps every __init__ and every setting of an attribute, which is felt where a DAG
     # file has hundreds of gates: what is nothing at first is said here.
+    application: str | None
+    name: str | None
     deferrable: bool
     driver: YarnApplication | KubernetesPod | None = None
     env_vars: dict[str, Any] | None
@@ -112,8 +115,8 @@ class SparkJobOperator(SparkSubmitOperator):
         from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
         from dqx_airflow.shipped import shipped
 
-        if not self.application:
-            self.application: str = str(shipped("spark_jobs/gate_job.py"))
+        self.application = self.application or str(shipped("spark_jobs/gate_job.py"))
+        self.name = self.name or _NAME
         self.application_args = to_arguments(request)
         self.conf: dict[str, str] = {**(self.conf or {})}
         if self._is_driver_here(connection):

@@ -108,7 +108,7 @@ class GateOperator(SparkJobOperator):
     def __init__(
         self,
         *,
-        datasets: Mapping[str, DatasetSetting],
+        datasets: Mapping[str, DatasetSetting] | None,
         date: str | None = None,
         results_root: str | None = None,
         results_conn_id: str | None = None,
@@ -123,10 +123,12 @@ class GateOperator(SparkJobOperator):
         timeout: timedelta | float | None = None,
         on_warning: Callback | Sequence[Callback] | None = None,
         deferrable: bool = False,
-        name: str = "dqx-gate",
+        name: str | None = None,
         **kwargs: Any,
     ) -> None:
+        # Airflow stores every templated value that is not None, for each parsed gate.
         super().__init__(name=name, **kwargs)
+        self.application = self.application or None
         self.deferrable = deferrable
         # A resumable job survives a clear: the cleared gate would turn green on the old job
         # without validating anything.
