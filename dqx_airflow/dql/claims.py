@@ -13,6 +13,7 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.arguments import COLUMN, ArgumentChecker
 from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.elsewhere import assertion_elsewhere
 from dqx_airflow.dql.measures import MeasureChecker
 from dqx_airflow.dql.rows import RowChecker
 from dqx_airflow.metrics.derived import DEFAULT_STDDEV_DAYS, DISTRIBUTION, SHORTCUTS, TIMELINESS
@@ -71,8 +72,9 @@ class ClaimChecker:
             case None if isinstance(claim.expression, _PREDICATES):
                 pass  # a predicate where a metric belongs: that is said already
             case None:
-                message = "this assertion has no condition"
-                self._error("E108", message, claim.span, "add one, such as `> 0`")
+                if not _is_assertion_elsewhere(claim.expression):
+                    message = "this assertion has no condition"
+                    self._error("E108", message, claim.span, "add one, such as `> 0`")
             case nodes.Comparison(bound=bound):
                 self._bound(bound)
             case nodes.Between(low=low, high=high) as between:
@@ -237,6 +239,10 @@ def _is_above(low: MetricValue, high: MetricValue) -> bool:
     if isinstance(low, str) and isinstance(high, str):
         return low > high
     return isinstance(low, int | float) and isinstance(high, int | float) and low > high
+
+
+def _is_assertion_elsewhere(node: nodes.Expression) -> bool:
+    return isinstance(node, nodes.Call) and assertion_elsewhere(node.name.text) is not None
 
 
 def _is_shortcut(node: nodes.Expression) -> bool:

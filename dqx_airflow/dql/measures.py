@@ -8,6 +8,8 @@ from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.arguments import COLUMN, ArgumentChecker
 from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.elsewhere import first_column, measure_elsewhere
+from dqx_airflow.dql.printer import show_name
 from dqx_airflow.dql.sql_text import check_sql
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import (
@@ -68,7 +70,11 @@ class MeasureChecker:
             meant = did_you_mean(name.text, constants)
             self.arguments.error("E003", f"unknown constant '{name.text}'", name.span, meant)
         else:
-            help_line = f"write a metric such as average({name.text}) or null_count({name.text})"
+            column = show_name(name.text)
+            metric = f"a metric such as average({column})"
+            if measure_elsewhere(name.text) == "num_rows()":
+                metric = f"num_rows(), {metric}"
+            help_line = f"write {metric}, or `each row:` before a rule for rows"
             message = f"'{name.text}' is not a constant; a column needs a metric around it"
             self.arguments.error("E102", message, name.span, help_line)
 
@@ -81,6 +87,8 @@ class MeasureChecker:
         elif name in AGES:
             self.column_call(call, f"{name}(column)")
         elif name in ARITY:
+            if self._column_where_a_metric_belongs(call):
+                return
             fewest, most = ARITY[name]
             self.arguments.count(call, fewest, most)
             self.arguments.no_parameters(call)
@@ -95,11 +103,13 @@ class MeasureChecker:
             help_line = f"write {WITH_CONDITION[name]}"
             self.arguments.error("E101", message, call.name.span, help_line)
         else:
-            near = nearest(name, _KNOWN)
+            written = measure_elsewhere(name, first_column(call))
+            near = None if written else nearest(name.casefold(), _KNOWN)
             label = f"did you mean '{near}'?" if near else ""
             known = None if near else did_you_mean(name, _KNOWN)
+            meant = f"write {written}" if written else known
             message = f"unknown metric '{name}'"
-            self.arguments.error("E001", message, call.name.span, known, label=label)
+            self.arguments.error("E001", message, call.name.span, meant, label=label)
 
     def column_call(self, call: nodes.Call, signature: str) -> None:
         """A call of one column of one dataset, and nothing else."""
@@ -111,6 +121,10 @@ class MeasureChecker:
     def _metric_call(self, call: nodes.Call) -> None:
         metric = METRICS[call.name.text]
         wanted = len(metric.arguments)
+        match call.arguments:
+            case () | (nodes.Number(),) if metric.name == "count":
+                self._sql_count(call)
+                return
         sound = self.arguments.count(call, wanted, wanted, metric.signature)
         if sound:
             for argument, node in zip(metric.arguments, call.arguments, strict=True):
@@ -130,9 +144,30 @@ class MeasureChecker:
             help_line = "add `order_by column` to the arguments"
             self.arguments.error("W011", message, call.span, help_line)
 
+    def _sql_count(self, call: nodes.Call) -> None:
+        """`count()`, `count(1)` and `count(distinct column)`."""
+        help_line = "write num_rows() to count rows, count(column) to count values"
+        match call.parameters:
+            case (nodes.Parameter(name=nodes.Name(text="distinct"), value=nodes.Name(text=name)),):
+                help_line = f"write unique_count({show_name(name)})"
+        self.arguments.error("E101", "count takes a column", call.span, help_line)
+
+    def _column_where_a_metric_belongs(self, call: nodes.Call) -> bool:
+        """True where `min(price)` means the `minimum(price)` of other languages; that is said."""
+        match call.arguments:
+            case (nodes.Name() as name,) if name.text not in self.arguments.constants:
+                written = measure_elsewhere(call.name.text, first_column(call))
+                if written is not None:
+                    message = f"'{name.text}' is a column where a metric belongs"
+                    self.arguments.error("E102", message, name.span, f"write {written}")
+                    return True
+        return False
+
     def _derived_call(self, call: nodes.Call) -> None:
         name = call.name.text
         signature = f"{name}(metric)" if name in CHANGES else f"{name}(metric, n 7)"
+        if not call.parameters and self._column_where_a_metric_belongs(call):
+            return
         if self.arguments.count(call, 1, 1, signature):
             inner = call.arguments[0]
             if isinstance(inner, nodes.Name) and inner.text not in self.arguments.constants:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.arguments import ArgumentChecker
+from dqx_airflow.dql.elsewhere import first_column, function_elsewhere
 from dqx_airflow.dql.items import is_about_items
 from dqx_airflow.dql.patterns import check_pattern
 from dqx_airflow.metrics.builtin import METRICS
@@ -23,8 +24,6 @@ _OF_METRICS = {
 }
 _METRICS = frozenset((*METRICS, *CHANGES, *WINDOWS, *AGES, *SHORTCUTS))
 _VALUES = frozenset((*ROW_FUNCTIONS, *_METRICS))
-_MEANT = {"all": "every", "forall": "every", "any": "some", "exists": "some"}
-"""Quantifiers as other languages call them."""
 
 
 @dataclass(slots=True)
@@ -136,9 +135,10 @@ class RowChecker:
             self.arguments.count(call, 2, 2, f"{name.text}(tags, item is not null)")
             self.arguments.no_parameters(call)
         else:
-            meant = _MEANT.get(name.text, name.text)
-            near = did_you_mean(meant, (*QUANTIFIERS, *ROW_FUNCTIONS))
-            self.arguments.error("E001", f"unknown function '{name.text}'", name.span, near)
+            written = function_elsewhere(name.text, first_column(call))
+            near = did_you_mean(name.text, (*QUANTIFIERS, *ROW_FUNCTIONS))
+            meant = f"write {written}" if written else near
+            self.arguments.error("E001", f"unknown function '{name.text}'", name.span, meant)
 
     def _pattern(self, pattern: nodes.Text) -> None:
         problem = check_pattern(pattern.value)

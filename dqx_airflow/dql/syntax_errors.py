@@ -12,6 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.build import span_of
+from dqx_airflow.dql.elsewhere import sign_elsewhere
 from dqx_airflow.dql.language import RESERVED, begins_line, grammar
 from dqx_airflow.values import SourceFile, Span
 
@@ -55,7 +56,8 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
         token = error.token
         if token.type == "$END":
             return _unfinished(source, expected)
-        help_line = _expectation(str(token), expected)
+        before, rest = _line_around(source.text, token.start_pos or 0)
+        help_line = sign_elsewhere(before, rest, expected) or _expectation(str(token), expected)
         if token in RESERVED and "RBRACE" in expected and begins_line(token, source.text):
             help_line = "add a `}` before it"
         elif not token.isascii() and "BACKTICKED" in expected:
@@ -65,8 +67,7 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
         )
     assert isinstance(error, UnexpectedCharacters)
     position = error.pos_in_stream or 0
-    end = source.text.find("\n", position)
-    rest = source.text[position : None if end < 0 else end].rstrip("\r")
+    before, rest = _line_around(source.text, position)
     word = (re.match(r"[\w.]+|.", rest) or [" "])[0]
     span = Span(source.name, error.line, error.column, error.line, error.column + len(word))
     whole = Span(source.name, error.line, error.column, error.line, error.column + len(rest))
@@ -77,10 +78,16 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
     if word == "`":
         help_line = "close it with a backtick"
         return Diagnostic("this name is not closed", whole, code="E007", help=help_line)
-    help_line = _expectation(word, expected)
+    help_line = sign_elsewhere(before, rest, expected) or _expectation(word, expected)
     if not word.isascii():
         help_line = _foreign(word[0]) or help_line
     return Diagnostic(f"unexpected `{word}`", span, code="E007", help=help_line)
+
+
+def _line_around(text: str, position: int) -> tuple[str, str]:
+    """The line of a place: what stands before it, and the rest."""
+    start, end = text.rfind("\n", 0, position) + 1, text.find("\n", position)
+    return text[start:position], text[position : None if end < 0 else end].rstrip("\r")
 
 
 def _foreign(character: str) -> str | None:

@@ -1,0 +1,64 @@
+"""What is said to the words of SQL and of other tools can be typed as it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.elsewhere import (
+    ASSERTIONS,
+    FUNCTIONS,
+    MEASURES,
+    function_elsewhere,
+    measure_elsewhere,
+)
+from dqx_airflow.metrics.builtin import CALLABLE
+from dqx_airflow.metrics.derived import SHORTCUTS
+from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
+from dqx_airflow.values import SourceFile
+
+
+def mistakes(assertion: str) -> list[str]:
+    on = "orders, customers" if "dataset customers" in assertion else "orders"
+    text = f'suite "S" {{ check "C" on {on} {{ assert {assertion} name "a" }} }}'
+    return [found.message for found in check_source(SourceFile("s", text)).diagnostics]
+
+
+@pytest.mark.parametrize("written", MEASURES)
+def test_a_measure_can_be_typed(written: str) -> None:
+    assert mistakes(f"{written.format('price')} > 0.5") == []
+
+
+@pytest.mark.parametrize("written", ASSERTIONS)
+def test_an_assertion_can_be_typed(written: str) -> None:
+    assert mistakes(written.format("price")) == []
+
+
+@pytest.mark.parametrize("written", FUNCTIONS)
+def test_a_function_of_a_row_can_be_typed(written: str) -> None:
+    said = written.format("price")
+    is_predicate = said.startswith(("every", "some", "price"))
+    assert mistakes(f"each row: {said if is_predicate else f'{said} is not null'}") == []
+
+
+def test_no_name_has_two_meanings_or_is_one_of_ours() -> None:
+    for tables, ours in (
+        ((MEASURES, ASSERTIONS), {*CALLABLE, *SHORTCUTS}),
+        ((FUNCTIONS,), {*ROW_FUNCTIONS, *QUANTIFIERS}),
+    ):
+        names = [name for table in tables for text in table.values() for name in text.split()]
+        keys = [name.replace("_", "") for name in names]
+        assert len(keys) == len(set(keys))
+        assert not set(names) & ours
+
+
+@pytest.mark.parametrize(
+    "name", ["row_count", "rowCount", "ROW_COUNT", "RowCount", "hasSize", "has_size"]
+)
+def test_a_name_is_found_in_any_spelling(name: str) -> None:
+    assert measure_elsewhere(name) == "num_rows()"
+
+
+def test_the_column_is_taken_along() -> None:
+    assert measure_elsewhere("missing_count", "`my price`") == "null_count(`my price`)"
+    assert function_elsewhere("isNull", "price") == "price is null"
