@@ -9,6 +9,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.printer import show_name
 from dqx_airflow.metrics.registry import Argument, Kind
 from dqx_airflow.values import Span
 
@@ -174,3 +175,12 @@ class ArgumentChecker:
             case _:
                 message = "the values of which dataset?"
                 self.error("E101", message, node.span, "write values(column, dataset other)")
+
+
+def first_column(call: nodes.Call) -> str:
+    """The column that a call is about, as it is written; "column" where it is about none."""
+    match call.arguments:
+        case (nodes.Name(text=name), *_):
+            return show_name(name)
+        case _:
+            return "column"

@@ -13,10 +13,10 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.arguments import COLUMN, ArgumentChecker
 from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.elsewhere import assertion_elsewhere
 from dqx_airflow.dql.measures import MeasureChecker
 from dqx_airflow.dql.rows import RowChecker
 from dqx_airflow.metrics.derived import DEFAULT_STDDEV_DAYS, DISTRIBUTION, SHORTCUTS, TIMELINESS
+from dqx_airflow.metrics.elsewhere import assertion_elsewhere
 from dqx_airflow.metrics.fitting import TYPE_WORDS
 from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span

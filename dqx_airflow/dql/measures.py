@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.arguments import COLUMN, ArgumentChecker
+from dqx_airflow.dql.arguments import COLUMN, ArgumentChecker, first_column
 from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.elsewhere import first_column, measure_elsewhere
 from dqx_airflow.dql.printer import show_name
 from dqx_airflow.dql.sql_text import check_sql
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
@@ -21,6 +20,7 @@ from dqx_airflow.metrics.derived import (
     TIMELINESS,
     WINDOWS,
 )
+from dqx_airflow.metrics.elsewhere import measure_elsewhere
 from dqx_airflow.metrics.registry import Scan
 
 WITH_CONDITION = {

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.arguments import ArgumentChecker
-from dqx_airflow.dql.elsewhere import first_column, function_elsewhere
+from dqx_airflow.dql.arguments import ArgumentChecker, first_column
 from dqx_airflow.dql.items import is_about_items
 from dqx_airflow.dql.patterns import check_pattern
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.elsewhere import function_elsewhere
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 

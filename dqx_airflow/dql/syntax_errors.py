@@ -12,7 +12,6 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.build import span_of
-from dqx_airflow.dql.elsewhere import sign_elsewhere
 from dqx_airflow.dql.language import RESERVED, begins_line, grammar
 from dqx_airflow.values import SourceFile, Span
 
@@ -50,6 +49,27 @@ LONGEST_KEYWORD = 40
 _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"@": "assert", "+/-": "tolerance", "±": "tolerance"}
 
+_ROWS = "a rule for rows begins with `each row:`"
+_SIGNS_ELSEWHERE = (
+    (r"\b(?i:count)\s*\(\s*", r"\*", "", "rows are counted by `num_rows()`"),
+    (r"<\s*", r">", "", "write `!=`"),
+    (r"", r"=>", "COMPARATOR", "write `>=`"),
+    (r"", r"=<", "COMPARATOR", "write `<=`"),
+    (r"", r"=~|~|rlike|regexp", "LIKE", "write `matches`"),
+    (r"", r"ilike", "LIKE", "write `lower(column) like`, and the pattern in lower case"),
+    (r"", r"like|rlike|ilike|regexp", "COMPARATOR", _ROWS),
+    (r"\bmatches\s*", r'"', "", _ROWS),
+    (r"\bis\s+(not\s+)?", r"(?i:null)\b", "NONE", f"write `None` of a metric; {_ROWS}"),
+    (r"\bin\s*", r"\[", "", _ROWS),
+    (r"\bin\s*", r"\(", "", "write a list in square brackets: `[1, 2]`"),
+    (r"", r"'", "STRING", 'write texts in double quotes: `"text"`'),
+    (r"", r"&", "AND", "write `and`"),
+    (r"", r"\|", "OR", "write `or`"),
+    (r"", r"(?i:and|or)\b|&|\|", "ASSERT", "write an `assert` of its own"),
+    (r"", r";", "", "remove it: no sign ends an assertion"),
+)
+"""What stands before and at the place of an error, what has to be possible there, what to say."""
+
 
 def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile) -> Diagnostic:
     if isinstance(error, UnexpectedToken):
@@ -57,7 +77,7 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
         if token.type == "$END":
             return _unfinished(source, expected)
         before, rest = _line_around(source.text, token.start_pos or 0)
-        help_line = sign_elsewhere(before, rest, expected) or _expectation(str(token), expected)
+        help_line = _sign_elsewhere(before, rest, expected) or _expectation(str(token), expected)
         if token in RESERVED and "RBRACE" in expected and begins_line(token, source.text):
             help_line = "add a `}` before it"
         elif not token.isascii() and "BACKTICKED" in expected:
@@ -78,10 +98,24 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
     if word == "`":
         help_line = "close it with a backtick"
         return Diagnostic("this name is not closed", whole, code="E007", help=help_line)
-    help_line = sign_elsewhere(before, rest, expected) or _expectation(word, expected)
+    help_line = _sign_elsewhere(before, rest, expected) or _expectation(word, expected)
     if not word.isascii():
         help_line = _foreign(word[0]) or help_line
     return Diagnostic(f"unexpected `{word}`", span, code="E007", help=help_line)
+
+
+def _sign_elsewhere(before: str, rest: str, expected: set[str]) -> str | None:
+    """What to say of a place where the parser cannot go on.
+
+    :param before: the text of the line up to there.
+    :param rest: the text of the line from there.
+    :param expected: the terminals that may stand there.
+    """
+    for earlier, here, terminal, told in _SIGNS_ELSEWHERE:
+        is_possible = not terminal or terminal in expected
+        if is_possible and re.match(here, rest) and re.search(rf"(?:{earlier})\Z", before):
+            return told
+    return None
 
 
 def _line_around(text: str, position: int) -> tuple[str, str]:

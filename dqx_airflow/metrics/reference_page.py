@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.elsewhere import ASSERTIONS, FUNCTIONS, MEASURES
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import Argument, Arguments, Kind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
@@ -56,6 +57,13 @@ Predicates about an array, in which `item` stands for an item of it and `item.pr
 an item. Where the array is NULL, they are not evaluated."""
 
 
+_ELSEWHERE = """\
+## In the words of others
+
+What SQL, pandas, Great Expectations, Soda, Deequ, Databricks DQX and dbt have names for. Who types
+them is told what to write; upper case and underscores make no difference."""
+
+
 def reference_page() -> str:
     """The page, metrics in the order of their table."""
     sections = [
@@ -75,6 +83,8 @@ def reference_page() -> str:
         _table(
             "true when", ((f"{name}(array, predicate)", doc) for name, doc in QUANTIFIERS.items())
         ),
+        _ELSEWHERE,
+        "\n".join(["| elsewhere | here |", "|---|---|", *_elsewhere()]),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -125,6 +135,13 @@ def _over_time() -> Iterator[tuple[str, str]]:
 def _arithmetic() -> Iterator[tuple[str, str]]:
     for name, (fewest, most) in ARITY.items():
         yield f"{name}(...)", str(fewest) if fewest == most else f"{fewest} or more"
+
+
+def _elsewhere() -> Iterator[str]:
+    for table in (MEASURES, ASSERTIONS, FUNCTIONS):
+        for written, names in table.items():
+            said = ", ".join(f"`{name}`" for name in names.split())
+            yield f"| {said} | `{written.format('column')}` |"
 
 
 def _table(what: str, rows: Iterable[tuple[str, str]]) -> str:

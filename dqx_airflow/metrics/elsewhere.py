@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
-from dqx_airflow.dql import nodes
-from dqx_airflow.dql.printer import show_name
-
 MEASURES = {
     "num_rows()": "row_count count_rows n_rows nrow size rows record_count num_records has_size "
     "expect_table_row_count_to_be_between expect_table_row_count_to_equal",
@@ -28,13 +23,12 @@ MEASURES = {
     "unique_percent has_uniqueness has_distinctness",
     "duplicate_count({})": "duplicates num_duplicates",
     "duplicate_count({}) / num_rows()": "duplicate_percent duplicate_ratio duplicate_rate",
-    'sql("avg(length(column))")': "avg_length average_length mean_length",
+    'sql("avg(length({}))")': "avg_length average_length mean_length",
 }
 """The names that others have for a value of the data, by what is written here."""
 
 ASSERTIONS = {
-    "not_null({})": "is_not_null is_complete no_missing is_not_null_and_not_empty "
-    "expect_column_values_to_not_be_null",
+    "not_null({})": "is_not_null is_complete no_missing expect_column_values_to_not_be_null",
     "unique({})": "is_unique is_primary_key expect_column_values_to_be_unique",
     "positive({})": "is_positive",
     "non_negative({})": "is_non_negative",
@@ -69,27 +63,6 @@ FUNCTIONS = {
 }
 """The names that others have for a function or a condition of a row, by what is written here."""
 
-_ROWS = "a rule for rows begins with `each row:`"
-_SIGNS = (
-    (r"\b(?i:count)\s*\(\s*", r"\*", "", "rows are counted by `num_rows()`"),
-    (r"<\s*", r">", "", "write `!=`"),
-    (r"", r"=>", "COMPARATOR", "write `>=`"),
-    (r"", r"=<", "COMPARATOR", "write `<=`"),
-    (r"", r"=~|~|rlike|regexp", "LIKE", "write `matches`"),
-    (r"", r"ilike", "LIKE", "write `lower(column) like`, and the pattern in lower case"),
-    (r"", r"like|rlike|ilike|regexp", "COMPARATOR", _ROWS),
-    (r"\bmatches\s*", r'"', "", _ROWS),
-    (r"\bis\s+(not\s+)?", r"(?i:null)\b", "NONE", f"write `None` of a metric; {_ROWS}"),
-    (r"\bin\s*", r"\[", "", _ROWS),
-    (r"\bin\s*", r"\(", "", "write a list in square brackets: `[1, 2]`"),
-    (r"", r"'", "STRING", 'write texts in double quotes: `"text"`'),
-    (r"", r"&", "AND", "write `and`"),
-    (r"", r"\|", "OR", "write `or`"),
-    (r"", r"(?i:and|or)\b|&|\|", "ASSERT", "write an `assert` of its own"),
-    (r"", r";", "", "remove it: no sign ends an assertion"),
-)
-"""What stands before and at the place of an error, what has to be possible there, what to say."""
-
 
 def measure_elsewhere(name: str, column: str = "column") -> str | None:
     """How a value, or a whole assertion, is written here that has this name elsewhere.
@@ -107,29 +80,6 @@ def assertion_elsewhere(name: str, column: str = "column") -> str | None:
 def function_elsewhere(name: str, column: str = "column") -> str | None:
     """The same for what is said of one row."""
     return _found(_FUNCTIONS, name, column)
-
-
-def first_column(call: nodes.Call) -> str:
-    """The column that a call is about, as it is written; "column" where it is about none."""
-    match call.arguments:
-        case (nodes.Name(text=name), *_):
-            return show_name(name)
-        case _:
-            return "column"
-
-
-def sign_elsewhere(before: str, rest: str, expected: set[str]) -> str | None:
-    """What to say of a place where the parser cannot go on.
-
-    :param before: the text of the line up to there.
-    :param rest: the text of the line from there.
-    :param expected: the terminals that may stand there.
-    """
-    for earlier, here, terminal, told in _SIGNS:
-        is_possible = not terminal or terminal in expected
-        if is_possible and re.match(here, rest) and re.search(rf"(?:{earlier})\Z", before):
-            return told
-    return None
 
 
 def _found(names: dict[str, str], name: str, column: str) -> str | None:
