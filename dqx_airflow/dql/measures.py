@@ -20,7 +20,7 @@ from dqx_airflow.metrics.derived import (
     TIMELINESS,
     WINDOWS,
 )
-from dqx_airflow.metrics.elsewhere import measure_elsewhere
+from dqx_airflow.metrics.elsewhere import measure_elsewhere, name_alone
 from dqx_airflow.metrics.registry import Scan
 
 WITH_CONDITION = {
@@ -103,13 +103,20 @@ class MeasureChecker:
             help_line = f"write {WITH_CONDITION[name]}"
             self.arguments.error("E101", message, call.name.span, help_line)
         else:
-            written = measure_elsewhere(name, first_column(call))
-            near = None if written else nearest(name.casefold(), _KNOWN)
-            label = f"did you mean '{near}'?" if near else ""
-            known = None if near else did_you_mean(name, _KNOWN)
-            meant = f"write {written}" if written else known
-            message = f"unknown metric '{name}'"
-            self.arguments.error("E001", message, call.name.span, meant, label=label)
+            self._unknown_call(call)
+
+    def _unknown_call(self, call: nodes.Call) -> None:
+        name = call.name.text
+        written = measure_elsewhere(name, first_column(call))
+        near = nearest(name.casefold(), _KNOWN)
+        help_line = did_you_mean(name, _KNOWN)
+        if written:
+            near = name_alone(written, len(call.arguments))
+            help_line = f"write {written}"
+        label = f"did you mean '{near}'?" if near else ""
+        message = f"unknown metric '{name}'"
+        told = None if near else help_line
+        self.arguments.error("E001", message, call.name.span, told, label=label)
 
     def column_call(self, call: nodes.Call, signature: str) -> None:
         """A call of one column of one dataset, and nothing else."""

@@ -12,7 +12,7 @@ from dqx_airflow.dql.items import is_about_items
 from dqx_airflow.dql.patterns import check_pattern
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS
-from dqx_airflow.metrics.elsewhere import function_elsewhere
+from dqx_airflow.metrics.elsewhere import function_elsewhere, name_alone
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 
@@ -136,8 +136,10 @@ class RowChecker:
             self.arguments.no_parameters(call)
         else:
             written = function_elsewhere(name.text, first_column(call))
-            near = did_you_mean(name.text, (*QUANTIFIERS, *ROW_FUNCTIONS))
-            meant = f"write {written}" if written else near
+            meant = did_you_mean(name.text, (*QUANTIFIERS, *ROW_FUNCTIONS))
+            if written:
+                near = name_alone(written, len(call.arguments))
+                meant = f"did you mean '{near}'?" if near else f"write {written}"
             self.arguments.error("E001", f"unknown function '{name.text}'", name.span, meant)
 
     def _pattern(self, pattern: nodes.Text) -> None:

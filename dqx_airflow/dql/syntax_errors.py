@@ -46,6 +46,9 @@ NEAR = 0.7
 LONGEST_KEYWORD = 40
 """No keyword is longer, so that much of a word is enough to compare."""
 
+_LOOKED_BACK = 80
+"""So many letters before an error may say what is meant there."""
+
 _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"@": "assert", "+/-": "tolerance", "±": "tolerance"}
 
@@ -119,9 +122,11 @@ def _sign_elsewhere(before: str, rest: str, expected: set[str]) -> str | None:
 
 
 def _line_around(text: str, position: int) -> tuple[str, str]:
-    """The line of a place: what stands before it, and the rest."""
+    """The line of a place: what stands right before it, and the rest."""
     start, end = text.rfind("\n", 0, position) + 1, text.find("\n", position)
-    return text[start:position], text[position : None if end < 0 else end].rstrip("\r")
+    return text[max(start, position - _LOOKED_BACK) : position], text[
+        position : None if end < 0 else end
+    ].rstrip("\r")
 
 
 def _foreign(character: str) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 MEASURES = {
     "num_rows()": "row_count count_rows n_rows nrow size rows record_count num_records has_size "
     "expect_table_row_count_to_be_between expect_table_row_count_to_equal",
@@ -80,6 +82,15 @@ def assertion_elsewhere(name: str, column: str = "column") -> str | None:
 def function_elsewhere(name: str, column: str = "column") -> str | None:
     """The same for what is said of one row."""
     return _found(_FUNCTIONS, name, column)
+
+
+def name_alone(written: str, arguments: int) -> str | None:
+    """The name in what is written here, where it takes so many arguments: it alone is another."""
+    call = re.fullmatch(r"(\w+)\(([^()]*)\)", written)
+    if call is None:
+        return None
+    takes = 0 if not call[2] else 2 if "," in call[2] else 1
+    return call[1] if takes == arguments else None
 
 
 def _found(names: dict[str, str], name: str, column: str) -> str | None:

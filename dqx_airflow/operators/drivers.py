@@ -51,7 +51,7 @@ class YarnApplication:
 
     def ended(self) -> DriverEnd | None:
         try:
-            state, result, diagnosis = self._manager()._query_yarn_application_status(self.id)
+            state, result, told = self._manager()._query_yarn_application_status(self.id)
         except (RuntimeError, ValueError) as error:
             self._hook = None  # its connection may have been read while nobody could tell it
             raise DriverUnknownError(str(error)) from None
@@ -59,7 +59,8 @@ class YarnApplication:
             return None
         how = f"the application {self.id} ended as {result if state == 'FINISHED' else state}"
         # What follows the first line are stack traces, and the end of what a container printed.
-        first, *_ = diagnosis.strip().splitlines() or [""]
+        diagnosis = (told or "").strip()
+        first, *_ = diagnosis.splitlines() or [""]
         if first:
             how = f"{how}: {first[:_LONGEST_DIAGNOSIS]}"
         return DriverEnd(how, yarn_exit_code(diagnosis))

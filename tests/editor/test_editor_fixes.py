@@ -16,6 +16,7 @@ CHECK = 'check "Volume" on orders, returns {{ {} }}'
     ("code", "body", "text"),
     [
         ("E001", 'check "C" on t { assert avg(x) > 0 name "n" }', "average"),
+        ("E001", 'check "C" on t { assert row_count() > 0 name "n" }', "num_rows"),
         ("E003", 'const MAX = 1 check "C" on t { assert num_rows() > MAXX name "n" }', "MAX"),
         ("E012", 'check "C" on t { @requird assert num_rows() > 0 name "n" }', "required"),
         ("E007", 'check "C" on t { assert num_rows() > 0 nam "n" }', "name"),

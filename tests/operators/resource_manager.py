@@ -21,9 +21,9 @@ class ResourceManager:
     states: list[str | None] = field(default_factory=lambda: ["FINISHED"])
     asked: int = 0
     killed: bool = False
-    diagnosis: str = ""
+    diagnosis: str | None = ""
 
-    def will_say(self, *states: str | None, diagnosis: str = "") -> None:
+    def will_say(self, *states: str | None, diagnosis: str | None = "") -> None:
         self.states, self.asked, self.diagnosis = [*states], 0, diagnosis
 
     def next_state(self) -> str | None:

@@ -176,6 +176,13 @@ def test_what_the_cluster_says_of_the_end_is_told_without_its_stack_traces(
     assert event["code"] == 1
 
 
+def test_a_cluster_may_say_nothing_of_the_end(
+    trigger: Callable[..., Any], manager: ResourceManager
+) -> None:
+    manager.will_say("KILLED", diagnosis=None)
+    assert event_of(trigger())["how"] == f"the application {APPLICATION} ended as KILLED"
+
+
 def test_a_report_is_found_though_the_cluster_is_silent(
     trigger: Callable[..., Any], manager: ResourceManager, gate: Gate, context: Context
 ) -> None:
