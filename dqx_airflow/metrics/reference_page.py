@@ -56,7 +56,6 @@ _ITEMS = """\
 Predicates about an array, in which `item` stands for an item of it and `item.price` for a field of
 an item. Where the array is NULL, they are not evaluated."""
 
-
 _ELSEWHERE = """\
 ## In the words of others
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
@@ -19,6 +20,8 @@ import pytest
 
 from dqx_airflow.arguments import FLAG, from_arguments
 from dqx_airflow.values import GateRequest
+
+ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"
 
 WRITER = Path(__file__).with_name("spark_submit_stub.py")
 
@@ -83,6 +86,16 @@ def killed(gate: Any, context: Any, is_running: Callable[[], bool]) -> BaseExcep
     thread.join(30)
     (error,) = ended
     return error
+
+
+def event_of(trigger: Any) -> dict[str, Any]:
+    """What a trigger tells when it is done."""
+
+    async def first() -> Any:
+        return await anext(trigger.run())
+
+    payload: dict[str, Any] = asyncio.run(first()).payload
+    return payload
 
 
 def needs_airflow(major: int, minor: int) -> pytest.MarkDecorator:

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Log, Run, SparkSubmit, killed
+from gate_stubs import SUITE, Log, Run, SparkSubmit, event_of, killed
 from resource_manager import APPLICATION, ResourceManager, resource_manager
 from spark_submit_stub import canned_report
 
@@ -137,14 +137,6 @@ def trigger(request_json: str, manager: ResourceManager) -> Callable[..., Any]:
         return GateTrigger(**{**defaults, **given})
 
     return make
-
-
-def event_of(trigger: Any) -> dict[str, Any]:
-    async def first() -> Any:
-        return await anext(trigger.run())
-
-    payload: dict[str, Any] = asyncio.run(first()).payload
-    return payload
 
 
 def test_a_trigger_comes_back_as_it_was_and_holds_no_secret(trigger: Callable[..., Any]) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gate_stubs import SUITE, Log, Run, killed, wait_for
+from gate_stubs import ENDLESS, SUITE, Log, Run, event_of, killed, wait_for
 from processes import PROGRAMS, environment
 from yarn_cluster import JARS, Yarn, yarn_cluster
 
@@ -30,8 +30,6 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.ma
 
 Gate = Callable[..., Any]
 Context = dict[str, Any]
-
-ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"
 
 DAG_FILE = """
 from datetime import datetime, timedelta
@@ -217,14 +215,6 @@ def deferred(
         return made, found.value.trigger
 
     return submit
-
-
-def event_of(trigger: Any) -> dict[str, Any]:
-    async def first() -> Any:
-        return await anext(trigger.run())
-
-    payload: dict[str, Any] = asyncio.run(first()).payload
-    return payload
 
 
 def test_the_trigger_ends_the_driver(deferred: Callable[..., tuple[Any, Any]], yarn: Yarn) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from gate_stubs import SUITE, Log, Run, killed, wait_for
+from gate_stubs import ENDLESS, SUITE, Log, Run, killed, wait_for
 from processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 
 from dqx_airflow.results.reader import list_runs
@@ -29,8 +29,6 @@ Gate = Callable[..., Any]
 Context = dict[str, Any]
 
 TOKEN = "hush/hush+=;"
-
-ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"
 
 DAG_FILE = """
 from datetime import datetime, timedelta
