@@ -10,8 +10,6 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.operators.spark_connection import master_of
-
 
 def local_driver_conf(
     conf: Mapping[str, str], env_vars: Mapping[str, Any] | None, log: Logger
@@ -20,13 +18,11 @@ def local_driver_conf(
     return {**_python(conf, env_vars or {}), **conf, **_jvm(conf, log)}
 
 
-def local_driver_env(env_vars: Mapping[str, Any] | None, connection: Any) -> dict[str, Any]:
+def local_driver_env(env_vars: Mapping[str, Any] | None) -> dict[str, Any]:
     """`env_vars` with what makes a JVM quick that lives for seconds."""
     from dqx_airflow.config.jvm_options import for_a_short_life
 
     told = env_vars or {}
-    if "k8s" in master_of(connection):
-        return {**told}  # there they become those of a pod, and this driver has none
     return {**told, **for_a_short_life({**os.environ, **told})}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from dqx_airflow.values import GateRequest
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
+_POD_NAME = "spark.kubernetes.driver.pod.name"
 _NAME = "dqx-gate"
+_LONGEST_NAME = 40
 _OF_SUBMISSION = (
     *("application", "files", "py_files", "archives", "jars", "packages", "driver_class_path"),
     *("driver_memory", "executor_memory", "executor_cores", "total_executor_cores"),
@@ -44,6 +47,7 @@ class SparkJobOperator(SparkSubmitOperator):
     driver: YarnApplication | KubernetesPod | None = None
     env_vars: dict[str, Any] | None
     _connect_job: ConnectJob | None = None
+    _is_driver_a_pod = False
     _knows_resource_manager = False
 
     def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
@@ -82,7 +86,7 @@ class SparkJobOperator(SparkSubmitOperator):
             self._hook._yarn_track_via_rm_api = self._knows_resource_manager
             try:
                 self._hook.on_kill()
-            except OSError as error:
+            except Exception as error:  # of a program, of the network, of a cluster's client
                 self.log.warning("the driver may live on until its timeout: %s", error)
 
     def _run_over_connect(self, request: GateRequest, connection: Any) -> Ending:
@@ -121,11 +125,13 @@ class SparkJobOperator(SparkSubmitOperator):
         self.conf: dict[str, str] = {**(self.conf or {})}
         if self._is_driver_here(connection):
             self.conf = local_driver_conf(self.conf, self.env_vars, self.log)
-            self.env_vars = local_driver_env(self.env_vars, connection)
+            self.env_vars = local_driver_env(self.env_vars)
         elif "yarn" in master_of(connection):
             self._knows_resource_manager = bool(connection.extra_dejson.get(_RM_ADDRESS))
             # A driver that YARN starts again would be a try that Airflow knows nothing of.
             self.conf.setdefault("spark.yarn.maxAppAttempts", "1")
+        else:
+            self._is_driver_a_pod = "k8s" in master_of(connection)
         # `dag.test()` runs all tries on one operator, and a hook keeps the arguments it was given.
         self._hook: Any = None
         error: Exception | None = None
@@ -177,6 +183,11 @@ class SparkJobOperator(SparkSubmitOperator):
         hook = super()._get_hook()
         # One byte of output that is not UTF-8 would end the task while its job runs on.
         hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
+        if self._is_driver_a_pod:
+            _name_driver_pod(hook)
+        elif hook._is_kubernetes:
+            # The provider would have them in a pod, and this driver has none.
+            hook._env, hook._env_vars = hook._env_vars, None
         read_output = hook._process_spark_submit_log
         hook._process_spark_submit_log = lambda lines: read_output(_noting_exit_code(hook, lines))
         return hook
@@ -189,6 +200,19 @@ class SparkJobOperator(SparkSubmitOperator):
             (self.conf or {}).get("spark.submit.deployMode"),
         )
         return next(filter(None, modes), "client") != "cluster"
+
+
+def _name_driver_pod(hook: Any) -> None:
+    """Names the pod of the driver, as Spark would, so that the hook knows it whatever Spark logs.
+
+    (The provider finds the name in what Spark 4 logs for the namespace `spark` alone.)
+    """
+    import secrets
+
+    name = re.sub("[^a-z0-9]+", "-", hook._name.lower())[:_LONGEST_NAME].strip("-") or _NAME
+    own = {_POD_NAME: f"{name}-{secrets.token_hex(8)}-driver"}
+    hook._conf = {**own, **hook._conf}
+    hook._kubernetes_driver_pod = hook._conf[_POD_NAME]
 
 
 def _noting_exit_code(hook: Any, lines: Iterator[Any]) -> Iterator[Any]:

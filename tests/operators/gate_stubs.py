@@ -50,7 +50,6 @@ for action in $(sed -n "${{line}}p" {home}/plan); do
         killed) kill -9 $$ ;;
         binary) printf 'caf\\351 \\377\\n' ;;
         on-yarn) echo 'Submitted application application_1700000000000_0001' ;;
-        on-kubernetes) echo ' pod name: dqx-gate-0123abcd-driver' ;;
         sleep) exec sleep 30 ;;
         slow) sleep 5 ;;
         data=*) cp -r {home}/${{action#data=}}/. {home}/data ;;

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -160,14 +160,6 @@ def test_where_the_driver_runs_here_its_jvm_is_made_for_a_short_life(
     ours = for_a_short_life({})["SPARK_SUBMIT_OPTS"]
     seen = spark_submit.env.get("SPARK_SUBMIT_OPTS")
     assert seen == (expected and expected.replace("ours", ours))
-
-
-def test_the_pods_of_a_driver_get_no_variables_of_ours() -> None:
-    from dqx_airflow.operators.local_driver import local_driver_env
-
-    connection = SimpleNamespace(conn_type="spark", host="k8s://https://there", port=None)
-    given = {"SPARK_SUBMIT_OPTS": "-Xss4m"}
-    assert local_driver_env(given, connection) == given
 
 
 def test_without_its_archive_a_gate_runs_and_says_so(

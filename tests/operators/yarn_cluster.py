@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from clusters import Bundle
 from maven_jars import with_all_they_need
 from processes import environment, free_port, running, wait_until
 
-JARS = Path(pyspark.__file__).parent / "jars"
+_JARS = Path(pyspark.__file__).parent / "jars"
 _PACKAGE = "org.apache.hadoop.yarn.server"
+_FATES = ("RUNNING", "SUCCEEDED", "FAILED", "KILLED")
 _PORTS = ("", ".scheduler", ".resource-tracker", ".admin")
 
 
@@ -28,13 +30,47 @@ class Yarn:
     settings: Path
     staging: Path
 
-    def applications(self) -> list[dict[str, Any]]:
-        """The newest first."""
-        found = (self._ask("apps")["apps"] or {"app": []})["app"]
-        return sorted(found, key=lambda one: int(one["startedTime"]), reverse=True)
+    refused = {"yarn_queue": "nowhere"}, "unknown queue: nowhere"
 
-    def kill(self, application: str) -> None:
-        self._ask(f"apps/{application}/state", {"state": "KILLED"})
+    @property
+    def connection(self) -> dict[str, Any]:
+        extra = {"yarn_resourcemanager_webapp_address": self.web}
+        return {"conn_type": "spark", "host": "yarn", "extra": extra}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"HADOOP_CONF_DIR": str(self.settings)}
+
+    @property
+    def conf(self) -> dict[str, str]:
+        return {
+            "spark.yarn.jars": f"local:{_JARS}/*",
+            "spark.yarn.stagingDir": str(self.staging),
+        }
+
+    def in_cluster(self, bundle: Bundle) -> dict[str, Any]:
+        return {
+            "py_files": str(bundle.code),
+            "archives": f"{bundle.native}#native",
+            "conf": {
+                "spark.yarn.appMasterEnv.PYTHONPATH": "native",
+                "spark.yarn.appMasterEnv.PYSPARK_PYTHON": str(bundle.python),
+            },
+        }
+
+    def drivers(self) -> list[str]:
+        found = (self._ask("apps")["apps"] or {"app": []})["app"]
+        newest_first = sorted(found, key=lambda one: int(one["startedTime"]), reverse=True)
+        return [str(one["id"]) for one in newest_first]
+
+    def fate(self, driver: str) -> str:
+        found = self._ask(f"apps/{driver}")["app"]
+        state = str(found["finalStatus" if found["state"] == "FINISHED" else "state"])
+        return state if state in _FATES else "WAITING"
+
+    def kill(self, driver: str) -> str:
+        self._ask(f"apps/{driver}/state", {"state": "KILLED"})
+        return f"the application {driver} ended as KILLED: .* killed by user"
 
     def is_ready(self) -> bool:
         try:
@@ -57,7 +93,7 @@ class Yarn:
 @contextmanager
 def yarn_cluster(folder: Path) -> Iterator[Yarn]:
     """Starts it, and waits until it takes applications; skips the test where it cannot be had."""
-    (jar,) = JARS.glob("hadoop-client-api-*.jar")
+    (jar,) = _JARS.glob("hadoop-client-api-*.jar")
     hadoop = jar.stem.rpartition("-")[2]
     services = ("resourcemanager", "nodemanager", "timelineservice")
     lib = with_all_they_need(

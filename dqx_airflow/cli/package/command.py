@@ -95,4 +95,5 @@ and in cluster mode, on YARN:
     conf={{"spark.yarn.appMasterEnv.PYTHONPATH": "native"}})
 or on Kubernetes:
   DqlGateOperator(..., deploy_mode="cluster", archives="native.tar.gz#native",
-    conf={{"spark.kubernetes.driverEnv.PYTHONPATH": "native"}})"""
+    conf={{"spark.kubernetes.driverEnv.PYTHONPATH": "native",
+          "spark.kubernetes.file.upload.path": "s3a://lake/uploads"}})  # a folder of yours"""

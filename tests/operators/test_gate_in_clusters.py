@@ -1,18 +1,14 @@
-"""Gates on a real YARN, as tasks of a real Airflow: in client and in cluster mode, and deferred.
+"""Gates on a real YARN and a real Kubernetes, as tasks of a real Airflow.
 
-The Python of a driver in the cluster has no packages: it finds what `dql package` wrote, and what
-its recipe says.
+In client and in cluster mode, and deferred. The Python of a driver in the cluster has no packages:
+it finds what `dql package` wrote, and what its recipe says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,13 +16,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from clusters import Bundle, Cluster, packaged
 from gate_stubs import ENDLESS, SUITE, Log, Run, event_of, killed, wait_for
+from kubernetes_cluster import kubernetes_cluster
 from processes import PROGRAMS, environment
-from yarn_cluster import JARS, Yarn, yarn_cluster
+from yarn_cluster import yarn_cluster
 
 from dqx_airflow.results.reader import list_runs
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly]
+
+CLUSTERS = {"yarn": yarn_cluster, "kubernetes": kubernetes_cluster}
 
 Gate = Callable[..., Any]
 Context = dict[str, Any]
@@ -46,75 +46,40 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 """
 
 
-@dataclass(frozen=True)
-class Bundle:
-    """What a driver in the cluster takes along, and a Python that has nothing else."""
-
-    code: Path
-    native: Path
-    python: Path
-
-
-@pytest.fixture(scope="module")
-def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yarn]:
-    with yarn_cluster(tmp_path_factory.mktemp("yarn")) as found:
+@pytest.fixture(scope="module", params=list(CLUSTERS))
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    with CLUSTERS[request.param](tmp_path_factory.mktemp(request.param)) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """As the recipe of `dql package` says, word by word."""
-    folder = tmp_path_factory.mktemp("bundle")
-    code = folder / "job.zip"
-
-    def run(*command: str) -> str:
-        done = subprocess.run(
-            command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    said = run("dql", "package", "--output", str(code))
-    (recipe,) = re.findall(r"^  (pip install --target.*?-czf \S+ \.)$", said, re.M | re.S)
-    run("bash", "-ec", recipe)
-    run(sys.executable, "-m", "venv", "--without-pip", str(folder / "bare"))
-    return Bundle(code, folder / "native.tar.gz", folder / "bare" / "bin" / "python")
+    return packaged(tmp_path_factory.mktemp("bundle"))
 
 
 @pytest.fixture
-def on_yarn(yarn: Yarn, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def on_worker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The connection is set; these are the arguments of a gate whose driver runs on the worker."""
-    extra = {"yarn_resourcemanager_webapp_address": yarn.web}
-    connection = {"conn_type": "spark", "host": "yarn", "extra": extra}
-    monkeypatch.setenv("AIRFLOW_CONN_YARN", json.dumps(connection))
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(yarn.settings))
-    for name, value in environment().items():
+    monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", json.dumps(cluster.connection))
+    for name, value in {**environment(), **cluster.variables}.items():
         monkeypatch.setenv(name, value)
     conf = {
-        "spark.yarn.jars": f"local:{JARS}/*",
-        "spark.yarn.stagingDir": str(yarn.staging),
+        **cluster.conf,
         "spark.executor.instances": "1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
     }
-    return {"conn_id": "yarn", "conf": conf, "spark_binary": str(PROGRAMS / "spark-submit")}
+    return {"conn_id": "cluster", "conf": conf, "spark_binary": str(PROGRAMS / "spark-submit")}
 
 
 @pytest.fixture
-def in_cluster(on_yarn: dict[str, Any], bundle: Bundle) -> dict[str, Any]:
+def in_cluster(on_worker: dict[str, Any], cluster: Cluster, bundle: Bundle) -> dict[str, Any]:
     """The arguments of a gate whose driver runs in the cluster."""
-    conf = {
-        **on_yarn["conf"],
-        "spark.yarn.appMasterEnv.PYTHONPATH": "native",
-        "spark.yarn.appMasterEnv.PYSPARK_PYTHON": str(bundle.python),
-    }
-    return {
-        **on_yarn,
-        "conf": conf,
-        "deploy_mode": "cluster",
-        "py_files": str(bundle.code),
-        "archives": f"{bundle.native}#native",
-    }
+    more = cluster.in_cluster(bundle)
+    conf = {**on_worker["conf"], **more.pop("conf")}
+    return {**on_worker, **more, "conf": conf, "deploy_mode": "cluster"}
 
 
 @pytest.fixture
@@ -134,7 +99,7 @@ def lake(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "more", "data", "states"),
     [
-        ("on_yarn", {}, "damaged", ("failed", "upstream_failed", 1)),
+        ("on_worker", {}, "damaged", ("failed", "upstream_failed", 1)),
         ("in_cluster", {}, "damaged", ("failed", "upstream_failed", 1)),
         ("in_cluster", {"deferrable": True}, "damaged", ("failed", "upstream_failed", 1)),
         ("in_cluster", {"deferrable": True}, "sound", ("success", "success", 1)),
@@ -146,7 +111,7 @@ def test_a_gate_ends_as_on_one_machine(
     arguments: dict[str, Any],
     lake: Path,
     tmp_path: Path,
-    yarn: Yarn,
+    cluster: Cluster,
     log: Log,
     more: dict[str, Any],
     data: str,
@@ -160,41 +125,56 @@ def test_a_gate_ends_as_on_one_machine(
     assert report["counts"]["failed"] == (data == "damaged")
     (row,) = list_runs(str(tmp_path / "results"))
     assert row.run_id == report["run_id"]
-    # A gate that blocks has done its work: to YARN it has succeeded.
-    wait_for(lambda: yarn.applications()[0]["finalStatus"] == "SUCCEEDED")
+    # A gate that blocks has done its work: to the cluster it has succeeded.
+    wait_for(lambda: {cluster.fate(driver) for driver in cluster.drivers()[:1]} <= {"SUCCEEDED"})
 
 
 def test_a_timeout_in_the_cluster_is_an_error_of_its_own(
-    operators: ModuleType, gate: Gate, context: Context, in_cluster: dict[str, Any], yarn: Yarn
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    in_cluster: dict[str, Any],
+    cluster: Cluster,
 ) -> None:
     made = gate(datasets={"orders": {"query": ENDLESS}}, timeout=5, **in_cluster)
     with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds; give it more"):
         made.execute(context)
-    assert yarn.applications()[0]["finalStatus"] == "FAILED"
+    assert cluster.fate(cluster.drivers()[0]) == "FAILED"
 
 
 def test_a_kill_ends_the_driver_in_the_cluster(
-    operators: ModuleType, gate: Gate, context: Context, in_cluster: dict[str, Any], yarn: Yarn
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    in_cluster: dict[str, Any],
+    cluster: Cluster,
 ) -> None:
-    earlier = len(yarn.applications())
+    earlier, running = cluster.drivers(), []
 
     def is_running() -> bool:
-        newest, *others = yarn.applications() or [{"state": ""}]
-        return len(others) == earlier and newest["state"] == "RUNNING"
+        running[:] = [driver for driver in cluster.drivers() if driver not in earlier]
+        return [cluster.fate(driver) for driver in running] == ["RUNNING"]
 
     made = gate(datasets={"orders": {"query": ENDLESS}}, **in_cluster)
     error = killed(made, context, is_running)
     assert isinstance(error, operators.GateInfrastructureError)
-    wait_for(lambda: yarn.applications()[0]["state"] == "KILLED")
+    wait_for(lambda: cluster.fate(running[0]) == "KILLED")
 
 
-def test_a_queue_that_is_not_there_is_told(
-    operators: ModuleType, gate: Gate, context: Context, in_cluster: dict[str, Any], log: Log
+def test_what_the_cluster_refuses_is_told(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    in_cluster: dict[str, Any],
+    cluster: Cluster,
+    log: Log,
 ) -> None:
-    made = gate(yarn_queue="nowhere", **in_cluster)
+    arguments, message = cluster.refused
+    conf = {**in_cluster["conf"], **arguments.get("conf", {})}
+    made = gate(**{**in_cluster, **arguments, "conf": conf})
     with pytest.raises(operators.GateInfrastructureError, match="its output above says why"):
         made.execute(context)
-    assert "unknown queue: nowhere" in log.text
+    assert message in log.text
 
 
 # Deferred
@@ -217,24 +197,28 @@ def deferred(
     return submit
 
 
-def test_the_trigger_ends_the_driver(deferred: Callable[..., tuple[Any, Any]], yarn: Yarn) -> None:
+def test_the_trigger_ends_the_driver(
+    deferred: Callable[..., tuple[Any, Any]], cluster: Cluster
+) -> None:
     _, trigger = deferred()
+    assert cluster.drivers()[0] == trigger.driver_id
     asyncio.run(trigger.on_kill())
-    wait_for(lambda: yarn.applications()[0]["state"] == "KILLED")
-    assert yarn.applications()[0]["id"] == trigger.driver_id
+    wait_for(lambda: cluster.fate(trigger.driver_id) == "KILLED")
 
 
 def test_who_killed_the_driver_is_told(
-    operators: ModuleType, context: Context, deferred: Callable[..., tuple[Any, Any]], yarn: Yarn
+    operators: ModuleType,
+    context: Context,
+    deferred: Callable[..., tuple[Any, Any]],
+    cluster: Cluster,
 ) -> None:
     made, trigger = deferred()
-    yarn.kill(trigger.driver_id)
-    message = f"the application {trigger.driver_id} ended as KILLED: .* killed by user"
+    message = cluster.kill(trigger.driver_id)
     with pytest.raises(operators.GateInfrastructureError, match=message):
         made.execute_complete(context, event_of(trigger))
 
 
-def test_a_timeout_is_known_by_the_exit_code_that_yarn_tells(
+def test_a_timeout_is_known_by_the_exit_code_that_the_cluster_tells(
     operators: ModuleType, context: Context, deferred: Callable[..., tuple[Any, Any]]
 ) -> None:
     made, trigger = deferred(timeout=5)

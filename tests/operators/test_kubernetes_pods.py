@@ -1,14 +1,16 @@
-"""Deferred gates whose driver is a pod: a real client of Kubernetes, its API server a stand-in.
+"""Drivers of Kubernetes: the real client, its API server and `spark-submit` stand-ins.
 
-They run where `apache-airflow-providers-cncf-kubernetes` is installed.
+They run where the extra `kubernetes` is installed.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.airflow
 Gate = Callable[..., Any]
 Context = dict[str, Any]
 
+POD_NAME = "spark.kubernetes.driver.pod.name"
 POD = "dqx-gate-0123abcd-driver"
 PATH = f"/api/v1/namespaces/lake/pods/{POD}"
 
@@ -137,26 +140,70 @@ def test_a_pod_that_is_cancelled_is_gone(driver: Any, api: ApiServer) -> None:
     assert driver.ended().how == f"the driver pod {POD} is gone"
 
 
-def test_the_submission_returns_with_the_pod(
-    gate: Gate,
-    context: Context,
-    api: ApiServer,
-    spark_submit: SparkSubmit,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from airflow.providers.common.compat.sdk import TaskDeferred
-
+@pytest.fixture
+def on_kubernetes(api: ApiServer, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """Makes a gate whose Spark connection leads to Kubernetes."""
     connection = {
         "conn_type": "spark",
         "host": "k8s://https://host",
         "extra": {"namespace": "lake"},
     }
     monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES", json.dumps(connection))
-    spark_submit.will("on-kubernetes")
-    made = gate(conn_id="kubernetes", deploy_mode="cluster", deferrable=True)
+    return partial(gate, conn_id="kubernetes")
+
+
+def test_the_submission_returns_with_the_pod(
+    on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    from airflow.providers.common.compat.sdk import TaskDeferred
+
+    made = on_kubernetes(deploy_mode="cluster", deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
         made.execute(context)
     _, arguments = deferred.value.trigger.serialize()
-    assert (arguments["kind"], arguments["driver_id"]) == ("kubernetes", f"lake:{POD}")
+    pod = spark_submit.conf[POD_NAME]
+    assert (arguments["kind"], arguments["driver_id"]) == ("kubernetes", f"lake:{pod}")
     assert spark_submit.conf["spark.kubernetes.submission.waitAppCompletion"] == "false"
     assert "spark.yarn.maxAppAttempts" not in spark_submit.conf
+
+
+@pytest.mark.parametrize(
+    ("name", "pod"),
+    [
+        (None, "dqx-gate-[0-9a-f]{16}-driver"),
+        ("Orders: 100 % sound!", "orders-100-sound-[0-9a-f]{16}-driver"),
+        ("gate-" * 60, "gate-gate-gate-gate-gate-gate-gate-gate-[0-9a-f]{16}-driver"),
+        ("✓", "dqx-gate-[0-9a-f]{16}-driver"),
+    ],
+)
+def test_every_driver_has_a_pod_of_its_own(
+    on_kubernetes: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    name: str | None,
+    pod: str,
+) -> None:
+    made = on_kubernetes(deploy_mode="cluster", name=name)
+    found = set()
+    for attempt in "ab":
+        context["ti"].id = attempt
+        made.execute(context)
+        found.add(spark_submit.conf[POD_NAME])
+    assert len(found) == 2
+    assert all(re.fullmatch(pod, one) for one in found)
+
+
+def test_a_pod_that_was_named_keeps_its_name(
+    on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    on_kubernetes(deploy_mode="cluster", conf={POD_NAME: "mine"}).execute(context)
+    assert spark_submit.conf[POD_NAME] == "mine"
+
+
+def test_a_driver_on_the_worker_has_the_variables_of_its_gate(
+    on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    on_kubernetes(env_vars={"ZONE": "eu"}).execute(context)
+    assert spark_submit.env["ZONE"] == "eu"
+    assert "SPARK_SUBMIT_OPTS" in spark_submit.env
+    assert not [name for name in spark_submit.conf if "driverEnv" in name or name == POD_NAME]

@@ -1,0 +1,64 @@
+"""What the tests of gates in a cluster ask of it, and what its drivers take along."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from processes import environment
+
+
+class Cluster(Protocol):
+    """A cluster of this machine, and how a gate gets there."""
+
+    connection: dict[str, Any]
+    """The Spark connection."""
+    variables: dict[str, str]
+    """The environment of a worker and of the triggerer."""
+    conf: dict[str, str]
+    """What is set in client and in cluster mode."""
+    refused: tuple[dict[str, Any], str]
+    """Arguments that it refuses, and what it says to them."""
+
+    def in_cluster(self, bundle: Bundle) -> dict[str, Any]:
+        """The arguments of a gate in cluster mode."""
+
+    def drivers(self) -> list[str]:
+        """The newest first."""
+
+    def fate(self, driver: str) -> str:
+        """WAITING, RUNNING, SUCCEEDED, FAILED or KILLED."""
+
+    def kill(self, driver: str) -> str:
+        """Ends it as an administrator would; returns how its gate tells of that, as a pattern."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a driver in the cluster takes along, and a Python that has nothing else."""
+
+    code: Path
+    native: Path
+    python: Path
+
+
+def packaged(folder: Path) -> Bundle:
+    """As the recipe of `dql package` says, word by word."""
+    code = folder / "job.zip"
+
+    def run(*command: str) -> str:
+        done = subprocess.run(
+            command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    said = run("dql", "package", "--output", str(code))
+    (recipe,) = re.findall(r"^  (pip install --target.*?-czf \S+ \.)$", said, re.M | re.S)
+    run("bash", "-ec", recipe)
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder / "bare"))
+    return Bundle(code, folder / "native.tar.gz", folder / "bare" / "bin" / "python")
