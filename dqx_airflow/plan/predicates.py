@@ -8,7 +8,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import members_in
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics.quick_patterns import quick_pattern
+from dqx_airflow.metrics.quick_patterns import quick_pattern, sized_pattern
 from dqx_airflow.metrics.registry import Aggregate, Arguments, RowCondition
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -84,12 +84,11 @@ def predicate_sql(node: nodes.Expression) -> str:
             alias = quote_name(lookup_of("", node).alias)
             return f"(CASE WHEN {_value(operand)} IS NOT NULL THEN {alias} IS NOT NULL END)"
         case nodes.Matches(operand=operand, pattern=pattern):
-            return f"({_value(operand)} RLIKE {quote_literal(quick_pattern(pattern.value))})"
+            return _matches(operand, pattern.value)
         case nodes.Like(operand=operand, pattern=pattern):
             return f"({_value(operand)} LIKE {quote_literal(pattern.value)})"
         case nodes.HasFormat(operand=operand, format=name):
-            expression = quick_pattern(whole(TEXT_FORMATS[name.text].pattern))
-            return f"({_value(operand)} RLIKE {quote_literal(expression)})"
+            return _matches(operand, whole(TEXT_FORMATS[name.text].pattern))
         case nodes.IsNull(operand=operand):
             return f"({_value(operand)} IS NULL)"
         case nodes.Quantified(name=nodes.Name(text="every"), array=array, predicate=predicate):
@@ -99,6 +98,23 @@ def predicate_sql(node: nodes.Expression) -> str:
             return f"(NOT forall({_value(array)}, {_ITEM} -> (NOT {predicate_sql(predicate)})))"
         case _:
             raise AssertionError(f"not a predicate: {node}")
+
+
+def _matches(operand: nodes.Expression, pattern: str) -> str:
+    """What is quicker is asked first, and the pattern itself where that says no."""
+    text, quick = _value(operand), quick_pattern(pattern)
+    plain = f"{text} RLIKE {quote_literal(quick)}"
+    sized = sized_pattern(quick)
+    if sized is None or not isinstance(operand, nodes.Name):
+        return f"({plain})"
+    size = f"octet_length({text})"
+    if sized.least == sized.most:
+        is_fit = f"{size} = {sized.least}"
+    elif sized.most is None:
+        is_fit = f"{size} >= {sized.least}"
+    else:
+        is_fit = f"{size} BETWEEN {sized.least} AND {sized.most}"
+    return f"({is_fit} AND {text} RLIKE {quote_literal(sized.pattern)} OR {plain})"
 
 
 def lookup_of(dataset: str, member: nodes.Member) -> Lookup:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import Any
 
 import pytest
 
-from dqx_airflow.metrics.quick_patterns import quick_pattern
+from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.quick_patterns import Sized, quick_pattern, sized_pattern
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.plan.predicates import predicate_sql
 from dqx_airflow.reference.java_patterns import UntranslatableError, compile_java
+from dqx_airflow.values import Span
 
 WRITTEN_OUT = [
     ("^M[0-9]{4}$", "^M[0123456789]{4}$"),
@@ -72,6 +76,46 @@ TEXTS = ["", "a", "b", "B", "c", "d", "-", "^", "]", "[", "5", "f", "F", "Z", "&
 TEXTS += ["ab", "b\n", "b\r\n", "abc-123", "M1234", "a]", "\u0131", "\u017f", "\u212a", "🦆"]
 
 
+SIZED = [
+    ("^[abc]{64}$", Sized(r"(?-i)^[abc]+\z", 64, 64)),
+    (r"^M\d{4}$", Sized(r"(?-i)^M\d+\z", 5, 5)),
+    (r"^\w{2}-\w{12}$", Sized(r"(?-i)^\w{2}-\w+\z", 15, 15)),
+    (r"^(\+[12]{6,14})$(?!\n)", Sized(r"(?-i)^\+[12]+\z", 7, 15)),
+    ("^a{9}b{2,}$", Sized(r"(?-i)^a{9}b+\z", 11, None)),
+    ("^[-a.]{4}$", Sized(r"(?-i)^[-a.]+\z", 4, 4)),
+]
+NOT_SIZED = [
+    "[abc]{64}",
+    "^[abc]{64}",
+    "[abc]{64}$",
+    "^[abc]{3}$",
+    "^[abc]{0,64}$",
+    "^[abc]+$",
+    "^[^abc]{64}$",
+    "^.{64}$",
+    "^é{64}$",
+    "^[é]{64}$",
+    r"^\s{64}$",
+    r"^\p{L}{64}$",
+    "^(ab){64}$",
+    "^(ab){64}$(?!\n)",
+    "^(a{8}|b{8})$",
+    "^(a{64}$",
+    "^a{8}?$",
+    "^a{8}+$",
+    "^a{2,3}b{8,9}$",
+    "^[a&&b]{64}$",
+    "^[[a]b]{64}$",
+    "^(?i)[abc]{64}$",
+    "^$",
+]
+# Texts as long as those that the expressions above find, and of as many octets.
+LONG = [letter * count for letter in "aAMk1\u212a" for count in (2, 3, 4, 5, 9, 11, 63, 64, 65)]
+LONG += [f"{text}{end}" for text in LONG for end in ("\n", "\r\n", "\u2028", "é", "-")]
+LONG += ["M1234", "M123", "M123\n", "ab-123456789abc", "ab-123456789abé", "+1212121", "+121212\n"]
+LONG += ["a" * 9 + "b" * count for count in (1, 2, 3, 40)]
+
+
 @pytest.mark.parametrize(("pattern", "due"), WRITTEN_OUT)
 def test_ranges_of_letters_and_digits_are_written_out(pattern: str, due: str) -> None:
     assert quick_pattern(pattern) == due
@@ -86,6 +130,55 @@ def test_random_expressions_find_the_same_written_out() -> None:
     changed = [pattern for pattern in _random_patterns(2_000) if _finds(pattern)]
     assert len(changed) > 200
     assert [p for p in changed if _finds(quick_pattern(p)) != _finds(p)] == []
+
+
+@pytest.mark.parametrize(("pattern", "due"), SIZED)
+def test_a_length_may_tell_how_often_something_is_repeated(pattern: str, due: Sized) -> None:
+    assert sized_pattern(pattern) == due
+
+
+@pytest.mark.parametrize("pattern", NOT_SIZED)
+def test_where_a_length_does_not_tell_nothing_else_is_asked(pattern: str) -> None:
+    assert sized_pattern(pattern) is None
+
+
+def test_what_is_asked_first_finds_nothing_else() -> None:
+    patterns = [pattern for pattern, _ in SIZED] + _random_whole_patterns(2_000)
+    found = 0
+    for pattern in patterns:
+        sized, expression = sized_pattern(pattern), compile_java(pattern)
+        assert sized is not None
+        first = re.compile(sized.pattern.replace("(?-i)", "").replace(r"\z", r"\Z"), re.ASCII)
+        for text in [*LONG, *TEXTS]:
+            size = len(text.encode())
+            if sized.least <= size <= (sized.most or size) and first.search(text):
+                assert expression.search(text), (pattern, text)
+                found += 1
+    assert found > 500
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("collation", ["UTF8_BINARY", "UTF8_LCASE"])
+def test_spark_finds_the_same_where_something_quicker_is_asked_first(
+    spark: Any, collation: str
+) -> None:
+    patterns = [pattern for pattern, _ in SIZED] + _random_whole_patterns(200)
+    patterns += ["^[a-z]{9}$", "^k{9}$", *(whole(one.pattern) for one in TEXT_FORMATS.values())]
+    patterns = [quick_pattern(pattern) for pattern in patterns]
+    rows = [(text,) for text in [None, *LONG, *TEXTS]]
+    texts = spark.createDataFrame(rows, f"t string COLLATE {collation}")
+    at = Span("", 1, 1, 1, 1)
+    column = nodes.Name("t", at)
+    matches = [nodes.Matches(column, nodes.Text(pattern, at), at) for pattern in patterns]
+    found = texts.selectExpr(
+        *(
+            f"count_if(NOT ({predicate_sql(node)} <=> (t RLIKE {quote_literal(pattern)})))"
+            for node, pattern in zip(matches, patterns, strict=True)
+        ),
+        *(f"count_if(t RLIKE {quote_literal(pattern)})" for pattern in patterns),
+    ).collect()[0]
+    assert [p for p, count in zip(patterns, found, strict=False) if count] == []
+    assert sum(found[len(patterns) :]) > 100
 
 
 @pytest.mark.spark
@@ -113,6 +206,22 @@ def _random_patterns(count: int) -> list[str]:
         for _ in range(count)
     )
     return [pattern for pattern in made if quick_pattern(pattern) != pattern]
+
+
+def _random_whole_patterns(count: int) -> list[str]:
+    """Expressions for whole texts of which the length tells something."""
+    random = Random(7)
+    atoms = ["a", "b", "[ab]", "[aA1]", "M", r"\d", r"\w", "-", r"\+", "[-1]"]
+    repeated = ["", "", "{1}", "{2}", "{4}", "{9}", "{63}"]
+    loose = ["{4}", "{5}", "{64}", "{2,5}", "{4,}", "{1,64}"]
+    made = []
+    for _ in range(count):
+        pieces = [f"{random.choice(atoms)}{random.choice(repeated)}" for _ in range(3)]
+        pieces = pieces[: random.randint(0, 3)]
+        at = random.randint(0, len(pieces))
+        pieces.insert(at, f"{random.choice(atoms)}{random.choice(loose)}")
+        made.append(f"^{''.join(pieces)}$")
+    return made
 
 
 def _finds(pattern: str) -> list[tuple[int, int] | None] | None:
