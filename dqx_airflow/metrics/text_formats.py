@@ -23,6 +23,8 @@ _SHORT = "(?=.{1,254}$)"
 _HOST = rf"{_SHORT}{_LABEL}(\.{_LABEL})*"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}"
 _HEX = "[0-9a-fA-F]"
+# Without a group: Java takes longer to repeat one than to read it three times.
+_UUID = "-".join(f"{_HEX}{{{length}}}" for length in (8, 4, 4, 4, 12))
 _IPV6 = "|".join(
     [
         f"({_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}",
@@ -46,7 +48,7 @@ _ENTRIES = (
     TextFormat(
         "email", "An e-mail address.", rf"{_SHORT}{_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})+"
     ),
-    TextFormat("uuid", "A UUID with hyphens.", f"{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}"),
+    TextFormat("uuid", "A UUID with hyphens.", _UUID),
     TextFormat("uri", "A URI with a scheme.", r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+"),
     TextFormat("url", "A web address.", r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#<>\"]+[^\s<>\"]*"),
     TextFormat("hostname", "The name of a host.", _HOST),

@@ -8,7 +8,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import members_in
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics.quick_patterns import quick_pattern, sized_pattern
+from dqx_airflow.metrics.quick_patterns import quick_pattern, quicker
 from dqx_airflow.metrics.registry import Aggregate, Arguments, RowCondition
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -104,17 +104,8 @@ def _matches(operand: nodes.Expression, pattern: str) -> str:
     """What is quicker is asked first, and the pattern itself where that says no."""
     text, quick = _value(operand), quick_pattern(pattern)
     plain = f"{text} RLIKE {quote_literal(quick)}"
-    sized = sized_pattern(quick)
-    if sized is None or not isinstance(operand, nodes.Name):
-        return f"({plain})"
-    size = f"octet_length({text})"
-    if sized.least == sized.most:
-        is_fit = f"{size} = {sized.least}"
-    elif sized.most is None:
-        is_fit = f"{size} >= {sized.least}"
-    else:
-        is_fit = f"{size} BETWEEN {sized.least} AND {sized.most}"
-    return f"({is_fit} AND {text} RLIKE {quote_literal(sized.pattern)} OR {plain})"
+    first = quicker(text, quick) if isinstance(operand, nodes.Name) else None
+    return f"({plain})" if first is None else f"({first} OR {plain})"
 
 
 def lookup_of(dataset: str, member: nodes.Member) -> Lookup:

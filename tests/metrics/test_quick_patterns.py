@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.metrics.quick_patterns import Sized, quick_pattern, sized_pattern
+from dqx_airflow.metrics.quick_patterns import Sized, quick_pattern, quicker, sized_pattern
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.plan.predicates import predicate_sql
@@ -109,6 +110,17 @@ NOT_SIZED = [
     "^(?i)[abc]{64}$",
     "^$",
 ]
+LITERAL = [
+    "^(a|b-|M1234)$",
+    "^b$",
+    "^(abc-123)$(?!\\n)",
+    "^ab",
+    "c$",
+    "b",
+    r"\|b",
+    r"^(a\]|b\\|c)$",
+]
+LITERAL += ["^ab|b$", "^(a|b)", "(a|-)$", "k"]
 # Texts as long as those that the expressions above find, and of as many octets.
 LONG = [letter * count for letter in "aAMk1\u212a" for count in (2, 3, 4, 5, 9, 11, 63, 64, 65)]
 LONG += [f"{text}{end}" for text in LONG for end in ("\n", "\r\n", "\u2028", "é", "-")]
@@ -164,6 +176,7 @@ def test_spark_finds_the_same_where_something_quicker_is_asked_first(
 ) -> None:
     patterns = [pattern for pattern, _ in SIZED] + _random_whole_patterns(200)
     patterns += ["^[a-z]{9}$", "^k{9}$", *(whole(one.pattern) for one in TEXT_FORMATS.values())]
+    patterns += LITERAL
     patterns = [quick_pattern(pattern) for pattern in patterns]
     rows = [(text,) for text in [None, *LONG, *TEXTS]]
     texts = spark.createDataFrame(rows, f"t string COLLATE {collation}")
@@ -179,6 +192,21 @@ def test_spark_finds_the_same_where_something_quicker_is_asked_first(
     ).collect()[0]
     assert [p for p, count in zip(patterns, found, strict=False) if count] == []
     assert sum(found[len(patterns) :]) > 100
+
+
+@pytest.mark.spark
+def test_what_spark_pads_is_not_taken_for_the_text_itself(spark: Any, tmp_path: Path) -> None:
+    spark.sql(f"CREATE TABLE padded (t char(5)) USING parquet LOCATION '{tmp_path / 'padded'}'")
+    try:
+        spark.sql("INSERT INTO padded VALUES ('ab'), ('abcde')")
+        for pattern in ("^(ab|cd)$", "^[a-e]{5}$", "^ab"):
+            asked = (
+                f"count_if({quicker('t', quick_pattern(pattern))}), count_if(t RLIKE '{pattern}')"
+            )
+            first, all_of_them = spark.sql(f"SELECT {asked} FROM padded").collect()[0]
+            assert first == all_of_them, pattern
+    finally:
+        spark.sql("DROP TABLE padded")
 
 
 @pytest.mark.spark
