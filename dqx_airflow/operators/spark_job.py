@@ -180,7 +180,13 @@ class SparkJobOperator(SparkSubmitOperator):
         self._track_driver_via_k8s_api = is_kubernetes
 
     def _get_hook(self) -> Any:
-        hook = super()._get_hook()
+        try:
+            hook = super()._get_hook()
+        except (NameError, RuntimeError):  # so the provider misses what it imports where it can
+            raise ValueError(
+                f"the Spark connection '{self._conn_id}' leads to Kubernetes, whose client is not "
+                "installed on this worker: pip install 'dqx-airflow[kubernetes]'"
+            ) from None
         # One byte of output that is not UTF-8 would end the task while its job runs on.
         hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
         if self._is_driver_a_pod:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -160,6 +161,18 @@ def test_where_the_driver_runs_here_its_jvm_is_made_for_a_short_life(
     ours = for_a_short_life({})["SPARK_SUBMIT_OPTS"]
     seen = spark_submit.env.get("SPARK_SUBMIT_OPTS")
     assert seen == (expected and expected.replace("ours", ours))
+
+
+def test_without_the_client_of_kubernetes_a_gate_says_what_to_install(
+    operators: ModuleType, gate: Gate, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if importlib.util.find_spec("kubernetes"):
+        pytest.skip("the client is installed")
+    connection = {"conn_type": "spark", "host": "k8s://https://there"}
+    monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps(connection))
+    message = r"'there' leads to Kubernetes.* pip install 'dqx-airflow\[kubernetes\]'"
+    with pytest.raises(operators.GateMisconfigured, match=message):
+        gate(conn_id="there", deploy_mode="cluster").execute(context)
 
 
 def test_without_its_archive_a_gate_runs_and_says_so(
