@@ -116,14 +116,27 @@ def _average(arguments: Arguments) -> tuple[Aggregate, ...]:
     return exact, Aggregate(f"try_avg(CAST({column} AS DOUBLE))", shortcut=SameAs(exact))
 
 
+def _once(sql: str) -> str:
+    """The number that some SQL yields as a double, which Spark takes from it once for each row.
+
+    An aggregate of moments would make a double of a decimal five times over. `nullif` with NULL
+    changes nothing, and Spark computes what it compares beforehand.
+    """
+    return f"nullif(CAST({sql} AS DOUBLE), NULL)"
+
+
 def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
     # `corr` ends the scan in ANSI mode where a column does not vary.
     one, other = map(quote_name, arguments)
-    found = f"covar_pop({one}, {other})"
+    found = f"covar_pop({_once(one)}, {_once(other)})"
     for column, given in ((one, other), (other, one)):
-        spread = f"stddev_pop(CASE WHEN {given} IS NOT NULL THEN {column} END)"
+        spread = f"stddev_pop({_once(f'CASE WHEN {given} IS NOT NULL THEN {column} END')})"
         found = f"try_divide({found}, {spread})"
     return (Aggregate(found),)
+
+
+def _variance(arguments: Arguments) -> tuple[Aggregate, ...]:
+    return Aggregate(f"var_samp({_once(_column(arguments))})"), _values(arguments[0])
 
 
 def _first(arguments: Arguments) -> tuple[Aggregate, ...]:
@@ -291,7 +304,7 @@ _ENTRIES = (
         Unit.SQUARED,
         "The sample variance of the column; no value below two values.",
         "assert sqrt(variance(score)) < 10",
-        lambda arguments: (Aggregate(f"var_samp({_column(arguments)})"), _values(arguments[0])),
+        _variance,
         value=lambda _, results: (
             results[0] if isinstance(results[1], int) and results[1] > 1 else None
         ),
