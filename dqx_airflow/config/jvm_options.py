@@ -20,7 +20,8 @@ SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 # the second one compiles, which makes scans of many rows fast, has run ten times as often as usual.
 # Nor does a collector pay that works beside it. A JVM that is no server class machine takes the one
 # without threads, unless somebody names another, with which `-XX:+UseSerialGC` would be at odds;
-# and both compilers, where these are asked for.
+# and both compilers, where these are asked for. Descriptions of classes have room for all that
+# Spark loads: by default, all objects are gone through four times before they have it.
 _SHORT_LIFE = " ".join(
     (
         "-XX:+IgnoreUnrecognizedVMOptions",
@@ -32,6 +33,7 @@ _SHORT_LIFE = " ".join(
         "-XX:Tier4MinInvocationThreshold=6000",
         "-XX:Tier4CompileThreshold=150000",
         "-XX:Tier4BackEdgeThreshold=400000",
+        "-XX:MetaspaceSize=256m",
     )
 )
 # By default a JVM tells in its output of every archive that it passes over.
