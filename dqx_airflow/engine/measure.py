@@ -12,6 +12,7 @@ from dqx_airflow.engine.memory import Memory
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.queries import run_queries
 from dqx_airflow.engine.scan import scan
+from dqx_airflow.engine.side_by_side import side_by_side
 from dqx_airflow.engine.sources import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Scan
@@ -35,14 +36,19 @@ def measure(
     """
     opened, unreadable = _open_all(spark, refs)
     found = Scanned()
-    for ref in refs:
-        requests = [item for item in plan.requests if item.dataset == ref.name]
-        if ref.name not in opened:
-            found.failures.update(dict.fromkeys(requests, unreadable[ref.name]))
-            continue
-        lookups = [lookup for lookup in plan.lookups if lookup.dataset == ref.name]
-        references = References(opened, plan.date)
-        found.add(scan(spark, opened[ref.name], requests, lookups, references, memory))
+    for name, reason in unreadable.items():
+        requests = [item for item in plan.requests if item.dataset == name]
+        found.failures.update(dict.fromkeys(requests, reason))
+    references = References(opened, plan.date)
+
+    def scan_one(dataset: OpenDataset) -> Scanned:
+        name = dataset.ref.name
+        requests = [item for item in plan.requests if item.dataset == name]
+        lookups = [lookup for lookup in plan.lookups if lookup.dataset == name]
+        return scan(spark, dataset, requests, lookups, references, memory)
+
+    for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
+        found.add(scanned)
     queries = [
         item
         for item in plan.requests

@@ -35,6 +35,7 @@ from dqx_airflow.engine.failures import explain, first_line, spark_failures
 from dqx_airflow.engine.frames import rows_of
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.paths import absolute
+from dqx_airflow.engine.side_by_side import jobs_called
 from dqx_airflow.engine.source_errors import package_for
 from dqx_airflow.errors import DatasetError, DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -86,7 +87,8 @@ def promote(
         for promotion in promotions if not refused else ():
             name = promotion.dataset.ref.name
             try:
-                done = step(promotion)
+                with jobs_called(spark, f"{name}: promotion"):
+                    done = step(promotion)
             except _RefusedError as refusal:
                 reason = refusal.in_one_line
                 refused.append(not_promoted(name, promotion.target, reason, request.fail_on))

@@ -24,6 +24,7 @@ from dqx_airflow.engine.frames import References
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.paths import absolute
 from dqx_airflow.engine.rows import rows_with_faults
+from dqx_airflow.engine.side_by_side import jobs_called
 from dqx_airflow.errors import DqxError, StoreError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import Fault
@@ -104,7 +105,8 @@ class _Quarantine:
             if not blamed and self._is_empty():
                 return 0
             self._fitting_table()  # before anything is written into what is no quarantine
-            with spark_failures(all_of_them=True):
+            what = f"{self.dataset.ref.name}: quarantine"
+            with spark_failures(all_of_them=True), jobs_called(self.spark, what):
                 files = self._written(blamed, references) if blamed else WrittenFiles()
             self._commit(files)
         except PySparkException as error:

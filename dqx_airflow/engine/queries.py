@@ -6,7 +6,7 @@ else: `WITH` puts these names before all others, and what stands in parentheses 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from pyspark.errors import PySparkException
@@ -16,6 +16,7 @@ from dqx_airflow.engine.collect import collect
 from dqx_airflow.engine.failures import explain
 from dqx_airflow.engine.frames import formatted, rows_of
 from dqx_airflow.engine.opened import OpenDataset
+from dqx_airflow.engine.side_by_side import jobs_called, side_by_side
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.model import MetricRequest, Scanned
@@ -24,7 +25,7 @@ from dqx_airflow.values import MetricValue
 
 def run_queries(
     spark: SparkSession,
-    requests: Iterable[MetricRequest],
+    requests: Sequence[MetricRequest],
     opened: Mapping[str, OpenDataset],
     on: date,
 ) -> Scanned:
@@ -34,12 +35,17 @@ def run_queries(
     :param opened: the datasets that could be opened, by name.
     """
     scanned = Scanned()
-    for request in requests:
+
+    def run(request: MetricRequest) -> None:
+        text = request.arguments[0]
         try:
-            scanned.values[request] = _value(spark, request.arguments[0], opened, on)
+            with jobs_called(spark, f"query: {' '.join(text.split())}"):
+                scanned.values[request] = _value(spark, text, opened, on)
         except (PySparkException, DatasetError, ValueError) as error:
             reason = explain(error) if isinstance(error, PySparkException) else str(error)
             scanned.failures[request] = f"the query failed: {reason}"
+
+    side_by_side(spark, run, requests)
     return scanned
 
 

@@ -13,6 +13,7 @@ from datetime import date
 
 from dqx_airflow.engine.found import Need
 from dqx_airflow.engine.opened import OpenDataset
+from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.plan.passes import MOST_COMPILED
 
 MOST_ROWS_FUSED = 250_000
@@ -29,15 +30,22 @@ def readings(
     dataset: OpenDataset, needs: Sequence[Need], most_compiled: int = MOST_COMPILED
 ) -> Iterator[list[Need]]:
     """The needs of each pass, which has at most so many aggregates where there are many rows."""
-    distinct = [need for need in needs if need.aggregate.distinct]
+    keys = [need for need in needs if need.aggregate.distinct and need.aggregate.is_key]
+    values = [need for need in needs if need.aggregate.distinct and not need.aggregate.is_key]
     rest = [need for need in needs if not need.aggregate.distinct]
     if rest and has_few_rows(dataset, {need.date for need in needs}):
         yield list(needs)
         return
     for part in _by_day(rest):
         yield from _by_width(part, most_compiled)
-    if distinct:
-        yield distinct
+    yield from filter(None, (keys, values))
+
+
+def what_is_read(aggregates: Sequence[Aggregate]) -> str:
+    """What a pass is about, in a few words."""
+    if all(item.distinct for item in aggregates):
+        return "keys" if all(item.is_key for item in aggregates) else "distinct values"
+    return f"{len(aggregates)} aggregates" if len(aggregates) > 1 else "one aggregate"
 
 
 def has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:

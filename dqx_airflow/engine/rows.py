@@ -24,6 +24,7 @@ from dqx_airflow.engine.frames import (
     with_places,
 )
 from dqx_airflow.engine.opened import OpenDataset
+from dqx_airflow.engine.side_by_side import jobs_called, side_by_side
 from dqx_airflow.engine.texts import Texts
 from dqx_airflow.metrics.columns import Place
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -58,15 +59,17 @@ def with_failing_rows(
 
     :param faults: those of each verdict.
     """
+    # Equal faults of several assertions are one.
+    distinct = dict.fromkeys(fault for found in faults for fault in found) if most > 0 else {}
+    names = dict.fromkeys(fault.request.dataset for fault in distinct)
+
+    def sample(name: str) -> dict[Fault, _Sample]:
+        own = [fault for fault in distinct if fault.request.dataset == name]
+        return _Sampler(spark, opened[name], References(opened, plan.date), plan, most).samples(own)
+
     samples: dict[Fault, _Sample] = {}
-    for name, dataset in opened.items():
-        # Equal faults of several assertions are one.
-        own = dict.fromkeys(
-            fault for found in faults for fault in found if fault.request.dataset == name
-        )
-        if own and most > 0:
-            sampler = _Sampler(spark, dataset, References(opened, plan.date), plan, most)
-            samples.update(sampler.samples(tuple(own)))
+    for taken in side_by_side(spark, sample, [name for name in names if name in opened]):
+        samples.update(taken)
     return tuple(
         _with_sample(verdict, [samples[fault] for fault in found if fault in samples], most)
         for verdict, found in zip(verdicts, faults, strict=True)
@@ -111,10 +114,12 @@ class _Sampler:
         objection = self._objection()
         if objection is not None:
             return self._failed(faults, objection)
-        found = self._attempt([fault for fault in faults if not fault.repeated])
-        for fault in faults:
-            if fault.repeated:
-                found.update(self._attempt([fault]))
+        passes = [[fault for fault in faults if not fault.repeated]]
+        passes += [[fault] for fault in faults if fault.repeated]
+        found: dict[Fault, _Sample] = {}
+        with jobs_called(self.spark, f"{self.dataset.ref.name}: failing rows"):
+            for taken in side_by_side(self.spark, self._attempt, list(filter(None, passes))):
+                found.update(taken)
         return found
 
     def _objection(self) -> str | None:
@@ -129,8 +134,6 @@ class _Sampler:
 
     def _attempt(self, faults: Sequence[Fault]) -> dict[Fault, _Sample]:
         """The samples of faults of one kind; the guilty one is found by halving."""
-        if not faults:
-            return {}
         try:
             if faults[0].repeated:
                 return {faults[0]: self._repeated(faults[0])}

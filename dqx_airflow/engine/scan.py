@@ -13,7 +13,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.drift import NO_DRIFT, Drift, drift_of
-from dqx_airflow.engine.flat import aggregate
+from dqx_airflow.engine.flat import ByDate, aggregate
 from dqx_airflow.engine.found import Found, Need
 from dqx_airflow.engine.frames import (
     References,
@@ -26,7 +26,8 @@ from dqx_airflow.engine.grouping import count_distinct
 from dqx_airflow.engine.growth import growths
 from dqx_airflow.engine.memory import Memory
 from dqx_airflow.engine.opened import OpenDataset
-from dqx_airflow.engine.readings import readings
+from dqx_airflow.engine.readings import readings, what_is_read
+from dqx_airflow.engine.side_by_side import jobs_called, side_by_side
 from dqx_airflow.engine.turns import ask_log, in_turns, take_shortcuts
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Scan
@@ -147,21 +148,25 @@ def _scan_rows(
 ) -> None:
     """Adds what the rows say; of files that cannot be read, why."""
     places = places_of(requests, lookups, dataset.schema)
-    try:
-        for reading in readings(dataset, needs, _most_compiled(spark)):
-            dates = {need.date for need in reading}
-            frame = with_places(rows_of_dates(dataset, dates), places)
-            frame = with_malformed(frame, dataset, requests)
-            looked_into = {name for need in reading for name in need.looks_into}
-            wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
-            frame = with_lookups(spark, frame, wanted, references)
-            aggregates = list(dict.fromkeys(need.aggregate for need in reading))
-            texts = [item.sql for item in aggregates]
+
+    def read(reading: Sequence[Need]) -> tuple[ByDate, dict[str, str]]:
+        dates = {need.date for need in reading}
+        frame = with_places(rows_of_dates(dataset, dates), places)
+        frame = with_malformed(frame, dataset, requests)
+        looked_into = {name for need in reading for name in need.looks_into}
+        wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
+        frame = with_lookups(spark, frame, wanted, references)
+        aggregates = list(dict.fromkeys(need.aggregate for need in reading))
+        with jobs_called(spark, f"{dataset.ref.name}: {what_is_read(aggregates)}"):
             if all(item.distinct for item in aggregates):
-                computed = count_distinct(frame, aggregates, dataset.schema, dates)
-            else:
-                computed = aggregate(frame, texts, dates)
-            found.add_pass(dates, texts, *computed)
+                return count_distinct(frame, aggregates, dataset.schema, dates)
+            return aggregate(frame, [item.sql for item in aggregates], dates)
+
+    parts = list(readings(dataset, needs, _most_compiled(spark)))
+    try:
+        for reading, computed in zip(parts, side_by_side(spark, read, parts), strict=True):
+            texts = dict.fromkeys(need.aggregate.sql for need in reading)
+            found.add_pass({need.date for need in reading}, tuple(texts), *computed)
     except DatasetError as error:
         # Lookups may be to blame, and what needs none can be computed all the same.
         independent = [need for need in needs if lookups and not need.looks_into]

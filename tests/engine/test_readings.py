@@ -16,7 +16,7 @@ from dqx_airflow.engine.delta_log import DeltaLog, struct_of
 from dqx_airflow.engine.delta_tables import table_at
 from dqx_airflow.engine.found import Need
 from dqx_airflow.engine.opened import OpenDataset
-from dqx_airflow.engine.readings import readings
+from dqx_airflow.engine.readings import readings, what_is_read
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.plan.passes import MOST_COMPILED
@@ -57,12 +57,26 @@ def test_one_pass_answers_all_that_needs_nothing_but_the_row() -> None:
 
 def test_distinct_values_and_keys_are_counted_apart_on_their_own_days() -> None:
     flat, distinct = needs(ROWS), needs(VALUES, KEY, days_before=1)
-    assert list(readings(files(), flat + distinct)) == [flat, distinct]
+    parts = [flat, needs(KEY, days_before=1), needs(VALUES, days_before=1)]
+    assert list(readings(files(), flat + distinct)) == parts
 
 
-def test_distinct_values_alone_are_one_reading(tmp_path: Path) -> None:
+def test_keys_and_distinct_values_are_counted_apart_however_few(tmp_path: Path) -> None:
     for dataset in (files(), delta(tmp_path)):
-        assert list(readings(dataset, needs(VALUES, KEY))) == [needs(VALUES, KEY)]
+        assert list(readings(dataset, needs(VALUES, KEY))) == [needs(KEY), needs(VALUES)]
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "told"),
+    [
+        ((ROWS,), "one aggregate"),
+        ((ROWS, *MEAN, VALUES), "8 aggregates"),
+        ((KEY,), "keys"),
+        ((VALUES, KEY), "distinct values"),
+    ],
+)
+def test_a_pass_is_told_in_a_few_words(aggregates: tuple[Aggregate, ...], told: str) -> None:
+    assert what_is_read(aggregates) == told
 
 
 def test_a_day_to_compare_with_is_not_read_for_all_that_the_target_date_needs() -> None:

@@ -1,0 +1,124 @@
+"""What a gate asks of Spark at once: each thing for itself, and told apart on Spark's pages."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lake import COUNTRIES, ORDERS, delta, request
+
+from dqx_airflow.engine import readings
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.side_by_side import jobs_called, side_by_side
+from dqx_airflow.values import Status
+
+pytestmark = pytest.mark.spark
+
+PATIENCE_S = 60
+
+
+@pytest.fixture
+def group(spark: Any) -> Iterator[str]:
+    """The group that the jobs of this thread belong to."""
+    spark.sparkContext.setJobGroup("asked here", "asked here")
+    yield "asked here"
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    spark.sparkContext.setLocalProperty("spark.job.description", None)
+
+
+def described(spark: Any) -> list[str]:
+    """What Spark's pages say of its jobs, the first one first; "" where they say nothing."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    jobs = context.statusStore().jobsList(None)
+    found = sorted((jobs.apply(nr) for nr in range(jobs.size())), key=lambda job: job.jobId())
+    told = (job.description() for job in found)
+    return [text.get() if text.isDefined() else "" for text in told]
+
+
+def test_all_run_at_once_and_answer_in_their_order(spark: Any, group: str) -> None:
+    met = threading.Barrier(3)
+
+    def work(number: int) -> int:
+        met.wait(PATIENCE_S)
+        return int(spark.range(number).count())
+
+    tracker = spark.sparkContext.statusTracker()
+    before = len(tracker.getJobIdsForGroup(group))
+    assert side_by_side(spark, work, [3, 1, 2]) == [3, 1, 2]
+    assert len(tracker.getJobIdsForGroup(group)) - before == 3
+
+
+def test_what_goes_wrong_is_told_when_all_have_ended(spark: Any) -> None:
+    ended = []
+
+    def work(number: int) -> None:
+        if number != 2:
+            raise ValueError(f"number {number}")
+        spark.range(number).count()
+        ended.append(number)
+
+    with pytest.raises(ValueError, match="number 1"):
+        side_by_side(spark, work, [2, 1, 3])
+    assert ended == [2]
+
+
+def test_one_thing_needs_no_thread(spark: Any) -> None:
+    assert side_by_side(spark, lambda _: threading.current_thread(), [1]) == [
+        threading.current_thread()
+    ]
+    assert side_by_side(spark, lambda _: threading.current_thread(), []) == []
+
+
+def test_a_description_holds_inside_of_its_block(spark: Any, group: str) -> None:
+    seen = len(described(spark))
+    with jobs_called(spark, "orders: keys"):
+        side_by_side(spark, lambda rows: spark.range(rows).count(), [1, 2])
+    spark.range(1).count()
+    assert described(spark)[seen:] == ["orders: keys", "orders: keys", group]
+
+
+def test_the_jobs_of_a_gate_say_what_they_are_for(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readings, "MOST_ROWS_FUSED", 0)
+    monkeypatch.setattr(readings, "MOST_BYTES_FUSED", 0)
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    orders = replace(
+        delta(tmp_path, "orders", ORDERS, partition_by=["ds"]), date_column="ds", keys=("id",)
+    )
+    countries = delta(tmp_path, "countries", COUNTRIES)
+    suite = """
+    suite "S" {
+        check "orders" on orders {
+            assert average(price) > 0 name "mean"
+            assert unique(id, ds) name "key"
+            assert unique_count(id) == 3 name "ids"
+            assert query("SELECT count(*) FROM orders") == 4 name "rows"
+        }
+        check "countries" on countries {
+            assert unique_count(code) == 2 name "countries"
+        }
+    }
+    """
+    seen = len(described(spark))
+    report = run_gate(request(tmp_path, suite, [orders, countries]), lambda _: spark)
+    values = {item.name: (item.status, item.value) for item in report.verdicts}
+    assert values["ids"] == (Status.PASSED, 3)
+    assert values["rows"] == (Status.PASSED, 4)
+    assert values["key"][0] is Status.FAILED
+    assert sorted(described(spark)[seen:]) == [
+        "countries: distinct values",
+        "orders: distinct values",
+        "orders: failing rows",
+        "orders: keys",  # by their hashes, and the exact count
+        "orders: keys",
+        "orders: one aggregate",
+        "query: SELECT count(*) FROM orders",
+    ]
