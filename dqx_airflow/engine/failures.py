@@ -1,7 +1,8 @@
 """What Spark complains about: caught in one form, told in one line.
 
 A failure that has a condition, Spark's name for what went wrong, is about the query or the data.
-One without is about the cluster: it is left as it is, and ends the gate without a report.
+One without is about the cluster: it is left as it is, and ends the gate without a report. So does
+a job that somebody cancelled.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pyspark.errors import PySparkException
 from dqx_airflow.engine.py4j_errors import Py4JJavaError
 
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
+_NOT_ABOUT_DATA = (None, "SPARK_JOB_CANCELLED")
 _SOME_RECORD = (
     "a record does not fit the columns; option mode=PERMISSIVE makes NULLs of what does not fit"
 )
@@ -26,13 +28,13 @@ _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 def spark_failures(*, all_of_them: bool = False) -> Iterator[None]:
     """Raises what Spark complains about as a PySparkException, also where PySpark does not know it.
 
-    :param all_of_them: those without a condition too.
+    :param all_of_them: those too that are about neither the query nor the data.
     """
     try:
         yield
     except Py4JJavaError as error:
         failure = _captured(error.java_exception)
-        if failure.getCondition() is None and not all_of_them:
+        if failure.getCondition() in _NOT_ABOUT_DATA and not all_of_them:
             raise
         raise failure from error
 

@@ -8,7 +8,7 @@ job leaves idle run the tasks of the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -27,15 +27,21 @@ _DESCRIPTION = "spark.job.description"
 def side_by_side(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """What the work makes of each item, in their order.
 
-    Raises what it raised of the first item that failed, when all have ended.
+    Raises what it raised of the first item that failed, when all have ended. Who is interrupted
+    waits for none of them: they end with Spark.
     """
     if len(items) < 2:
         return [work(item) for item in items]
     # What is set for the jobs of this thread, such as their pool of the scheduler, holds for these.
     # PySpark copies it once for each that inherits: of one for all, each would change the others.
     inheriting = [inheritable_thread_target(spark)(work) for _ in items]
-    with ThreadPoolExecutor(min(len(items), _MOST), "dqx side by side") as threads:
-        return list(threads.map(lambda does, item: does(item), inheriting, items))
+    threads = ThreadPoolExecutor(min(len(items), _MOST), "dqx side by side")
+    try:
+        doing = [threads.submit(does, item) for does, item in zip(inheriting, items, strict=True)]
+        wait(doing)
+        return [done.result() for done in doing]
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +16,9 @@ import pytest
 from lake import COUNTRIES, ORDERS, delta, request
 
 from dqx_airflow.engine import readings
+from dqx_airflow.engine.flat import aggregate
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.py4j_errors import Py4JJavaError
 from dqx_airflow.engine.side_by_side import jobs_called, side_by_side
 from dqx_airflow.values import Status
 
@@ -66,6 +71,42 @@ def test_what_goes_wrong_is_told_when_all_have_ended(spark: Any) -> None:
     with pytest.raises(ValueError, match="number 1"):
         side_by_side(spark, work, [2, 1, 3])
     assert ended == [2]
+
+
+def test_nothing_is_asked_again_of_a_job_that_was_cancelled(spark: Any) -> None:
+    tracker = spark.sparkContext.statusTracker()
+
+    def cancel() -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not tracker.getActiveJobsIds() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        spark.sparkContext.cancelAllJobs()
+
+    threading.Thread(target=cancel).start()
+    before = len(tracker.getJobIdsForGroup(None))
+    with pytest.raises(Py4JJavaError, match="cancelled"):
+        aggregate(spark.range(10**15), ["max(id)", "min(id)", "sum(id % 7)"], {None})
+    assert len(tracker.getJobIdsForGroup(None)) - before == 1
+
+
+def test_who_is_interrupted_waits_for_none_of_them(spark: Any) -> None:
+    begun, released = threading.Barrier(3), threading.Event()
+    ended = []
+
+    def work(number: int) -> None:
+        begun.wait(PATIENCE_S)
+        released.wait(PATIENCE_S)
+        ended.append(number)
+
+    def interrupt() -> None:
+        begun.wait(PATIENCE_S)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(spark, work, [1, 2])
+    assert ended == []
+    released.set()
 
 
 def test_one_thing_needs_no_thread(spark: Any) -> None:
