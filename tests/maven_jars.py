@@ -20,7 +20,9 @@ DELTA = (
 )
 AVRO = f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
 AVRO_BEFORE = "org.apache.spark:spark-avro_2.13:4.1.1"
-ICEBERG = f"org.apache.iceberg:iceberg-spark-runtime-{SPARK}_2.13:RELEASE"
+SPARK_OF_ICEBERG = "4.1.1"
+"""The newest that Iceberg has a runtime for."""
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
