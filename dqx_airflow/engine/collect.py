@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -19,6 +18,7 @@ from pyspark.sql.types import (
 
 from dqx_airflow.engine.failures import spark_failures
 from dqx_airflow.metrics.plain import plain
+from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import MetricValue
 
 _EPOCH = datetime(1970, 1, 1)
@@ -36,19 +36,19 @@ _TOLD: dict[type[DataType], str] = {
 
 
 def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
-    """The values of a frame, row by row.
+    """The values of a frame, row by row. Its columns have different names.
 
     Dates and timestamps become ISO text, in UTC where they have a zone. NaN, infinity, nested
     values and moments outside the years from 1 to 9999 are no values.
     """
-    types = [type(field.dataType) for field in frame.schema.fields]
-    numbered = frame.toDF(*map(str, range(len(types))))
+    fields = frame.schema.fields
+    types = [type(field.dataType) for field in fields]
     told = [
-        F.expr(_TOLD.get(kind, "{}").format(f"`{position}`")).alias(str(position))
-        for position, kind in enumerate(types)
+        f"{_TOLD.get(kind, '{}').format(quote_name(field.name))} AS `{position}`"
+        for position, (field, kind) in enumerate(zip(fields, types, strict=True))
     ]
     with spark_failures():
-        rows = numbered.select(*told).collect()
+        rows = frame.selectExpr(*told).collect()
     return [tuple(map(_value, row, types)) for row in rows]
 
 

@@ -54,14 +54,16 @@ def _rows(
     frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
 ) -> list[tuple[date | None, tuple[MetricValue, ...]]]:
     """The values of the aggregates for each date that has rows."""
-    columns = [F.expr(text).alias(str(position)) for position, text in enumerate(texts)]
+    # Told as texts: for each column that Python makes, it asks the JVM half a dozen times. Each
+    # ends with its line, for it may end with a comment.
+    named = [f"{text}\n AS `{position}`" for position, text in enumerate(texts)]
     if len(dates) > 1:
-        by_date = collect(frame.groupBy(quote_name(DATE)).agg(*columns))
+        by_date = collect(frame.groupBy(quote_name(DATE)).agg(*map(F.expr, named)))
         return [(date_of(row[0]), row[1:]) for row in by_date]
     # Without groups the buffers are plain variables of the generated code, not rows of a hash map;
     # and the smallest text can be found without sorting.
     (on,) = dates
-    (row,) = collect(frame.groupBy().agg(*columns, F.count(F.lit(1)).alias(str(len(texts)))))
+    (row,) = collect(frame.selectExpr(*named, f"count(1) AS `{len(texts)}`"))
     *values, count = row
     return [(on, tuple(values))] if count or on is None else []
 

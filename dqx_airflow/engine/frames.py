@@ -17,7 +17,7 @@ from dqx_airflow.plan.model import Lookup, MetricRequest
 from dqx_airflow.plan.schema_check import places_of, texts_of
 
 DATE = "dqx: date of the row"
-"""The column that holds the date of a row, where a dataset has dates."""
+"""The column that holds the date of a row, where there are rows of several dates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,10 @@ class References:
 
 
 def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
-    """The rows of the dates, with the date of each row as one more column."""
+    """The rows of the dates; where there are several, with the date of each row as one more
+    column."""
     frame = _filtered(dataset, dates)
-    if dataset.dates is None:
+    if dataset.dates is None or len(dates) == 1:
         return frame
     on, lost = dataset.dates.date_of_row(dates), _has_lost_its_date(dataset)
     if lost is not None:

@@ -86,7 +86,7 @@ def _unique_keys(
         with spark_failures():
             found = (
                 counted.groupBy(*date_column, quote_name(_CHECK))
-                .agg(F.count(F.lit(1)).alias(_ROWS), F.max(quote_name(_COPIES)).alias(_COPIES))
+                .agg(F.expr(f"count(1) AS `{_ROWS}`"), F.expr(f"max(`{_COPIES}`) AS `{_COPIES}`"))
                 .collect()
             )
     except PySparkException:
