@@ -62,14 +62,11 @@ def with_failing_rows(
     # Equal faults of several assertions are one.
     distinct = dict.fromkeys(fault for found in faults for fault in found) if most > 0 else {}
     names = dict.fromkeys(fault.request.dataset for fault in distinct)
-
-    def sample(name: str) -> dict[Fault, _Sample]:
-        own = [fault for fault in distinct if fault.request.dataset == name]
-        return _Sampler(spark, opened[name], References(opened, plan.date), plan, most).samples(own)
-
     samples: dict[Fault, _Sample] = {}
-    for taken in side_by_side(spark, sample, [name for name in names if name in opened]):
-        samples.update(taken)
+    for name in filter(opened.__contains__, names):
+        own = [fault for fault in distinct if fault.request.dataset == name]
+        sampler = _Sampler(spark, opened[name], References(opened, plan.date), plan, most)
+        samples.update(sampler.samples(own))
     return tuple(
         _with_sample(verdict, [samples[fault] for fault in found if fault in samples], most)
         for verdict, found in zip(verdicts, faults, strict=True)
@@ -117,9 +114,12 @@ class _Sampler:
         passes = [[fault for fault in faults if not fault.repeated]]
         passes += [[fault] for fault in faults if fault.repeated]
         found: dict[Fault, _Sample] = {}
-        with jobs_called(self.spark, f"{self.dataset.ref.name}: failing rows"):
-            for taken in side_by_side(self.spark, self._attempt, list(filter(None, passes))):
-                found.update(taken)
+        try:
+            with jobs_called(self.spark, f"{self.dataset.ref.name}: failing rows"):
+                for taken in side_by_side(self.spark, self._attempt, list(filter(None, passes))):
+                    found.update(taken)
+        except Exception as error:  # Spark is gone, and the verdicts stand
+            return self._failed(faults, type(error).__name__)
         return found
 
     def _objection(self) -> str | None:
