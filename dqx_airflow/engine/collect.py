@@ -18,7 +18,6 @@ from pyspark.sql.types import (
 
 from dqx_airflow.engine.failures import spark_failures
 from dqx_airflow.metrics.plain import plain
-from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import MetricValue
 
 _EPOCH = datetime(1970, 1, 1)
@@ -36,19 +35,16 @@ _TOLD: dict[type[DataType], str] = {
 
 
 def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
-    """The values of a frame, row by row. Its columns have different names.
+    """The values of a frame, row by row.
 
     Dates and timestamps become ISO text, in UTC where they have a zone. NaN, infinity, nested
     values and moments outside the years from 1 to 9999 are no values.
     """
-    fields = frame.schema.fields
-    types = [type(field.dataType) for field in fields]
-    told = [
-        f"{_TOLD.get(kind, '{}').format(quote_name(field.name))} AS `{position}`"
-        for position, (field, kind) in enumerate(zip(fields, types, strict=True))
-    ]
+    types = [type(field.dataType) for field in frame.schema.fields]
+    numbered = frame.toDF(*map(str, range(len(types))))
+    told = [_TOLD.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
     with spark_failures():
-        rows = frame.selectExpr(*told).collect()
+        rows = numbered.selectExpr(*told).collect()
     return [tuple(map(_value, row, types)) for row in rows]
 
 

@@ -54,16 +54,14 @@ def _rows(
     frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
 ) -> list[tuple[date | None, tuple[MetricValue, ...]]]:
     """The values of the aggregates for each date that has rows."""
-    # Told as texts: for each column that Python makes, it asks the JVM half a dozen times. Each
-    # ends with its line, for it may end with a comment.
-    named = [f"{text}\n AS `{position}`" for position, text in enumerate(texts)]
     if len(dates) > 1:
-        by_date = collect(frame.groupBy(quote_name(DATE)).agg(*map(F.expr, named)))
+        by_date = collect(frame.groupBy(quote_name(DATE)).agg(*map(F.expr, texts)))
         return [(date_of(row[0]), row[1:]) for row in by_date]
     # Without groups the buffers are plain variables of the generated code, not rows of a hash map;
     # and the smallest text can be found without sorting.
     (on,) = dates
-    (row,) = collect(frame.selectExpr(*named, f"count(1) AS `{len(texts)}`"))
+    # Told as texts: for each column that Python makes, it asks the JVM half a dozen times.
+    (row,) = collect(frame.selectExpr(*texts, "count(1)"))
     *values, count = row
     return [(on, tuple(values))] if count or on is None else []
 

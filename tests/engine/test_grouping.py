@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -54,13 +55,14 @@ COUNTS = [
     ("unique_count(text)", 3),
     ("num_rows()", 4),
     ("average(id)", 2.5),
+    ('sql("sum(id) AS total -- of all")', 10),
 ]
 
 
 def measured(spark: Any, folder: Path, *, date_column: str | None) -> GateReport:
     orders = replace(delta(folder, "orders", KEYS), date_column=date_column)
     counts = [text for text, _ in COUNTS if date_column or "lag" not in text]
-    suite = "\n".join(f'assert {text} is not None name "{text}"' for text in counts)
+    suite = "\n".join(f"assert {text} is not None name {json.dumps(text)}" for text in counts)
     return run_gate(request(folder, suite, [orders]), lambda _: spark)
 
 
