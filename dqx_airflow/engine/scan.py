@@ -7,7 +7,7 @@ log answers, or what an earlier run found in the very same files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -28,9 +28,14 @@ from dqx_airflow.engine.memory import Memory
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.readings import readings, what_is_read
 from dqx_airflow.engine.side_by_side import jobs_called, side_by_side
-from dqx_airflow.engine.turns import ask_log, in_turns, take_shortcuts
+from dqx_airflow.engine.turns import (
+    ask_log,
+    in_turns,
+    take_shortcuts,
+    with_sound_shortcut,
+)
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.registry import Aggregate, Scan
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
@@ -62,9 +67,10 @@ def scan(
     :param memory: what earlier runs found out; without it all is computed.
     """
     scanned = Scanned()
-    drift = _drift(spark, dataset, requests, references)
-    schema = replace(dataset.schema, unread=drift.unread)
-    _answer_from_columns(dataset.schema, drift, requests, scanned)
+    read = dataset.schema
+    drift = _drift(spark, dataset, read, requests, references)
+    schema = replace(read, unread=drift.unread)
+    _answer_from_columns(read, drift, requests, scanned)
     requests = [request for request in requests if request.definition.scan is Scan.FLAT]
     schemas = {name: reference.schema for name, reference in references.opened.items()}
     reasons = {
@@ -82,7 +88,8 @@ def scan(
             scanned.values[request] = request.definition.empty
         else:
             possible.append(request)
-    needs = _needs_of(possible, dataset)
+    parts = {request: aggregates_of(request) for request in possible}
+    needs = _needs_of(parts, dataset, schema)
     found = Found()
     ask_log(dataset, needs, found)
     if memory is not None:
@@ -96,27 +103,28 @@ def scan(
             found.complete(news, added)
         rest = [need for need in missing if need not in found]
         rest = [need for need in rest if need.aggregate.sql not in found.broken]
-        first, later = in_turns(rest, dataset, found)
+        first, later = in_turns(rest, dataset, schema.type_of, found)
         _scan_rows(spark, dataset, first, possible, usable, references, found)
-        take_shortcuts(later, dataset, found)
+        take_shortcuts(later, schema.type_of, found)
         late = [need for need in later if need not in found]
         _scan_rows(spark, dataset, late, possible, usable, references, found)
         if memory is not None:
             memory.keep(dataset, references, missing, found)
-    for request in possible:
-        _answer(request, found, scanned)
+    for request, aggregates in parts.items():
+        _answer(request, [part.sql for part in aggregates], found, scanned)
     return scanned
 
 
 def _drift(
     spark: SparkSession,
     dataset: OpenDataset,
+    schema: Schema,
     requests: Sequence[MetricRequest],
     references: References,
 ) -> Drift:
     """The drift of the files, where something is asked about the columns that they have."""
     is_asked = any(
-        request.definition.scan is Scan.SCHEMA or not names_only_columns(request, dataset.schema)
+        request.definition.scan is Scan.SCHEMA or not names_only_columns(request, schema)
         for request in requests
     )
     return drift_of(spark, dataset, references.date) if is_asked else NO_DRIFT
@@ -183,22 +191,24 @@ def _most_compiled(spark: SparkSession) -> int:
     return max(1, min(MOST_COMPILED, int(fields or 0) // 2))
 
 
-def _needs_of(requests: Iterable[MetricRequest], dataset: OpenDataset) -> list[Need]:
-    """What the requests need, each once."""
+def _needs_of(
+    parts: Mapping[MetricRequest, Iterable[Aggregate]], dataset: OpenDataset, schema: Schema
+) -> list[Need]:
+    """What requests of some aggregates need, each once, with the shortcuts that types allow."""
     needs: dict[Need, None] = {}
     masked = {dataset.ref.name: dataset.ref.masked}
-    for request in requests:
+    for request, aggregates in parts.items():
         looked_up = tuple(dict.fromkeys(item.reference for item in lookups_of(request)))
         # Spark SQL of the user's may call rand() or current_date().
         is_storable = request.metric != "sql" and not reveals(request, masked)
-        for part in aggregates_of(request):
-            needs[Need(request.date, part, looked_up, is_storable)] = None
+        for part in aggregates:
+            item = with_sound_shortcut(part, schema.type_of)
+            needs[Need(request.date, item, looked_up, is_storable)] = None
     return list(needs)
 
 
-def _answer(request: MetricRequest, found: Found, scanned: Scanned) -> None:
+def _answer(request: MetricRequest, parts: Sequence[str], found: Found, scanned: Scanned) -> None:
     """The value of a request of what its aggregates yielded, or why it has none."""
-    parts = [part.sql for part in aggregates_of(request)]
     broken = [found.broken[sql] for sql in parts if sql in found.broken]
     if broken:
         scanned.failures[request] = broken[0]

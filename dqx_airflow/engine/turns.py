@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import date
 
@@ -26,22 +27,23 @@ def ask_log(dataset: OpenDataset, needs: Iterable[Need], found: Found) -> None:
 
 
 def in_turns(
-    needs: Sequence[Need], dataset: OpenDataset, found: Found
+    needs: Sequence[Need], dataset: OpenDataset, type_of: TypeOf, found: Found
 ) -> tuple[list[Need], list[Need]]:
     """What is read first, with what shortcuts need besides, and what these may answer then.
 
     Adds what they answer at once, of what is known already. With few rows no other shortcut is
     waited for: a pass takes less than a second one.
+
+    :param needs: with sound shortcuts.
     """
-    type_of = dataset.schema.type_of
     asks = dict.fromkeys(
         Need(need.date, ask, is_storable=False)
         for need in needs
-        for ask in _asked_by(_with_sound_shortcut(need.aggregate, type_of))
+        for ask in _asked_by(need.aggregate)
     )
     ask_log(dataset, asks, found)
     known = {ask for ask in asks if ask in found}
-    take_shortcuts(needs, dataset, found)
+    take_shortcuts(needs, type_of, found)
     open_ = [need for need in needs if need not in found]
     if len(open_) <= MOST_COMPILED and has_few_rows(dataset, {need.date for need in open_}):
         return open_, []
@@ -51,18 +53,17 @@ def in_turns(
     first: list[Need] = []
     later: list[Need] = []
     for on, wanted in by_date.items():
-        turns = take_turns(_waiting(need, known, type_of) for need in wanted)
+        turns = take_turns(_waiting(need, known) for need in wanted)
         for need in wanted:
             (later if need.aggregate in turns.later else first).append(need)
         first += [Need(on, item, is_storable=False) for item in turns.extra]
     return first, later
 
 
-def take_shortcuts(needs: Iterable[Need], dataset: OpenDataset, found: Found) -> None:
-    """Adds what the shortcuts of needs answer."""
-    type_of = dataset.schema.type_of
+def take_shortcuts(needs: Iterable[Need], type_of: TypeOf, found: Found) -> None:
+    """Adds what the shortcuts of needs answer, which are sound ones."""
     for need in needs:
-        shortcut = _with_sound_shortcut(need.aggregate, type_of).shortcut
+        shortcut = need.aggregate.shortcut
         if shortcut is None:
             continue
         asks = [item.sql for item in shortcut.asks]
@@ -73,18 +74,18 @@ def take_shortcuts(needs: Iterable[Need], dataset: OpenDataset, found: Found) ->
                 found.add(need.date, {need.aggregate.sql: answer}, found.origin(need.date, asks))
 
 
-def _waiting(need: Need, known: Collection[Need], type_of: TypeOf) -> Aggregate:
-    """The aggregate, without its shortcut where that has had its say."""
-    item = _with_sound_shortcut(need.aggregate, type_of)
-    had_its_say = all(Need(need.date, ask, is_storable=False) in known for ask in _asked_by(item))
-    return replace(item, shortcut=None) if item.shortcut and had_its_say else item
-
-
-def _with_sound_shortcut(item: Aggregate, type_of: TypeOf) -> Aggregate:
+def with_sound_shortcut(item: Aggregate, type_of: TypeOf) -> Aggregate:
     """The aggregate, without its shortcut where the types do not allow that."""
     if item.shortcut is None or item.shortcut.fits(type_of):
         return item
     return replace(item, shortcut=None)
+
+
+def _waiting(need: Need, known: AbstractSet[Need]) -> Aggregate:
+    """The aggregate, without its shortcut where that has had its say."""
+    item = need.aggregate
+    asks = (Need(need.date, ask, is_storable=False) for ask in _asked_by(item))
+    return replace(item, shortcut=None) if item.shortcut and known >= set(asks) else item
 
 
 def _asked_by(item: Aggregate) -> tuple[Aggregate, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import TypeAlias
 
 from dqx_airflow.metrics.comparison import comparable, literal_type
@@ -50,12 +51,7 @@ class Within:
 
     @property
     def asks(self) -> tuple[Aggregate, ...]:
-        # As text no digit is lost, and NaN is told from NULL.
-        name = quote_name(self.column)
-        return tuple(
-            Aggregate(f"CAST({function}({name}) AS STRING)", statistic=which, column=self.column)
-            for function, which in (("min", Statistic.LEAST), ("max", Statistic.MOST))
-        )
+        return _extremes_of(self.column)
 
     def fits(self, type_of: TypeOf) -> bool:
         """True for a column whose order is known here as well as in Spark."""
@@ -99,6 +95,17 @@ class SameAs:
 
     def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
         return results[0]
+
+
+@lru_cache
+def _extremes_of(column: str) -> tuple[Aggregate, ...]:
+    # As text no digit is lost, and NaN is told from NULL.
+    return tuple(
+        Aggregate(
+            f"CAST({function}({quote_name(column)}) AS STRING)", statistic=which, column=column
+        )
+        for function, which in (("min", Statistic.LEAST), ("max", Statistic.MOST))
+    )
 
 
 def _value(text: str, kind: str) -> Limit | Decimal:

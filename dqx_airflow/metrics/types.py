@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 
 class Family(str, Enum):
@@ -59,6 +60,7 @@ class TypeTextError(ValueError):
         self.text = text
 
 
+@lru_cache(maxsize=1024)
 def family_of(spark_type: str) -> Family:
     """The family of a Spark type as written in a schema, such as `decimal(18,2)`."""
     name = spark_type.split("(", 1)[0].split("<", 1)[0]

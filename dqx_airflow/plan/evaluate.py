@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from dqx_airflow.diagnostics.listing import listed
@@ -54,20 +55,9 @@ def evaluate(
     """
     measured = _Measured(found.values, now)
     return tuple(
-        _with_origin(
-            hidden(_judge(assertion, plan, measured, found, skip_dates), assertion, plan),
-            assertion,
-            found,
-        )
+        hidden(_judge(assertion, plan, measured, found, skip_dates), assertion, plan)
         for assertion in plan.assertions
     )
-
-
-def _with_origin(verdict: Verdict, assertion: PlannedAssertion, found: Scanned) -> Verdict:
-    """The verdict with the way that took most of those by which its values were found."""
-    ways = {found.origins[request] for request in assertion.requests if request in found.origins}
-    dearest = next((way for way in Origin if way in ways), None)
-    return replace(verdict, origin=dearest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +108,16 @@ def _judge(
     found: Scanned,
     skip_dates: Collection[date],
 ) -> Verdict:
-    if assertion.disabled_by is not None:
-        reason = f"disabled by profile '{assertion.disabled_by}'"
-        return _verdict(assertion, Status.SKIPPED, reason)
     requests = assertion.requests
+    verdict = partial(_verdict, assertion, requests, _origin(requests, found))
+    if assertion.disabled_by is not None:
+        return verdict(Status.SKIPPED, f"disabled by profile '{assertion.disabled_by}'")
     broken = [found.failures[request] for request in requests if request in found.failures]
     if broken:
-        return _verdict(assertion, Status.ERROR, "; ".join(dict.fromkeys(broken)))
-    unavailable = _unavailable(assertion, plan, measured.values, skip_dates)
+        return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
+    unavailable = _unavailable(requests, plan, measured.values, skip_dates)
     if unavailable:
-        return _verdict(assertion, Status.SKIPPED, unavailable)
+        return verdict(Status.SKIPPED, unavailable)
     value = _value_of(assertion.term, measured)
     scaled, bounds = _sides(assertion, value, measured)
     status, why = _compare(assertion, scaled, bounds)
@@ -137,8 +127,8 @@ def _judge(
     if status is Status.FAILED:
         details = (found.details.get(item) for item in requests)
         why = "; ".join(filter(None, (why, *details))) or None
-    verdict = _verdict(assertion, status, why, value, scaled, threshold)
-    return replace(verdict, expected=_expected(assertion.condition, bounds))
+    expected = _expected(assertion.condition, bounds)
+    return verdict(status, why, value, scaled, threshold, expected)
 
 
 def sides_of(
@@ -165,17 +155,26 @@ def _expected(condition: Condition, bounds: tuple[MetricValue, ...]) -> str:
     return f"{condition.text} ({' and '.join(format_value(bound) for bound in bounds)})"
 
 
+def _origin(requests: Iterable[MetricRequest], found: Scanned) -> Origin | None:
+    """The way that took most of those by which the values were found."""
+    ways = {found.origins[request] for request in requests if request in found.origins}
+    return next((way for way in Origin if way in ways), None) if ways else None
+
+
 def _verdict(
     assertion: PlannedAssertion,
+    requests: Iterable[MetricRequest],
+    origin: Origin | None,
     status: Status,
     reason: str | None,
     value: MetricValue = None,
     scaled: MetricValue = None,
     threshold: MetricValue = None,
+    expected: str | None = None,
 ) -> Verdict:
     columns = {
         given
-        for request in assertion.requests
+        for request in requests
         for argument, given in zip(request.definition.arguments, request.arguments, strict=False)
         if argument.kind in (Kind.COLUMN, Kind.COLUMNS) and isinstance(given, str)
     }
@@ -185,7 +184,7 @@ def _verdict(
         check=assertion.check,
         datasets=assertion.datasets,
         expression=assertion.expression,
-        expected=assertion.condition.text,
+        expected=expected or assertion.condition.text,
         severity=assertion.severity,
         status=status,
         value=value,
@@ -199,11 +198,12 @@ def _verdict(
         column=columns.pop() if len(columns) == 1 else None,
         span=assertion.span,
         source_line=assertion.source_line,
+        origin=origin,
     )
 
 
 def _unavailable(
-    assertion: PlannedAssertion,
+    requests: Iterable[MetricRequest],
     plan: Plan,
     values: Mapping[MetricRequest, MetricValue],
     skip_dates: Collection[date],
@@ -212,7 +212,7 @@ def _unavailable(
 
     A target date without data is not unavailable: it is a failure.
     """
-    needed = {(request.dataset, request.date) for request in assertion.requests}
+    needed = {(request.dataset, request.date) for request in requests}
     missing = []
     for dataset, on in needed:
         if on is None:
