@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -14,13 +16,31 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from lake import COUNTRIES, ORDERS, TODAY, delta, request
+from processes import environment
 
+from dqx_airflow.arguments import to_arguments
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
 
 pytestmark = pytest.mark.spark
+
+LOSES_ITS_JVM = """
+import os, signal, sys
+from dqx_airflow.arguments import from_arguments
+from dqx_airflow.engine import job
+from dqx_airflow.engine.session import create_session
+
+take = job.with_failing_rows
+
+def taken_too_late(spark, *others):
+    os.kill(spark._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
+    return take(spark, *others)
+
+job.with_failing_rows = taken_too_late
+job.run_gate(from_arguments(sys.argv[1:]), create_session)
+"""
 
 Run = Callable[[GateRequest], GateReport]
 
@@ -335,3 +355,23 @@ def test_the_rows_come_back_from_the_store_and_are_drawn_below_the_verdict(
     assert (
         f"= failing row: 1 more in the sample: dql results show {report.run_id[:8]} --rows" in drawn
     )
+
+
+def test_where_spark_is_gone_the_verdicts_stand(tmp_path: Path, orders: DatasetRef) -> None:
+    gate = request(tmp_path, 'assert null_count(price) == 0 name "a"', [orders])
+    done = subprocess.run(
+        [sys.executable, "-c", LOSES_ITS_JVM, *to_arguments(gate)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    report = read_report(gate.results_root, gate.run_key, gate.attempt.id)
+    assert report is not None
+    assert report.outcome is Outcome.BLOCKED
+    assert verdict(report).status is Status.FAILED
+    assert verdict(report).value == 1
+    assert verdict(report).failing_rows == ()
+    assert (verdict(report).note or "").startswith("no failing rows are shown: ")
