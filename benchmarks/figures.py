@@ -20,10 +20,11 @@ def title(found: Json, name: str) -> str:
 
 def costs_of(runs: Sequence[Json], kind: str) -> Costs:
     """Of several warm runs of a round the middle one."""
-    return [None if "error" in run else _middle(run[kind]) for run in runs]
+    return [None if "error" in run else middle(run[kind]) for run in runs]
 
 
-def _middle(cost: Json | Sequence[Json]) -> Json:
+def middle(cost: Json | Sequence[Json]) -> Json:
+    """Of several runs of one round."""
     if isinstance(cost, Mapping):
         return cost
     by_wall = sorted(cost, key=lambda one: one["wall_s"])

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from figures import NAIVE, OURS, Costs, Json, costs_of, median, ratio, title
+from figures import NAIVE, OURS, Costs, Json, costs_of, median, middle, ratio, title
 from plot import KINDS, plot
 from workload import CAUGHT, CHECKS
 
@@ -45,6 +45,7 @@ def page(text: str) -> str:
         "conditions of spark_jvm": conditions(spark_jvm),
         "spark_jvm": peer_tables(spark_jvm),
         "verdicts": verdict_table(peers),
+        "conditions of sweeps": conditions(sweeps),
         "sweeps": sweep_tables(sweeps),
     }
     for name, lines in parts.items():
@@ -67,7 +68,7 @@ def peer_tables(found: Json) -> Iterator[str]:
     """For each size a table of the first runs, and one of the warm runs."""
     for rows, runs in sorted(found["runs"].items(), key=lambda item: int(item[0])):
         for kind, words in KINDS.items():
-            yield f"### {int(rows):,} rows, {words}, {_rounds(runs)}"
+            yield f"### {int(rows):,} rows, {words}, {_rounds(max(map(len, runs.values())))}"
             yield ""
             yield (
                 "| engine | Spark | jobs | MB read | seconds | to naive | to ours "
@@ -83,14 +84,14 @@ def peer_tables(found: Json) -> Iterator[str]:
 def _peer_row(
     found: Json, name: str, runs: Mapping[str, Sequence[Json]], costs: Mapping[str, Costs]
 ) -> str:
-    head = f"**{title(found, name)}**" if name == OURS else title(found, name)
+    head = _head(found, name)
     done = [
         (run["spark"], cost)
         for run, cost in zip(runs[name], costs[name], strict=True)
         if cost is not None
     ]
     if not done:
-        complaint = runs[name][-1]["error"].splitlines()[-1][:80]
+        complaint = _last_line(runs[name][-1]["error"])
         return f"| {head} | | | | did not run: {complaint} | | | | | |"
     spark, last = done[-1]
     cells = [head, spark, str(last["jobs"]), f"{last['bytes_read'] / 1e6:,.0f}"]
@@ -101,8 +102,7 @@ def _peer_row(
     return f"| {' | '.join(cells)} |"
 
 
-def _rounds(runs: Mapping[str, Sequence[Json]]) -> str:
-    count = max(map(len, runs.values()))
+def _rounds(count: int) -> str:
     return f"{count} rounds" if count > 1 else "one round"
 
 
@@ -141,31 +141,59 @@ def verdict_table(found: Json) -> Iterator[str]:
 
 
 def sweep_tables(found: Json) -> Iterator[str]:
-    """For each sweep a table: a line for each step, a column for each way."""
-    for sweep in found["sweeps"]:
-        ways = list(sweep["steps"][0]["runs"])
-        others = [way for way in ways if way != OURS]
-        yield f"### {sweep['title']}"
+    """For each sweep a table: a line for each engine, two columns for each step."""
+    for sweep in found["sweeps"].values():
+        steps, rounds = sweep["steps"], sweep["rounds"]
+        if not rounds:
+            continue  # interrupted before it
+        yield f"### {sweep['title']}, {found['rows']:,} rows, {_rounds(len(rounds))}"
         yield ""
-        heads = [sweep["step"], *(f"{way}, seconds (CPU)" for way in ways)]
-        heads += [f"ours to {way} (CPU)" for way in others]
-        yield f"| {' | '.join([*heads, 'ours to its first line (CPU)'])} |"
-        yield f"|{'---:|' * (len(heads) + 1)}"
-        first = sweep["steps"][0]["runs"][OURS]
-        for step in sweep["steps"]:
-            runs = step["runs"]
-            cells = [step["name"], *(_seconds(runs[way]) for way in ways)]
-            cells += [_both(runs[OURS], runs[way]) for way in others]
-            yield f"| {' | '.join([*cells, _both(runs[OURS], first)])} |"
+        heads = [f"seconds for {step} | to ours" for step in steps]
+        yield f"| engine | Spark | {' | '.join(heads)} | {steps[-1]} to {steps[0]} |"
+        yield f"|---|---|{'---:|' * (2 * len(steps) + 1)}"
+        ran = [name for name in found["engines"] if any(name in done for done in rounds)]
+        costs = {name: [_costs_of_step(rounds, name, step) for step in steps] for name in ran}
+        for name in sorted(ran, key=lambda name: _by_last_step(costs[name])):
+            yield _sweep_row(found, sweep, name, costs)
         yield ""
 
 
-def _seconds(costs: Costs) -> str:
-    return f"{median(costs, 'wall_s'):.2f} ({median(costs, 'cpu_s'):.1f})"
+def _by_last_step(costs: Sequence[Costs]) -> list[float]:
+    """Seconds, those of the last step first: who has not done it comes after all who have."""
+    return [median(cost, "wall_s") for cost in costs[::-1]]
 
 
-def _both(own: Costs, base: Costs) -> str:
-    return f"{ratio(own, base, 'wall_s')} ({ratio(own, base, 'cpu_s')})"
+def _costs_of_step(rounds: Sequence[Json], name: str, step: str) -> Costs:
+    """What the step took in each round. None is a round in which the engine did not do it."""
+    done = [
+        {own["step"]: own["runs"] for own in told[name]["steps"]} if name in told else {}
+        for told in rounds
+    ]
+    return [middle(runs[step]) if step in runs else None for runs in done]
+
+
+def _sweep_row(found: Json, sweep: Json, name: str, costs: Mapping[str, Sequence[Costs]]) -> str:
+    told = [done[name] for done in sweep["rounds"] if name in done]
+    spark = next((step["spark"] for done in told for step in done["steps"]), "")
+    cells = [_head(found, name), spark]
+    why = [f"not done: {_last_line(done['error'])}" for done in told if "error" in done]
+    for place, cost in enumerate(costs[name]):
+        if any(cost):
+            to_ours = ratio(cost, costs[OURS][place], "wall_s") if OURS in costs else ""
+            cells += [f"{median(cost, 'wall_s'):.2f}", to_ours]
+        else:
+            cells += [why.pop() if why else "", ""]
+            why = []
+    cells.append(ratio(costs[name][-1], costs[name][0], "wall_s"))
+    return f"| {' | '.join(cells)} |"
+
+
+def _head(found: Json, name: str) -> str:
+    return f"**{title(found, name)}**" if name == OURS else title(found, name)
+
+
+def _last_line(error: str) -> str:
+    return error.splitlines()[-1][:80]
 
 
 if __name__ == "__main__":

@@ -1,159 +1,131 @@
-"""What it costs to ask for more: days, assertions, keys. Warm, beside the plans written by hand.
+"""What it costs us, the plans by hand and the peers to be asked for more: days, assertions, keys.
 
-All ways of a step run one after the other in each round, in changing order, in one JVM. The ratio
-within a round is what counts, of the wall time and of the CPU seconds of the JVM.
+The sweeps and their steps are those of `sweep_steps`. In every round each engine goes once through
+each sweep, in a JVM and an environment of its own, with the same Java and the session of a gate on
+a machine of two cores; every other round goes through the engines backwards. What counts are the
+ratios within a round, of which the median is told. An engine that needs longer than the limit for
+the steps of a sweep is stopped, and has the steps that it has done.
 
-The result goes to benchmarks/results/sweeps.json, and from there into the docs.
+The result goes to benchmarks/results/sweeps.json after every process, so an interrupted measurement
+keeps what it has, and from there into the docs.
 
-    python benchmarks/sweeps.py [--rows ROWS] [--rounds 5]
+    python benchmarks/sweeps.py [--rows ROWS] [--rounds 3] [--minutes 60] [--engines ENGINE ...]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
-from datetime import timedelta
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import report
-from measuring import conditions, rounds
-from scan_cost import gate, session, wide_suite, write_wide
-from workload import DAY, events, write_events
+from measuring import conditions
+from peers.environments import CACHE, ENGINES, Interpreter, interpreter, titles
+from peers.processes import session_settings, told_by
+from scan_cost import session, write_wide
+from sweep_steps import DAYS, SWEEPS
+from workload import write_events
 
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS
 
-Ways = Mapping[str, Callable[[], object]]
-
-WINDOWS = (1, 8, 30)
-ASSERTIONS = (10, 100, 1_000)
-KEYS = (1, 2, 4, 8)
-KEY = ("machine_id", "event_ts")
-MORE = (
-    (),
-    ("casino_id",),
-    ("game_type",),
-    ("amount_wagered",),
-    ("amount_won",),
-    ("casino_id", "game_type"),
-    ("casino_id", "amount_wagered"),
-    ("game_type", "amount_wagered"),
-)
-"""What is added to the key, so that there are several."""
+DRIVE = Path(__file__).parent / "peers" / "drive_sweep.py"
+RESULT = report.RESULTS / "sweeps.json"
 
 
-def windows(spark: Any, folder: str, rows: int) -> dict[str, Ways]:
-    """Means over some days of five metrics. The day has a thirtieth of the rows."""
-    path = f"{folder}/days"
-    write_events(spark, path, rows // WINDOWS[-1], days=WINDOWS[-1])
-    aggregates = {
-        "num_rows()": "count(1)",
-        "average(amount_wagered)": "avg(amount_wagered)",
-        "maximum(amount_won)": "max(amount_won)",
-        "null_count(player_id)": "count_if(player_id IS NULL)",
-        "sum(amount_won)": "sum(amount_won)",
-    }
-    ref = DatasetRef("events", path, format="parquet", date_column="event_date")
-
-    def step(days: int) -> Ways:
-        dates = [DAY - timedelta(days=back) for back in range(days)]
-        suite = _suite(
-            f'assert mean({metric}, n {days}) > 0 name "{number}"'
-            for number, metric in enumerate(aggregates)
-        )
-
-        def naive() -> None:
-            for day in dates:
-                frame = spark.read.parquet(path).where(f"event_date = DATE'{day}'")
-                frame.selectExpr(*aggregates.values()).collect()
-
-        def tuned() -> None:
-            texts = ", ".join(f"DATE'{day}'" for day in dates)
-            frame = spark.read.parquet(path).where(f"event_date IN ({texts})")
-            frame.createOrReplaceTempView("days")
-            columns = ", ".join(aggregates.values())
-            spark.sql(f"SELECT event_date, {columns} FROM days GROUP BY event_date").collect()
-
-        return {"ours": gate(spark, ref, suite), "naive": naive, "tuned": tuned}
-
-    return {f"{days:,}": step(days) for days in WINDOWS}
+def write_days(spark: Any, path: str, rows: int) -> None:
+    """Each day of the longest window has its share of the rows."""
+    write_events(spark, path, rows // DAYS[-1], days=DAYS[-1])
 
 
-def assertions(spark: Any, folder: str, rows: int) -> dict[str, Ways]:
-    """More and more assertions over the same twenty columns."""
-    path = f"{folder}/wide"
-    write_wide(spark, path, rows)
-    ref = DatasetRef("wide", path, format="parquet")
-    return {f"{count:,}": {"ours": gate(spark, ref, wide_suite(count))} for count in ASSERTIONS}
-
-
-def keys(spark: Any, folder: str, rows: int) -> dict[str, Ways]:
-    """More and more combinations of columns that have to be unique."""
-    path = f"{folder}/keys"
-    write_events(spark, path, rows)
-    ref = DatasetRef("events", path, format="parquet", date_column="event_date")
-
-    def step(count: int) -> Ways:
-        wanted = [KEY + more for more in MORE[:count]]
-        suite = _suite(f"assert unique({', '.join(key)})" for key in wanted)
-
-        def naive() -> None:
-            for key in wanted:
-                events(spark, path).groupBy(*key).count().where("count > 1").count()
-
-        def tuned() -> None:
-            for key in wanted:
-                hashes = events(spark, path).selectExpr(f"xxhash64({', '.join(key)}) AS hash")
-                copies = hashes.repartition("hash").selectExpr(
-                    "count(1) OVER (PARTITION BY hash) AS copies"
-                )
-                copies.selectExpr("max(copies)").collect()
-
-        return {"ours": gate(spark, ref, suite), "naive": naive, "tuned": tuned}
-
-    return {f"{count:,}": step(count) for count in KEYS}
-
-
-def _suite(assertions: Iterable[str]) -> str:
-    return "\n".join(['suite "Sweep" {', 'check "C" on events {', *assertions, "}", "}"])
-
-
-SWEEPS: Mapping[str, tuple[str, Callable[[Any, str, int], dict[str, Ways]]]] = {
-    "Days of a window": ("days", windows),
-    "Assertions over twenty columns": ("assertions", assertions),
-    "Uniqueness of several keys": ("keys", keys),
+TABLES: Mapping[str, Callable[[Any, str, int], None]] = {
+    "windows": write_days,
+    "assertions": write_wide,
+    "keys": write_events,
 }
+"""Who writes the table of a sweep."""
+
+
+def sweep(options: argparse.Namespace) -> None:
+    """Measures round after round, and stores what there is after every process."""
+    names = list(options.engines)
+    cache = options.cache.resolve()
+    interpreters = {name: interpreter(ENGINES[name], cache) for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        spark = session()
+        settings = session_settings(spark)
+        measured_on = {**conditions(spark), "settings": settings, "load": []}
+        for key, write in TABLES.items():
+            write(spark, f"{folder}/{key}", options.rows)
+        spark.stop()
+        found: dict[str, Any] = {
+            "conditions": measured_on,
+            "engines": titles(names),
+            "rows": options.rows,
+            "sweeps": {
+                key: {"title": its.title, "steps": list(its.steps), "rounds": []}
+                for key, its in SWEEPS.items()
+            },
+        }
+        started, took = time.monotonic(), 0.0
+        for number in range(options.rounds):
+            begun = time.monotonic()
+            if begun - started + took > options.minutes * 60:
+                break
+            measured_on["load"].append(round(os.getloadavg()[0], 1))
+            for key, its in found["sweeps"].items():
+                its["rounds"].append({})
+                for name in names[:: -1 if number % 2 else 1]:
+                    table = f"{folder}/{key}"
+                    done = steps_of(name, interpreters[name], key, table, settings, options)
+                    its["rounds"][-1][name] = done
+                    RESULT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+                    print_steps(its["title"], number, name, done)
+            took = time.monotonic() - begun
+
+
+def steps_of(
+    name: str,
+    found: Interpreter,
+    key: str,
+    table: str,
+    settings: Mapping[str, str],
+    options: argparse.Namespace,
+) -> dict[str, Any]:
+    """What the engine has done of a sweep, with an `error` if that is not all."""
+    arguments = [ENGINES[name].module, table, key, "--runs", str(options.runs)]
+    jvm = {SUBMIT_OPTIONS: ""}
+    steps, complaint = told_by(found, DRIVE, arguments, settings, jvm, options.limit)
+    return {"steps": steps} | ({} if complaint is None else {"error": complaint})
+
+
+def print_steps(title: str, number: int, name: str, done: Mapping[str, Any]) -> None:
+    told = [f"{step['step']}: {step['runs'][-1]['wall_s']:.1f} s" for step in done["steps"]]
+    told += [done["error"]] if "error" in done else []
+    print(f"{title}, round {number + 1}: {name:<17} {', '.join(told)}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    spark = session()
-    found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for title, (unit, sweep) in SWEEPS.items():
-            steps = []
-            for name, ways in sweep(spark, folder, options.rows).items():
-                told = rounds(spark, ways, options.rounds)
-                runs = {way: [asdict(run) for run in own] for way, own in told.items()}
-                steps.append({"name": name, "runs": runs})
-                print(f"{title}: {name} {unit}", flush=True)
-            found.append({"title": title, "step": unit, "steps": steps})
-    path = report.RESULTS / "sweeps.json"
-    content = {
-        "conditions": conditions(spark),
-        "spark": spark.version,
-        "rows": options.rows,
-        "rounds": options.rounds,
-        "sweeps": found,
-    }
-    spark.stop()
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="no round is begun that takes longer than these"
+    )
+    parser.add_argument("--runs", type=int, default=1, help="how often, after one to warm up")
+    parser.add_argument(
+        "--limit", type=float, default=300, help="seconds that an engine has for a sweep"
+    )
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--cache", type=Path, default=CACHE)
+    try:
+        sweep(parser.parse_args())
+    except KeyboardInterrupt:
+        print("interrupted: what is measured so far is stored")
     report.main()
 
 

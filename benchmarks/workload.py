@@ -7,7 +7,7 @@ is what an engineer writes who has measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -113,9 +113,15 @@ def write_events(spark: Any, path: str, rows: int, *, days: int = 1, faulty: boo
 
 def events(spark: Any, path: str) -> Any:
     """The rows of DAY as a DataFrame."""
-    return spark.read.parquet(path).where(f"event_date = DATE'{DAY}'")
+    return of_days(spark.read.parquet(path), [DAY])
 
 
+def of_days(frame: Any, dates: Sequence[date]) -> Any:
+    listed = ", ".join(f"DATE'{day}'" for day in dates)
+    return frame.where(f"event_date IN ({listed})")
+
+
+_KEY = ("machine_id", "event_ts")
 _SHARED = MappingProxyType(
     {
         "rows": "count(1)",
@@ -173,31 +179,37 @@ _HOLDS: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
 
 def naive(spark: Any, path: str) -> dict[str, bool]:
     frame = events(spark, path)
-    values = _values(frame, _NAIVE)
-    values["key"] = _copied_keys(frame)
+    values = values_of(frame, _NAIVE)
+    values["key"] = copied_keys(frame, _KEY)
     return _verdicts(values)
 
 
 def tuned(spark: Any, path: str) -> dict[str, bool]:
     """The extremes answer the range, the distinct machines are counted in a pass of their own."""
     frame = events(spark, path)
-    values = _values(frame, _TUNED)
+    values = values_of(frame, _TUNED)
     values["wagered range"] = not 0 <= values["wagered least"] <= values["wagered most"] <= 1000
-    values |= _values(frame, {"machines": "count(DISTINCT machine_id)"})
-    hashes = frame.selectExpr("xxhash64(machine_id, event_ts) AS hash").repartition("hash")
-    copies = hashes.selectExpr("count(1) OVER (PARTITION BY hash) AS copies")
-    most = copies.selectExpr("max(copies)").collect()[0][0]
-    values["key"] = 0 if most == 1 else _copied_keys(frame)
+    values |= values_of(frame, {"machines": "count(DISTINCT machine_id)"})
+    values["key"] = copied_keys_by_hash(frame, _KEY)
     return _verdicts(values)
 
 
-def _values(frame: Any, aggregates: Mapping[str, str]) -> dict[str, Any]:
+def values_of(frame: Any, aggregates: Mapping[str, str]) -> dict[str, Any]:
     columns = (f"{sql} AS `{check}`" for check, sql in aggregates.items())
     return dict(frame.selectExpr(*columns).collect()[0].asDict())
 
 
-def _copied_keys(frame: Any) -> int:
-    return int(frame.groupBy("machine_id", "event_ts").count().where("count > 1").count())
+def copied_keys(frame: Any, key: Sequence[str]) -> int:
+    """How many keys occur more than once."""
+    return int(frame.groupBy(*key).count().where("count > 1").count())
+
+
+def copied_keys_by_hash(frame: Any, key: Sequence[str]) -> int:
+    """The same: where no hash occurs twice, no key does, and hashes are quick to count."""
+    hashes = frame.selectExpr(f"xxhash64({', '.join(key)}) AS hash").repartition("hash")
+    copies = hashes.selectExpr("count(1) OVER (PARTITION BY hash) AS copies")
+    most = copies.selectExpr("max(copies)").collect()[0][0]
+    return 0 if most == 1 else copied_keys(frame, key)
 
 
 def _verdicts(values: Mapping[str, Any]) -> dict[str, bool]:

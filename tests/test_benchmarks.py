@@ -6,6 +6,8 @@ With DQX_REWRITE_GOLDEN=1 the page and its plot are written anew.
 from __future__ import annotations
 
 import importlib
+import sys
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,128 @@ def test_a_check_that_fails_in_one_of_several_runs_is_told_as_failing(
     for holds in (True, False, True):
         run.note(verdicts, {"sound": {"key": holds, "rows": True}})
     assert verdicts == {"sound": {"key": False, "rows": True}}
+
+
+def test_a_sweep_asks_for_more_with_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = program("sweep_steps", monkeypatch)
+    asked = {
+        name: [(len(step.checks), len(step.dates)) for step in sweep.steps.values()]
+        for name, sweep in steps.SWEEPS.items()
+    }
+    assert asked == {
+        "windows": [(5, 1), (5, 8), (5, 30)],
+        "assertions": [(10, 0), (100, 0), (1000, 0)],
+        "keys": [(1, 1), (2, 1), (4, 1), (8, 1)],
+    }
+
+
+def test_no_check_of_a_step_is_another_one_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for sweep in program("sweep_steps", monkeypatch).SWEEPS.values():
+        for step in sweep.steps.values():
+            assert len({check.name for check in step.checks}) == len(step.checks)
+            asked = {(check.kind, check.columns, check.least, check.most) for check in step.checks}
+            assert len(asked) == len(step.checks)
+
+
+def test_every_step_is_a_sound_suite_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = program("peers.engines.ours", monkeypatch)
+    for sweep in program("sweep_steps", monkeypatch).SWEEPS.values():
+        for step in sweep.steps.values():
+            for window in {None, len(step.dates)} if len(step.dates) > 1 else {None}:
+                text = ours.suite_of(step.checks, window)
+                checked = check_source(SourceFile("suite.dql", text))
+                assert not checked.diagnostics
+                assert text.count("mean(") == (0 if window is None else len(step.checks))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine", ["ours", "naive", "tuned"])
+def test_a_simple_check_fails_where_it_should(
+    engine: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload, simple = (program(name, monkeypatch) for name in ("workload", "simple_checks"))
+    verify = program(f"peers.engines.{engine}", monkeypatch).verify
+    check, kind = simple.SimpleCheck, simple.Kind
+    flat = {
+        check("times", kind.COMPLETE, ("event_ts",)): True,
+        check("machines", kind.COMPLETE, ("machine_id",)): False,
+        check("least", kind.LEAST, ("amount_wagered",), least=-5): True,
+        check("too much", kind.LEAST, ("amount_wagered",), least=-4): False,
+        check("most", kind.MOST, ("amount_won",), most=5000): True,
+        check("too little", kind.MOST, ("amount_won",), most=4999): False,
+        check("casinos", kind.MOST, ("casino_id",), most=39): True,
+        check("null casinos", kind.COMPLETE, ("casino_id",)): False,
+    }
+    of_one_day = {
+        check("wide", kind.BETWEEN, ("amount_wagered",), least=-5, most=100): True,
+        check("narrow", kind.BETWEEN, ("amount_wagered",), least=0, most=100): False,
+        check("key", kind.UNIQUE, ("machine_id", "event_ts", "casino_id")): True,
+        check("copies", kind.UNIQUE, ("machine_id", "event_ts")): False,
+    }
+    table, days = str(tmp_path / "events"), [workload.DAY, workload.DAY - timedelta(days=1)]
+    workload.write_events(spark, table, 6000, days=2, faulty=True)
+
+    def said(dates: list[date], checks: dict[Any, bool]) -> dict[str, bool]:
+        verdicts = verify(spark, table, dates, list(checks))
+        return {one.name: verdicts[one.name] for one in checks}
+
+    for dates, checks in ((days[:1], flat | of_one_day), (days, flat)):
+        assert said(dates, checks) == {one.name: holds for one, holds in checks.items()}
+
+
+def sweep_line(name: str, *seconds: float, error: str = "", spark: str = "4.2.0") -> dict[str, Any]:
+    """What an engine has done of a sweep of two steps."""
+    steps = [
+        {"step": step, "spark": spark, "runs": [{"wall_s": took}]}
+        for step, took in zip(("1", "8"), seconds, strict=False)
+    ]
+    return {name: {"steps": steps} | ({"error": error} if error else {})}
+
+
+def test_a_sweep_has_a_line_for_each_engine(report: Any) -> None:
+    slow = sweep_line("peer", 2.0, error="not done after 300 seconds", spark="4.1.1")
+    rounds = [
+        sweep_line("ours", 1.0, 2.0) | slow | sweep_line("naive", 1.0, 1.0),
+        sweep_line("ours", 1.0, 4.0) | slow | sweep_line("naive", 3.0, 3.0),
+        sweep_line("ours", 2.0, 4.0) | sweep_line("peer", error="no such thing"),
+    ]
+    found = {
+        "engines": {
+            "ours": {"title": "dqx_airflow", "version": "0.1.0"},
+            "peer": {"title": "Peer", "version": "1.0"},
+            "naive": {"title": "by hand, naive", "version": ""},
+            "absent": {"title": "Absent", "version": "1.0"},
+        },
+        "rows": 1000,
+        "sweeps": {
+            "windows": {"title": "Days", "steps": ["1", "8"], "rounds": rounds},
+            "keys": {"title": "Keys", "steps": ["1", "8"], "rounds": []},
+        },
+    }
+    assert list(report.sweep_tables(found)) == [
+        "### Days, 1,000 rows, 3 rounds",
+        "",
+        "| engine | Spark | seconds for 1 | to ours | seconds for 8 | to ours | 8 to 1 |",
+        "|---|---|---:|---:|---:|---:|---:|",
+        "| by hand, naive | 4.2.0 | 2.00 | 2.00 | 2.00 | 0.62 | 1.00 |",
+        "| **dqx_airflow 0.1.0** | 4.2.0 | 1.00 | 1.00 | 4.00 | 1.00 | 2.00 |",
+        "| Peer 1.0 | 4.1.1 | 2.00 | 2.00 | not done: no such thing |  |  |",
+        "",
+    ]
+
+
+def test_an_engine_that_takes_too_long_keeps_what_it_has_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = program("peers.processes", monkeypatch)
+    python = program("peers.environments", monkeypatch).Interpreter(Path(sys.executable), {}, None)
+    script = tmp_path / "slow.py"
+    script.write_text("import time; print('{\"step\": 1}', flush=True); time.sleep(60)")
+    lines, complaint = processes.told_by(python, script, [], {}, {}, 1)
+    assert (lines, complaint) == ([{"step": 1}], "not done after 1 seconds")
+    script.write_text("import sys; print('{\"step\": 1}'); sys.exit('step 2: a check fails')")
+    lines, complaint = processes.told_by(python, script, [], {}, {}, 30)
+    assert (lines, complaint) == ([{"step": 1}], "step 2: a check fails")
 
 
 def test_every_engine_has_a_module_and_pinned_versions(monkeypatch: pytest.MonkeyPatch) -> None:

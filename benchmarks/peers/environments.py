@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -91,6 +91,17 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
 )
 """In the order in which they run. The naive plan runs on every Spark that a peer needs, next to it:
 that is what the peer is compared with."""
+
+
+CACHE = Path.home() / ".cache" / "dqx_airflow_peers"
+"""Where the environments are, unless one is told."""
+
+
+def titles(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The engines with their versions, as they are stored beside the runs."""
+    return {
+        name: {"title": ENGINES[name].title, "version": version(ENGINES[name])} for name in names
+    }
 
 
 def version(engine: Engine) -> str:

@@ -20,7 +20,6 @@ import argparse
 import itertools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,14 +31,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import report
 from measuring import conditions
-from peers.environments import ENGINES, Interpreter, interpreter, version
+from peers.environments import CACHE, ENGINES, Interpreter, interpreter, titles
+from peers.processes import session_settings, told_by
 from scan_cost import session
 from workload import write_events
 
 from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life
 
 TIMEOUT_S = 600
-SAME_FOR_ALL = ("spark.sql.", "spark.ui.")
 DRIVE = Path(__file__).with_name("drive.py")
 FAULTY_ROWS = 100_000
 """Of the table with faults, which is not timed."""
@@ -55,30 +54,10 @@ def drive(
     jvm: Mapping[str, str],
 ) -> dict[str, Any]:
     """What the engine needed and said, or the last lines of its complaint as `error`."""
-    command = [str(found.python), str(DRIVE), ENGINES[name].module, str(table)]
-    command += ["--warm", str(warm), "--settings", json.dumps(dict(settings))]
-    command += ["--faulty", str(faulty)] if faulty else []
-    command += ["--jar", str(found.jar)] if found.jar else []
-    environment = {**os.environ, **found.variables}
-    environment |= {"PYSPARK_PYTHON": str(found.python), "SPARK_LOCAL_IP": "127.0.0.1", **jvm}
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired:
-            return {"error": f"not done after {TIMEOUT_S} seconds"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith('{"')]
-    if done.returncode or not lines:
-        return {"error": "\n".join(done.stderr.strip().splitlines()[-3:])}
-    told: dict[str, Any] = json.loads(lines[-1])
-    return told
+    arguments = [ENGINES[name].module, str(table), "--warm", str(warm)]
+    arguments += ["--faulty", str(faulty)] if faulty else []
+    lines, complaint = told_by(found, DRIVE, arguments, settings, jvm, TIMEOUT_S)
+    return {"error": complaint} if complaint is not None else dict(lines[-1])
 
 
 def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
@@ -121,19 +100,10 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
             took[rows] = time.monotonic() - begun
     return {
         "conditions": {**measured_on, "settings": settings, "load": loads},
-        "engines": {
-            name: {"title": ENGINES[name].title, "version": version(ENGINES[name])}
-            for name in names
-        },
+        "engines": titles(names),
         "runs": {str(rows): own for rows, own in runs.items()},
         "verdicts": verdicts,
     }
-
-
-def session_settings(spark: Any) -> dict[str, str]:
-    """What our own session is made with, so that everybody has the same."""
-    told = dict(spark.sparkContext.getConf().getAll())
-    return {key: value for key, value in told.items() if key.startswith(SAME_FOR_ALL)}
 
 
 def note(verdicts: dict[str, dict[str, bool]], said: Mapping[str, Mapping[str, bool]]) -> None:
@@ -175,7 +145,7 @@ def main() -> None:
     )
     parser.add_argument("--warm", type=int, default=1, help="how often, after the first run")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
-    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "dqx_airflow_peers")
+    parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument(
         "--gate-jvm",
         action="store_true",

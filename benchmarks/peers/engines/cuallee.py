@@ -6,9 +6,11 @@ said. A limit of an extreme is one of every row.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from cuallee import Check, CheckLevel
+from simple_checks import Kind, SimpleCheck, day_by_day
 from workload import events
 
 A_ROW = 1e-12
@@ -37,5 +39,24 @@ def judge(spark: Any, table: str) -> dict[str, bool]:
         "won most": check.is_less_than("amount_won", 1000),
         "key": check.is_composite_key(("machine_id", "event_ts")),
     }
-    found = check.validate(events(spark, table)).orderBy("id").collect()
-    return {name: row.status == "PASS" for name, row in zip(rules, found, strict=True)}
+    return _verdicts(check, rules, events(spark, table))
+
+
+@day_by_day
+def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
+    check = Check(CheckLevel.WARNING, "Sweep")
+    add = {
+        Kind.COMPLETE: lambda it: check.is_complete(it.column),
+        Kind.BETWEEN: lambda it: check.is_between(it.column, (it.least, it.most)),
+        Kind.LEAST: lambda it: check.is_greater_or_equal_than(it.column, it.least),
+        Kind.MOST: lambda it: check.is_less_or_equal_than(it.column, it.most),
+        Kind.UNIQUE: lambda it: check.is_composite_key(it.columns),
+    }
+    rules = {it.name: add[it.kind](it) for it in checks}
+    return _verdicts(check, rules, frame)
+
+
+def _verdicts(check: Any, names: Collection[str], frame: Any) -> dict[str, bool]:
+    """The rules have no names, but an order."""
+    found = check.validate(frame).orderBy("id").collect()
+    return {name: row.status == "PASS" for name, row in zip(names, found, strict=True)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import create_autospec
 
@@ -10,18 +11,29 @@ from databricks.labs.dqx.engine import DQEngine
 from databricks.labs.dqx.rule import DQDatasetRule, DQRowRule
 from databricks.sdk import WorkspaceClient
 from pyspark.sql import functions as F
-from workload import CHECKS, events
+from simple_checks import Kind, SimpleCheck, day_by_day
+from workload import events
 
 GAMES = ["'slots'", "'poker'", "'roulette'"]
 """Texts are SQL here."""
 
 
 def judge(spark: Any, table: str) -> dict[str, bool]:
+    return _verdicts(spark, events(spark, table), _rules())
+
+
+@day_by_day
+def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
+    """A limit of every row costs less than one of an extreme, which is a window over all rows."""
+    return _verdicts(spark, frame, [_RULES[check.kind](check) for check in checks])
+
+
+def _verdicts(spark: Any, frame: Any, rules: Sequence[Any]) -> dict[str, bool]:
     engine = DQEngine(create_autospec(WorkspaceClient), spark)
-    marked = engine.apply_checks(events(spark, table), _rules())
+    marked = engine.apply_checks(frame, rules)
     names = marked.where("_errors IS NOT NULL").select(F.explode("_errors.name").alias("name"))
     failed = {row["name"] for row in names.distinct().collect()}
-    return {name: name not in failed for name in CHECKS}
+    return {rule.name: rule.name not in failed for rule in rules}
 
 
 def _rules() -> list[Any]:
@@ -52,9 +64,7 @@ def _rules() -> list[Any]:
         _dataset("machines", equal, "machine_id", aggr_type="count_distinct", limit=5000),
         _dataset("newest", least, "event_ts", aggr_type="max", limit="'2024-01-01 00:00:01'"),
         _dataset("won most", most, "amount_won", aggr_type="max", limit=999.99),
-        DQDatasetRule(
-            name="key", check_func=check_funcs.is_unique, columns=["machine_id", "event_ts"]
-        ),
+        _unique("key", "machine_id", "event_ts"),
     ]
 
 
@@ -66,5 +76,20 @@ def _dataset(name: str, function: Any, column: Any, **arguments: Any) -> Any:
     return DQDatasetRule(name=name, check_func=function, column=column, check_func_kwargs=arguments)
 
 
+def _unique(name: str, *columns: str) -> Any:
+    return DQDatasetRule(name=name, check_func=check_funcs.is_unique, columns=list(columns))
+
+
 def _nulls(column: str) -> Any:
     return F.col(column).isNull().cast("int")
+
+
+_RULES: dict[Kind, Any] = {
+    Kind.COMPLETE: lambda it: _row(it.name, check_funcs.is_not_null, it.column),
+    Kind.BETWEEN: lambda it: _row(
+        it.name, check_funcs.is_in_range, it.column, min_limit=it.least, max_limit=it.most
+    ),
+    Kind.LEAST: lambda it: _row(it.name, check_funcs.is_not_less_than, it.column, limit=it.least),
+    Kind.MOST: lambda it: _row(it.name, check_funcs.is_not_greater_than, it.column, limit=it.most),
+    Kind.UNIQUE: lambda it: _unique(it.name, *it.columns),
+}

@@ -5,16 +5,19 @@ Rules of its library share one aggregate; what only SQL can say is a query each.
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from datacontract.data_contract import DataContract
+from simple_checks import Kind, SimpleCheck, day_by_day
 from workload import events
 
-CONTRACT = """
+HEAD = """
 apiVersion: v3.1.0
 kind: DataContract
-id: w20
+id: events
 version: 1.0.0
 status: active
 servers:
@@ -22,6 +25,10 @@ servers:
     type: custom
     customProperties:
       - {property: customType, value: dataframe}
+"""
+CONTRACT = (
+    HEAD
+    + """
 schema:
   - name: events
     properties:
@@ -101,14 +108,64 @@ schema:
         arguments: {properties: [machine_id, event_ts]}
         mustBe: 0
 """
+)
 
 
 def judge(spark: Any, table: str) -> dict[str, bool]:
+    return _named(_checks(spark, events(spark, table), CONTRACT))
+
+
+# Of several `duplicateValues` of a table the library tells one verdict, so keys are SQL too.
+_VIOLATIONS = {
+    Kind.BETWEEN: "SELECT count(*) FROM events WHERE NOT {column} BETWEEN {least} AND {most}",
+    Kind.LEAST: "SELECT count(*) FROM events WHERE {column} < {least}",
+    Kind.MOST: "SELECT count(*) FROM events WHERE {column} > {most}",
+    Kind.UNIQUE: (
+        "SELECT count(*) FROM (SELECT 1 FROM events GROUP BY {columns} HAVING count(*) > 1) AS key"
+    ),
+}
+_OPTIONS = {Kind.LEAST: "minimum", Kind.MOST: "maximum"}
+
+
+@day_by_day
+def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
+    """A column can tell one least and one greatest value of its own; more of them are SQL."""
+    properties: dict[str, Any] = {
+        it.column: {"name": it.column, "quality": []} for it in checks if it.kind is not Kind.UNIQUE
+    }
+    queries, names = [], {}
+    for it in checks:
+        rule = {"id": it.name.replace(" ", "-"), "mustBe": 0}
+        option = _OPTIONS.get(it.kind)
+        if it.kind is Kind.COMPLETE:
+            properties[it.column]["quality"].append({**rule, "metric": "nullValues"})
+        elif option and (it.column, f"field_{option}") not in names:
+            bound = it.least if it.kind is Kind.LEAST else it.most
+            properties[it.column]["logicalType"] = "number"
+            properties[it.column].setdefault("logicalTypeOptions", {})[option] = bound
+            names[it.column, f"field_{option}"] = it.name
+        else:
+            queries.append({**rule, "type": "sql", "query": it.said_in(_VIOLATIONS)})
+    schema = {"name": "events", "properties": list(properties.values()), "quality": queries}
+    # JSON is YAML.
+    found = _checks(spark, frame, f"{HEAD}schema: {json.dumps([schema])}\n")
+    of_options = {
+        names[check.field, check.type]: check.result == "passed"
+        for check in found
+        if (check.field, check.type) in names
+    }
+    return _named(found) | of_options
+
+
+def _checks(spark: Any, frame: Any, contract: str) -> Sequence[Any]:
     logging.disable(logging.WARNING)
-    events(spark, table).createOrReplaceTempView("events")
-    run = DataContract(data_contract_str=CONTRACT, spark=spark).test()
+    frame.createOrReplaceTempView("events")
+    return DataContract(data_contract_str=contract, spark=spark).test().checks
+
+
+def _named(checks: Sequence[Any]) -> dict[str, bool]:
     return {
         check.qualityId.replace("-", " "): check.result == "passed"
-        for check in run.checks
+        for check in checks
         if check.qualityId
     }

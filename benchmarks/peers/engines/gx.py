@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import great_expectations as gx
 import great_expectations.expectations as gxe
+from simple_checks import Kind, SimpleCheck, day_by_day
 from workload import events
 
 
 def judge(spark: Any, table: str) -> dict[str, bool]:
+    return _verdicts(events(spark, table), _expectations())
+
+
+@day_by_day
+def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
+    return _verdicts(frame, {check.name: _EXPECTATIONS[check.kind](check) for check in checks})
+
+
+_EXPECTATIONS: dict[Kind, Any] = {
+    Kind.COMPLETE: lambda it: gxe.ExpectColumnValuesToNotBeNull(column=it.column),
+    Kind.BETWEEN: lambda it: gxe.ExpectColumnValuesToBeBetween(
+        column=it.column, min_value=it.least, max_value=it.most
+    ),
+    Kind.LEAST: lambda it: gxe.ExpectColumnMinToBeBetween(column=it.column, min_value=it.least),
+    Kind.MOST: lambda it: gxe.ExpectColumnMaxToBeBetween(column=it.column, max_value=it.most),
+    Kind.UNIQUE: lambda it: gxe.ExpectCompoundColumnsToBeUnique(column_list=list(it.columns)),
+}
+
+
+def _verdicts(frame: Any, expected: Mapping[str, Any]) -> dict[str, bool]:
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     source = context.data_sources.add_spark("spark")
     asset = source.add_dataframe_asset("events")
     batch = asset.add_batch_definition_whole_dataframe("all")
-    expected = _expectations()
-    suite = context.suites.add(gx.ExpectationSuite("W20", expectations=list(expected.values())))
+    suite = context.suites.add(gx.ExpectationSuite("all", expectations=list(expected.values())))
     validation = context.validation_definitions.add(
-        gx.ValidationDefinition(name="W20", data=batch, suite=suite)
+        gx.ValidationDefinition(name="all", data=batch, suite=suite)
     )
-    found = validation.run(
-        batch_parameters={"dataframe": events(spark, table)}, result_format="BOOLEAN_ONLY"
-    )
+    found = validation.run(batch_parameters={"dataframe": frame}, result_format="BOOLEAN_ONLY")
     names = {expectation.id: name for name, expectation in expected.items()}
     return {names[one.expectation_config.id]: bool(one.success) for one in found.results}
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
+from simple_checks import Kind, SimpleCheck
 from workload import DAY, SUITE
 
 from dqx_airflow.dql.check import check_source
@@ -12,10 +15,45 @@ from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status
 
+_ASSERTIONS = {
+    Kind.COMPLETE: "null_count({column}) == 0",
+    Kind.BETWEEN: "each row: {column} between {least} and {most}",
+    Kind.LEAST: "minimum({column}) >= {least}",
+    Kind.MOST: "maximum({column}) <= {most}",
+    Kind.UNIQUE: "unique({columns})",
+}
+
 
 def judge(spark: Any, table: str) -> dict[str, bool]:
-    source = SourceFile("suite.dql", SUITE)
-    ref = DatasetRef("events", table, format="parquet", date_column="event_date")
+    return _verdicts(spark, table, "event_date", SUITE)
+
+
+def verify(
+    spark: Any, table: str, dates: Sequence[date], checks: Sequence[SimpleCheck]
+) -> dict[str, bool]:
+    """Several days are a window: the mean of a metric over them has to be good."""
+    suite = suite_of(checks, window=len(dates) if len(dates) > 1 else None)
+    return _verdicts(spark, table, "event_date" if dates else None, suite)
+
+
+def suite_of(checks: Sequence[SimpleCheck], window: int | None = None) -> str:
+    """The checks of one date, or with a window those of a metric, over as many days."""
+
+    def assertion(check: SimpleCheck) -> str:
+        text = check.said_in(_ASSERTIONS)
+        if window is not None:
+            metric, bound = text.split(" ", 1)
+            text = f"mean({metric}, n {window}) {bound}"
+        return f'assert {text} name "{check.name}"'
+
+    return "\n".join(
+        ['suite "Sweep" {', 'check "C" on events {', *map(assertion, checks), "}", "}"]
+    )
+
+
+def _verdicts(spark: Any, table: str, date_column: str | None, suite: str) -> dict[str, bool]:
+    source = SourceFile("suite.dql", suite)
+    ref = DatasetRef("events", table, format="parquet", date_column=date_column)
     checked = check_source(source)
     assert checked.suite is not None
     plan = resolve(checked.suite, source, [ref], DAY)

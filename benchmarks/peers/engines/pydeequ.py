@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 # PyDeequ looks for it when it is imported.
@@ -10,15 +11,39 @@ os.environ.setdefault("SPARK_VERSION", "3.5")
 
 from pydeequ.checks import Check, CheckLevel
 from pydeequ.verification import VerificationSuite
+from simple_checks import Kind, SimpleCheck, day_by_day
 from workload import events
 
 
 def judge(spark: Any, table: str) -> dict[str, bool]:
-    checks = {name: add(Check(spark, CheckLevel.Error, name)) for name, add in _CONSTRAINTS.items()}
-    run = VerificationSuite(spark).onData(events(spark, table))
-    for check in checks.values():
-        run = run.addCheck(check)
+    return _verdicts(spark, events(spark, table), _CONSTRAINTS)
+
+
+@day_by_day
+def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
+    return _verdicts(spark, frame, {check.name: _constraint(check) for check in checks})
+
+
+def _verdicts(
+    spark: Any, frame: Any, constraints: Mapping[str, Callable[[Any], Any]]
+) -> dict[str, bool]:
+    """Each constraint in a check of its own, which has a name."""
+    run = VerificationSuite(spark).onData(frame)
+    for name, add in constraints.items():
+        run = run.addCheck(add(Check(spark, CheckLevel.Error, name)))
     return {one["check"]: one["constraint_status"] == "Success" for one in run.run().checkResults}
+
+
+def _constraint(it: SimpleCheck) -> Callable[[Any], Any]:
+    return {
+        Kind.COMPLETE: lambda check: check.isComplete(it.column),
+        Kind.BETWEEN: lambda check: check.satisfies(
+            f"{it.column} BETWEEN {it.least} AND {it.most}", it.name, lambda share: share == 1
+        ),
+        Kind.LEAST: lambda check: check.hasMin(it.column, lambda least: least >= it.least),
+        Kind.MOST: lambda check: check.hasMax(it.column, lambda most: most <= it.most),
+        Kind.UNIQUE: lambda check: check.hasUniqueness(list(it.columns), lambda share: share == 1),
+    }[it.kind]
 
 
 _CONSTRAINTS: dict[str, Any] = {

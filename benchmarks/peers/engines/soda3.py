@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
+from simple_checks import Kind, SimpleCheck, day_by_day
 from soda.scan import Scan
 from workload import events
 
@@ -50,14 +53,39 @@ checks for events:
 """
 
 
+_METRICS = {
+    Kind.COMPLETE: "missing_count({column}) = 0",
+    Kind.BETWEEN: "invalid_count({column}) = 0",
+    Kind.LEAST: "min({column}) >= {least}",
+    Kind.MOST: "max({column}) <= {most}",
+    Kind.UNIQUE: "duplicate_count({columns}) = 0",
+}
+
+
 def judge(spark: Any, table: str) -> dict[str, bool]:
+    return _verdicts(spark, events(spark, table), CHECKS)
+
+
+@day_by_day
+def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
+    # JSON is YAML.
+    return _verdicts(spark, frame, json.dumps({"checks for events": [_check(it) for it in checks]}))
+
+
+def _check(it: SimpleCheck) -> dict[str, Any]:
+    is_range = it.kind is Kind.BETWEEN
+    valid = {"valid min": it.least, "valid max": it.most} if is_range else {}
+    return {it.said_in(_METRICS): {"name": it.name, **valid}}
+
+
+def _verdicts(spark: Any, frame: Any, checks: str) -> dict[str, bool]:
     logging.getLogger("soda").setLevel(logging.ERROR)
-    events(spark, table).createOrReplaceTempView("events")
+    frame.createOrReplaceTempView("events")
     scan = Scan()
     scan.disable_telemetry()
     scan.set_data_source_name("spark_df")
     scan.add_spark_session(spark)
-    scan.add_sodacl_yaml_str(CHECKS)
+    scan.add_sodacl_yaml_str(checks)
     scan.execute()
     return {
         check["name"]: check["outcome"] == "pass"

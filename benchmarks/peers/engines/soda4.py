@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
+from simple_checks import Kind, SimpleCheck, day_by_day
 from soda_core.common.yaml import ContractYamlSource
 from soda_core.contracts.contract_verification import CheckOutcome, ContractVerificationSession
 from soda_sparkdf import SparkDataFrameDataSource
@@ -84,10 +87,43 @@ checks:
 
 
 def judge(spark: Any, table: str) -> dict[str, bool]:
+    return _verdicts(spark, events(spark, table), CONTRACT)
+
+
+@day_by_day
+def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
+    columns: dict[str, list[Any]] = {}
+    keys = []
+    for it in checks:
+        said = {"name": it.name, "qualifier": it.name}
+        if it.kind is Kind.UNIQUE:
+            keys.append({"duplicate": {**said, "columns": list(it.columns)}})
+        else:
+            columns.setdefault(it.column, []).append(_check(it, said))
+    listed = [{"name": column, "checks": own} for column, own in columns.items()]
+    contract = {"dataset": "spark/events", "columns": listed}
+    # JSON is YAML. Columns may not be missing, and checks not be an empty list.
+    return _verdicts(spark, frame, json.dumps(contract | ({"checks": keys} if keys else {})))
+
+
+def _check(it: SimpleCheck, said: dict[str, Any]) -> dict[str, Any]:
+    if it.kind is Kind.COMPLETE:
+        return {"missing": said}
+    if it.kind is Kind.BETWEEN:
+        return {"invalid": {**said, "valid_min": it.least, "valid_max": it.most}}
+    function, threshold = (
+        ("min", {"must_be_greater_than_or_equal": it.least})
+        if it.kind is Kind.LEAST
+        else ("max", {"must_be_less_than_or_equal": it.most})
+    )
+    return {"aggregate": {**said, "function": function, "threshold": threshold}}
+
+
+def _verdicts(spark: Any, frame: Any, contract: str) -> dict[str, bool]:
     logging.disable(logging.WARNING)
-    events(spark, table).createOrReplaceTempView("events")
+    frame.createOrReplaceTempView("events")
     found = ContractVerificationSession.execute(
-        contract_yaml_sources=[ContractYamlSource.from_str(CONTRACT)],
+        contract_yaml_sources=[ContractYamlSource.from_str(contract)],
         data_source_impls=[SparkDataFrameDataSource.from_existing_session(spark, "spark")],
     )
     return {

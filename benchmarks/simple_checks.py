@@ -1,0 +1,82 @@
+"""Checks that every tool here can say, as plain data: the sweeps are made of them.
+
+Relies on nothing but pyspark: it also runs in the environments of the peers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from functools import wraps
+from typing import Any
+
+from workload import of_days
+
+
+class Kind(Enum):
+    """What a check asks of its columns.
+
+    What a null is to the others differs from tool to tool: to cuallee and PyDeequ it is outside of
+    every range, to cuallee a key with a null is a copy. So no column has nulls that others ask of.
+    """
+
+    COMPLETE = "no null"
+    BETWEEN = "every value within least and most"
+    LEAST = "no value below least"
+    MOST = "no value above most"
+    UNIQUE = "the combination of the columns occurs once"
+
+
+@dataclass(frozen=True)
+class SimpleCheck:
+    """One check of one column, or of several for UNIQUE."""
+
+    name: str
+    kind: Kind
+    columns: tuple[str, ...]
+    least: int | None = None
+    most: int | None = None
+
+    @property
+    def column(self) -> str:
+        return self.columns[0]
+
+    def said_in(self, words: Mapping[Kind, str]) -> str:
+        """The check in a language that has these words for its kind.
+
+        >>> check = SimpleCheck("a", Kind.LEAST, ("c",), least=3)
+        >>> check.said_in({Kind.LEAST: "min({column}) >= {least}"})
+        'min(c) >= 3'
+        """
+        return words[self.kind].format(
+            column=self.column,
+            columns=", ".join(self.columns),
+            least=self.least,
+            most=self.most,
+        )
+
+
+Verdicts = dict[str, bool]
+
+
+def day_by_day(
+    verify: Callable[[Any, Any, Sequence[SimpleCheck]], Verdicts],
+) -> Callable[[Any, str, Sequence[date], Sequence[SimpleCheck]], Verdicts]:
+    """For a tool that judges one frame: judges each day of a table, one after the other.
+
+    A check holds that holds on every day. Without dates the table is judged as a whole.
+    """
+
+    @wraps(verify)
+    def verify_days(
+        spark: Any, table: str, dates: Sequence[date], checks: Sequence[SimpleCheck]
+    ) -> Verdicts:
+        whole = spark.read.parquet(table)
+        frames = [of_days(whole, [day]) for day in dates] or [whole]
+        found = [verify(spark, frame, checks) for frame in frames]
+        told_each_day = set.intersection(*map(set, found))
+        return {name: all(verdicts[name] for verdicts in found) for name in told_each_day}
+
+    return verify_days
