@@ -1,14 +1,16 @@
 """What starting costs: a whole gate and an empty spark-submit job, with and without an archive.
 
-Each round runs all four, one after the other, in changing order. What counts are the ratios within
-a round, of which the median is told: of the wall time, and of the processor time, which says more
-on a machine that is busy.
+Beside them a job of its own for each of the plans written by hand, naive and tuned, with the JVM
+options, the settings and the archive that the gate has. Each round runs all, one after the other,
+in changing order. What counts are the ratios within a round, of which the median is told: of the
+wall time, and of the processor time, which says more on a machine that is busy.
 
-    python benchmarks/start_cost.py [ROUNDS]
+    python benchmarks/start_cost.py [ROUNDS] [--rows ROWS] [--ways WAY ...]
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import statistics
@@ -21,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from peers.processes import session_settings
 from workload import DAY, SUITE, write_events
 
 from dqx_airflow.arguments import to_arguments
@@ -34,11 +37,29 @@ from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceF
 ROUNDS = 5
 ROWS = 100_000
 EMPTY = "from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate().stop()\n"
+PLAN = """
+import sys
+from pyspark.sql import SparkSession
+folder, plan, table = sys.argv[1:]
+sys.path.insert(0, folder)
+import workload
+spark = SparkSession.builder.getOrCreate()
+verdicts = getattr(workload, plan)(spark, table)
+assert all(verdicts.values()), verdicts
+spark.stop()
+"""
+WITH_ARCHIVE = ", archive"
+KINDS = ("gate", "naive plan", "tuned plan", "empty job")
+WAYS = tuple(kind + archive for kind in KINDS for archive in ("", WITH_ARCHIVE))
 RATIOS = (
     ("gate", "empty job"),
     ("gate, archive", "gate"),
     ("gate, archive", "empty job"),
     ("empty job, archive", "empty job"),
+    ("gate", "naive plan"),
+    ("gate", "tuned plan"),
+    ("gate, archive", "naive plan, archive"),
+    ("gate, archive", "tuned plan, archive"),
 )
 
 
@@ -62,15 +83,17 @@ class Cost:
     cpu: float
 
 
-def cost(job: Sequence[str], archive: Path | None, env: Mapping[str, str]) -> Cost:
-    conf = {"spark.pyspark.driver.python": sys.executable}
+def cost(
+    job: Sequence[str], conf: Mapping[str, str], env: Mapping[str, str], archive: Path | None
+) -> Cost:
+    told = {"spark.pyspark.driver.python": sys.executable, **conf}
     if archive is not None:
-        conf[DRIVER_OPTIONS] = with_archive("", str(archive))
-    told = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+        told[DRIVER_OPTIONS] = with_archive("", str(archive))
+    options = [part for key, value in told.items() for part in ("--conf", f"{key}={value}")]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     started, used = time.perf_counter(), cpu_of_children()
     subprocess.run(
-        ["spark-submit", "--master", "local[2]", *told, *job],
+        ["spark-submit", "--master", "local[2]", *options, *job],
         env={**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", **env},
         check=True,
         capture_output=True,
@@ -83,41 +106,56 @@ def cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def main(rounds: int) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("rounds", type=int, nargs="?", default=ROUNDS)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        empty = folder / "empty.py"
+        table = folder / "events"
+        empty, plan = folder / "empty.py", folder / "plan.py"
         empty.write_text(EMPTY)
+        plan.write_text(PLAN)
         archive = folder / "gate.jsa"
         write_archive(archive)
         os.environ.update(java_environment())
         spark = create_session("benchmark")
-        write_events(spark, str(folder / "events"), ROWS)
+        settings = session_settings(spark)
+        write_events(spark, str(table), options.rows)
         spark.stop()
-        costs: dict[str, list[Cost]] = {name: [] for pair in RATIOS for name in pair}
-        for number in range(rounds):
-            names = list(costs)
-            for what in names[number % 4 :] + names[: number % 4]:
-                job, env = [str(empty)], java_environment()
-                if what.startswith("gate"):
-                    job = gate(folder / "events", folder / f"results {what} {number}")
+        costs: dict[str, list[Cost]] = {way: [] for way in options.ways}
+        for number in range(options.rounds):
+            turn = number % len(costs)
+            for way in [*options.ways[turn:], *options.ways[:turn]]:
+                kind = way.removesuffix(WITH_ARCHIVE)
+                job, conf, env = [str(empty)], {}, java_environment()
+                if kind != "empty job":
                     env |= for_a_short_life(os.environ)
-                costs[what].append(cost(job, archive if what.endswith("archive") else None, env))
+                if kind == "gate":
+                    job = gate(table, folder / f"results {way} {number}")
+                elif kind != "empty job":
+                    which = kind.removesuffix(" plan")
+                    job = [str(plan), str(Path(__file__).parent), which, str(table)]
+                    conf = settings
+                costs[way].append(cost(job, conf, env, None if kind == way else archive))
         tell(costs)
 
 
 def tell(costs: Mapping[str, Sequence[Cost]]) -> None:
-    print(f"{'':<32} {'wall':>6} {'cpu':>6}")
-    for what, found in costs.items():
+    print(f"{'':<40} {'wall':>6} {'cpu':>6}")
+    for way, found in costs.items():
         wall = statistics.median(cost.wall for cost in found)
         cpu = statistics.median(cost.cpu for cost in found)
-        print(f"{what:<32} {wall:>4.1f} s {cpu:>4.1f} s")
+        print(f"{way:<40} {wall:>4.1f} s {cpu:>4.1f} s")
     for above, below in RATIOS:
-        pairs = list(zip(costs[above], costs[below], strict=True))
-        wall = statistics.median(a.wall / b.wall for a, b in pairs)
-        cpu = statistics.median(a.cpu / b.cpu for a, b in pairs)
-        print(f"{above + ' / ' + below:<32} {wall:>6.2f} {cpu:>6.2f}")
+        if {above, below} <= costs.keys():
+            pairs = list(zip(costs[above], costs[below], strict=True))
+            wall = statistics.median(a.wall / b.wall for a, b in pairs)
+            cpu = statistics.median(a.cpu / b.cpu for a, b in pairs)
+            print(f"{above + ' / ' + below:<40} {wall:>6.2f} {cpu:>6.2f}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)
+    main()
