@@ -34,7 +34,7 @@ def stored(name: str) -> Json:
 def page(text: str) -> str:
     """The text with all that stands between `<!-- begin NAME -->` and `<!-- end NAME -->` anew."""
     peers, sweeps, gate_jvm = stored("peers"), stored("sweeps"), stored("gate_jvm")
-    spark_jvm, gate_jvm_peers = stored("spark_jvm"), stored("gate_jvm_peers")
+    spark_jvm, gate_jvm_peers, jobs = map(stored, ("spark_jvm", "gate_jvm_peers", "jobs"))
     parts: dict[str, Iterator[str]] = {
         "conditions": conditions(peers),
         "peers": peer_tables(peers),
@@ -44,6 +44,8 @@ def page(text: str) -> str:
         "gate_jvm_peers": peer_tables(gate_jvm_peers),
         "conditions of spark_jvm": conditions(spark_jvm),
         "spark_jvm": peer_tables(spark_jvm),
+        "conditions of jobs": conditions(jobs),
+        "jobs": job_table(jobs),
         "verdicts": verdict_table(peers),
         "conditions of sweeps": conditions(sweeps),
         "sweeps": sweep_tables(sweeps),
@@ -113,6 +115,27 @@ def _baseline(found: Json, runs: Mapping[str, Sequence[Json]], spark: str) -> st
         if is_naive and any(run.get("spark") == spark for run in own):
             return name
     return NAIVE
+
+
+def job_table(found: Json) -> Iterator[str]:
+    """Whole processes, those with an archive of classes beside others with one."""
+    jobs = found["jobs"]
+    bases = ("naive plan", "tuned plan")
+    rounds = _rounds(len(next(iter(jobs.values()))))
+    yield f"### {found['rows']:,} rows, a whole job, {rounds}"
+    yield ""
+    heads = ("seconds", "CPU seconds")
+    columns = [f"{head} | {' | '.join(f'to {base}' for base in bases)}" for head in heads]
+    yield f"| job | {' | '.join(columns)} |"
+    yield f"|---|{'---:|' * len(heads) * (1 + len(bases))}"
+    for way in sorted(jobs, key=lambda way: median(jobs[way], "wall_s")):
+        kind, comma, archive = way.partition(",")
+        cells = [f"**{way}**" if kind == "gate" else way]
+        for what in ("wall_s", "cpu_s"):
+            cells.append(f"{median(jobs[way], what):.1f}")
+            others = (jobs.get(f"{base}{comma}{archive}") for base in bases)
+            cells += ["" if other is None else ratio(jobs[way], other, what) for other in others]
+        yield f"| {' | '.join(cells)} |"
 
 
 def verdict_table(found: Json) -> Iterator[str]:

@@ -5,12 +5,15 @@ options, the settings and the archive that the gate has. Each round runs all, on
 in changing order. What counts are the ratios within a round, of which the median is told: of the
 wall time, and of the processor time, which says more on a machine that is busy.
 
-    python benchmarks/start_cost.py [ROUNDS] [--rows ROWS] [--ways WAY ...]
+With --to the runs are stored: results/jobs.json is what the page of the docs has them from.
+
+    python benchmarks/start_cost.py [ROUNDS] [--rows ROWS] [--ways WAY ...] [--to FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import statistics
@@ -20,9 +23,10 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from measuring import conditions
 from peers.processes import session_settings
 from workload import DAY, SUITE, write_events
 
@@ -79,8 +83,8 @@ def gate(events: Path, results: Path) -> list[str]:
 class Cost:
     """Seconds of a whole process with its children."""
 
-    wall: float
-    cpu: float
+    wall_s: float
+    cpu_s: float
 
 
 def cost(
@@ -98,7 +102,8 @@ def cost(
         check=True,
         capture_output=True,
     )
-    return Cost(time.perf_counter() - started, cpu_of_children() - used)
+    wall_s, cpu_s = time.perf_counter() - started, cpu_of_children() - used
+    return Cost(round(wall_s, 2), round(cpu_s, 2))
 
 
 def cpu_of_children() -> float:
@@ -111,6 +116,7 @@ def main() -> None:
     parser.add_argument("rounds", type=int, nargs="?", default=ROUNDS)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--to", type=Path, help="where the runs are stored")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -122,11 +128,13 @@ def main() -> None:
         write_archive(archive)
         os.environ.update(java_environment())
         spark = create_session("benchmark")
-        settings = session_settings(spark)
+        settings, measured_on = session_settings(spark), conditions(spark)
         write_events(spark, str(table), options.rows)
         spark.stop()
         costs: dict[str, list[Cost]] = {way: [] for way in options.ways}
+        loads = []
         for number in range(options.rounds):
+            loads.append(round(os.getloadavg()[0], 1))
             turn = number % len(costs)
             for way in [*options.ways[turn:], *options.ways[:turn]]:
                 kind = way.removesuffix(WITH_ARCHIVE)
@@ -141,19 +149,26 @@ def main() -> None:
                     conf = settings
                 costs[way].append(cost(job, conf, env, None if kind == way else archive))
         tell(costs)
+        if options.to is not None:
+            found = {
+                "conditions": {**measured_on, "settings": settings, "load": loads},
+                "rows": options.rows,
+                "jobs": {way: [asdict(one) for one in own] for way, own in costs.items()},
+            }
+            options.to.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def tell(costs: Mapping[str, Sequence[Cost]]) -> None:
     print(f"{'':<40} {'wall':>6} {'cpu':>6}")
     for way, found in costs.items():
-        wall = statistics.median(cost.wall for cost in found)
-        cpu = statistics.median(cost.cpu for cost in found)
+        wall = statistics.median(cost.wall_s for cost in found)
+        cpu = statistics.median(cost.cpu_s for cost in found)
         print(f"{way:<40} {wall:>4.1f} s {cpu:>4.1f} s")
     for above, below in RATIOS:
         if {above, below} <= costs.keys():
             pairs = list(zip(costs[above], costs[below], strict=True))
-            wall = statistics.median(a.wall / b.wall for a, b in pairs)
-            cpu = statistics.median(a.cpu / b.cpu for a, b in pairs)
+            wall = statistics.median(a.wall_s / b.wall_s for a, b in pairs)
+            cpu = statistics.median(a.cpu_s / b.cpu_s for a, b in pairs)
             print(f"{above + ' / ' + below:<40} {wall:>6.2f} {cpu:>6.2f}")
 
 

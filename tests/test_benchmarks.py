@@ -194,6 +194,27 @@ def test_a_sweep_has_a_line_for_each_engine(report: Any) -> None:
     ]
 
 
+def test_a_job_is_compared_with_those_that_have_an_archive_like_it(report: Any) -> None:
+    def runs(*seconds: float) -> list[dict[str, float]]:
+        return [{"wall_s": took, "cpu_s": 2 * took} for took in seconds]
+
+    jobs = {
+        "gate": runs(8.0, 30.0, 9.0),
+        "naive plan": runs(10.0, 20.0, 12.0),
+        "gate, archive": runs(6.0, 6.0, 6.0),
+        "naive plan, archive": runs(8.0, 8.0, 8.0),
+    }
+    assert list(report.job_table({"rows": 1000, "jobs": jobs}))[2:] == [
+        "| job | seconds | to naive plan | to tuned plan "
+        "| CPU seconds | to naive plan | to tuned plan |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+        "| **gate, archive** | 6.0 | 0.75 |  | 12.0 | 0.75 |  |",
+        "| naive plan, archive | 8.0 | 1.00 |  | 16.0 | 1.00 |  |",
+        "| **gate** | 9.0 | 0.80 |  | 18.0 | 0.80 |  |",
+        "| naive plan | 12.0 | 1.00 |  | 24.0 | 1.00 |  |",
+    ]
+
+
 def test_an_engine_that_takes_too_long_keeps_what_it_has_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,8 +222,8 @@ def test_an_engine_that_takes_too_long_keeps_what_it_has_told(
     python = program("peers.environments", monkeypatch).Interpreter(Path(sys.executable), {}, None)
     script = tmp_path / "slow.py"
     script.write_text("import time; print('{\"step\": 1}', flush=True); time.sleep(60)")
-    lines, complaint = processes.told_by(python, script, [], {}, {}, 1)
-    assert (lines, complaint) == ([{"step": 1}], "not done after 1 seconds")
+    lines, complaint = processes.told_by(python, script, [], {}, {}, 5)
+    assert (lines, complaint) == ([{"step": 1}], "not done after 5 seconds")
     script.write_text("import sys; print('{\"step\": 1}'); sys.exit('step 2: a check fails')")
     lines, complaint = processes.told_by(python, script, [], {}, {}, 30)
     assert (lines, complaint) == ([{"step": 1}], "step 2: a check fails")
