@@ -34,7 +34,7 @@ def stored(name: str) -> Json:
 def page(text: str) -> str:
     """The text with all that stands between `<!-- begin NAME -->` and `<!-- end NAME -->` anew."""
     peers, sweeps, gate_jvm = stored("peers"), stored("sweeps"), stored("gate_jvm")
-    spark_jvm, gate_jvm_peers, jobs = map(stored, ("spark_jvm", "gate_jvm_peers", "jobs"))
+    gate_jvm_peers, jobs = stored("gate_jvm_peers"), stored("jobs")
     parts: dict[str, Iterator[str]] = {
         "conditions": conditions(peers),
         "peers": peer_tables(peers),
@@ -42,8 +42,6 @@ def page(text: str) -> str:
         "gate_jvm": peer_tables(gate_jvm),
         "conditions of gate_jvm_peers": conditions(gate_jvm_peers),
         "gate_jvm_peers": peer_tables(gate_jvm_peers),
-        "conditions of spark_jvm": conditions(spark_jvm),
-        "spark_jvm": peer_tables(spark_jvm),
         "conditions of jobs": conditions(jobs),
         "jobs": job_table(jobs),
         "verdicts": verdict_table(peers),

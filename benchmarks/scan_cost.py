@@ -6,7 +6,7 @@ all rounds is told. On a busy machine trust the ratio of CPU seconds: other proc
 wall time alone.
 
 First runs are in a JVM of their own, from the opened session to the last value. The wide workload
-is 1,000 assertions over twenty columns, against ten over the same columns.
+is 1,000 assertions over twenty columns, against ten over the same twenty, two in each.
 
     python benchmarks/scan_cost.py [--rows ROWS ...] [--rounds 5] [--first-runs 3] [--wide ROWS]
 """
@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -47,8 +47,8 @@ def write_wide(spark: Any, path: str, rows: int) -> None:
     )
 
 
-def wide_suite(assertions: int) -> str:
-    """Assertions of five kinds over all columns, each with bounds of its own."""
+def many_suite() -> str:
+    """1,000 assertions of five kinds over all columns, each with bounds of its own."""
     kinds = (
         "assert each row: c{c} between -{n} and 100{n}",
         "assert each row: c{c} >= -{n}",
@@ -56,10 +56,27 @@ def wide_suite(assertions: int) -> str:
         "assert null_count(c{c}) <= {n}",
         "assert count_values(c{c}, -{m}) == 0",
     )
-    lines = (
-        kinds[n % len(kinds)].format(c=n % WIDE_COLUMNS, n=n, m=n + 1) + f' name "a{n}"'
-        for n in range(assertions)
+    return _suite(
+        kinds[n % len(kinds)].format(c=n % WIDE_COLUMNS, n=n, m=n + 1) for n in range(MANY)
     )
+
+
+def few_suite() -> str:
+    """Ten assertions of the same kinds over the same columns: two of them in each."""
+    kinds = (
+        "assert each row: c{c} between -{n} and 100{n} and c{d} between -{n} and 100{n}",
+        "assert each row: c{c} >= -{n} and c{d} >= -{n}",
+        "assert average(c{c}) + average(c{d}) < 300{n}",
+        "assert null_count(c{c}) + null_count(c{d}) <= {n}",
+        "assert count_values(c{c}, -{m}) + count_values(c{d}, -{m}) == 0",
+    )
+    return _suite(
+        kinds[n % len(kinds)].format(c=n, d=n + WIDE_COLUMNS // 2, n=n, m=n + 1) for n in range(FEW)
+    )
+
+
+def _suite(assertions: Iterable[str]) -> str:
+    lines = (f'{text} name "a{n}"' for n, text in enumerate(assertions))
     return "\n".join(['suite "Wide" {', 'check "C" on wide {', *lines, "}", "}"])
 
 
@@ -152,7 +169,8 @@ def main() -> None:
             path = f"{folder}/wide"
             write_wide(spark, path, options.wide)
             ref = DatasetRef("wide", path, format="parquet")
-            ways = {f"{n:,} assertions": gate(spark, ref, wide_suite(n)) for n in (FEW, MANY)}
+            suites = {FEW: few_suite(), MANY: many_suite()}
+            ways = {f"{n:,} assertions": gate(spark, ref, text) for n, text in suites.items()}
             told = rounds(spark, ways, options.rounds)
             title = f"{WIDE_COLUMNS} columns, {options.wide:,} rows, warm"
             print("\n".join(table(title, f"{FEW:,} assertions", told)), flush=True)
