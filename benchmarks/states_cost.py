@@ -1,0 +1,111 @@
+"""What stored states spare: a window of days beside a single day, and the same once more.
+
+The workload is that of `workload`, on parquet with a folder for each date. The window asks the mean
+over eight days of all its metrics that have one, and the rest of the day alone. A run is one from
+the opened session to the last verdict, warm, with the files listed and compared:
+
+- a single day, of which nothing is stored
+- the window, of which all days but the last are stored
+- the window once more, on the same data
+
+Each round runs all three. The ratio within a round is what counts, of which the median is told.
+
+    python benchmarks/states_cost.py [--rows ROWS] [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from measuring import Run, run_of
+from scan_cost import session
+from workload import CHECKS, DAY, SUITE, write_events
+
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.engine.measure import measure
+from dqx_airflow.engine.memory import Memory
+from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.results.states import StateStore
+from dqx_airflow.results.tables import locate
+from dqx_airflow.values import DatasetRef, SourceFile, Status
+
+DAYS = 8
+OF_A_DAY = ("each row:", "unique(", "unique_count(", 'maximum(event_ts) > "')
+"""What has no mean over days that is a number, and what is a matter of each day."""
+OPERATORS = ("between", "==", ">=", "<", ">")
+SINGLE, WINDOW, RERUN = "a single day", f"a window of {DAYS} days", "the window once more"
+
+
+def window_suite() -> str:
+    lines = (f'assert {_over_days(text)} name "{name}"' for name, text in CHECKS.items())
+    return "\n".join(['suite "Telemetry" {', 'check "W20" on events {', *lines, "}", "}"])
+
+
+def _over_days(text: str) -> str:
+    """`mean(sum(a), n 8) > 0` for `sum(a) > 0`."""
+    if text.startswith(OF_A_DAY):
+        return text
+    operator = next(word for word in OPERATORS if f" {word} " in text)
+    value, _, bound = text.partition(f" {operator} ")
+    return f"mean({value}, n {DAYS}) {operator} {bound}"
+
+
+def judge(spark: Any, ref: DatasetRef, suite: str, day: date, states: Path) -> None:
+    """All of the suite, whose verdicts have to be good."""
+    source = SourceFile("suite.dql", suite)
+    checked = check_source(source)
+    assert checked.suite is not None, checked.errors
+    plan = resolve(checked.suite, source, [ref], day)
+    memory = Memory(spark, StateStore(locate(str(states))), "run", datetime.now(timezone.utc))
+    verdicts = evaluate(plan, measure(spark, [ref], plan, memory)[1])
+    assert [verdict for verdict in verdicts if verdict.status is not Status.PASSED] == []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=5_000_000, help="of each day")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    spark = session()
+    costs: dict[str, list[Run]] = {SINGLE: [], WINDOW: [], RERUN: []}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ref = DatasetRef("events", f"{folder}/events", format="parquet", date_column="event_date")
+        write_events(spark, ref.path, options.rows, days=DAYS + 1)
+        asked = partial(judge, spark, ref)
+        before = folder / "before"
+        asked(window_suite(), DAY - timedelta(days=1), before)
+        for number in range(options.rounds + 1):
+            alone, stored = folder / f"alone {number}", folder / f"stored {number}"
+            shutil.copytree(before, stored)
+            runs: dict[str, Callable[[], None]] = {
+                SINGLE: partial(asked, SUITE, DAY, alone),
+                WINDOW: partial(asked, window_suite(), DAY, stored),
+                RERUN: partial(asked, window_suite(), DAY, stored),
+            }
+            for what, work in runs.items():
+                run, _ = run_of(spark, work)
+                if number:  # the first round warms up
+                    costs[what].append(run)
+    spark.stop()
+    print(f"| {options.rows:,} rows a day | jobs | MB read | seconds | to {SINGLE} |")
+    print("|---|---:|---:|---:|---:|")
+    for what, found in costs.items():
+        pairs = zip(found, costs[SINGLE], strict=True)
+        ratio = statistics.median(run.wall_s / single.wall_s for run, single in pairs)
+        seconds = statistics.median(run.wall_s for run in found)
+        read = found[-1].bytes_read / 1e6
+        print(f"| {what} | {found[-1].jobs} | {read:,.0f} | {seconds:.2f} | {ratio:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
