@@ -57,10 +57,11 @@ def page(text: str) -> str:
 
 def conditions(found: Json) -> Iterator[str]:
     of = found["conditions"]
+    load = " to ".join(map(str, sorted({min(of["load"]), max(of["load"])})))
     yield (
         f"Measured on {of['taken']}: {of['cores']} cores, {of['memory_gb']} GB, {of['system']}, "
         f"Java {of['java']}, Python {of['python']}. Before each round the load of the machine was "
-        f"{min(of['load'])} to {max(of['load'])}."
+        f"{load}."
     )
 
 

@@ -26,17 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from measuring import Run, run_of
+from peers.engines.ours import verdicts_of
 from scan_cost import session
 from workload import CHECKS, DAY, SUITE, write_events
 
-from dqx_airflow.dql.check import check_source
-from dqx_airflow.engine.measure import measure
 from dqx_airflow.engine.memory import Memory
-from dqx_airflow.plan.evaluate import evaluate
-from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.tables import locate
-from dqx_airflow.values import DatasetRef, SourceFile, Status
+from dqx_airflow.values import DatasetRef
 
 DAYS = 8
 OF_A_DAY = ("each row:", "unique(", "unique_count(", 'maximum(event_ts) > "')
@@ -61,13 +58,9 @@ def _over_days(text: str) -> str:
 
 def judge(spark: Any, ref: DatasetRef, suite: str, day: date, states: Path) -> None:
     """All of the suite, whose verdicts have to be good."""
-    source = SourceFile("suite.dql", suite)
-    checked = check_source(source)
-    assert checked.suite is not None, checked.errors
-    plan = resolve(checked.suite, source, [ref], day)
     memory = Memory(spark, StateStore(locate(str(states))), "run", datetime.now(timezone.utc))
-    verdicts = evaluate(plan, measure(spark, [ref], plan, memory)[1])
-    assert [verdict for verdict in verdicts if verdict.status is not Status.PASSED] == []
+    verdicts = verdicts_of(spark, ref, suite, day, memory)
+    assert all(verdicts.values()), verdicts
 
 
 def main() -> None:

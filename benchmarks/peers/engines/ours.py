@@ -11,6 +11,7 @@ from workload import DAY, SUITE
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.measure import measure
+from dqx_airflow.engine.memory import Memory
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status
@@ -25,7 +26,7 @@ _ASSERTIONS = {
 
 
 def judge(spark: Any, table: str) -> dict[str, bool]:
-    return _verdicts(spark, table, "event_date", SUITE)
+    return verdicts_of(spark, _dataset(table, "event_date"), SUITE)
 
 
 def verify(
@@ -33,7 +34,7 @@ def verify(
 ) -> dict[str, bool]:
     """Several days are a window: the mean of a metric over them has to be good."""
     suite = suite_of(checks, window=len(dates) if len(dates) > 1 else None)
-    return _verdicts(spark, table, "event_date" if dates else None, suite)
+    return verdicts_of(spark, _dataset(table, "event_date" if dates else None), suite)
 
 
 def suite_of(checks: Sequence[SimpleCheck], window: int | None = None) -> str:
@@ -51,11 +52,17 @@ def suite_of(checks: Sequence[SimpleCheck], window: int | None = None) -> str:
     )
 
 
-def _verdicts(spark: Any, table: str, date_column: str | None, suite: str) -> dict[str, bool]:
+def _dataset(table: str, date_column: str | None) -> DatasetRef:
+    return DatasetRef("events", table, format="parquet", date_column=date_column)
+
+
+def verdicts_of(
+    spark: Any, ref: DatasetRef, suite: str, day: date = DAY, memory: Memory | None = None
+) -> dict[str, bool]:
+    """Which assertions hold, by name, from the text of the suite."""
     source = SourceFile("suite.dql", suite)
-    ref = DatasetRef("events", table, format="parquet", date_column=date_column)
     checked = check_source(source)
-    assert checked.suite is not None
-    plan = resolve(checked.suite, source, [ref], DAY)
-    verdicts = evaluate(plan, measure(spark, [ref], plan)[1])
+    assert checked.suite is not None, checked.errors
+    plan = resolve(checked.suite, source, [ref], day)
+    verdicts = evaluate(plan, measure(spark, [ref], plan, memory)[1])
     return {verdict.name: verdict.status is Status.PASSED for verdict in verdicts}
