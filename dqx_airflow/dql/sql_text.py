@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.arguments import ArgumentChecker
+from dqx_airflow.dql.sql_calls import objection_to_calls
 
 if TYPE_CHECKING:
     from sqlglot import Expr, exp
 
-_CALLS_JAVA = frozenset({"reflect", "try_reflect", "java_method"})
-"""Functions of Spark that call any method of any Java class."""
 _TABLE_FUNCTIONS = frozenset({"range", "explode", "posexplode", "inline", "stack"})
 _FILE_FORMATS = frozenset(
     {"delta", "parquet", "csv", "json", "orc", "avro", "iceberg", "text", "xml", "binaryfile"}
@@ -61,6 +60,15 @@ def objection_to_select(text: str) -> str | None:
             ):
                 place = table.sql(dialect="spark")
                 return f"{place} is no table of the catalog: give its path as a dataset"
+    except _RefusedError as refused:
+        return str(refused)
+    return None
+
+
+def objection_to_filter(text: str) -> str | None:
+    """Why a text is not one predicate that computes from its rows alone; None where it is."""
+    try:
+        _only(f"SELECT 1 WHERE {text}")
     except _RefusedError as refused:
         return str(refused)
     return None
@@ -139,8 +147,7 @@ def _only(text: str) -> Expr:
     for node in statement.walk():
         if isinstance(node, (*writing, exp.QueryTransform)):  # TRANSFORM runs a script
             raise _RefusedError("this is more than reading")
-        if isinstance(node, exp.Func):
-            name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
-            if name in _CALLS_JAVA:
-                raise _RefusedError(f"{name}() calls Java, which is not permitted")
+    objection = objection_to_calls(text)
+    if objection is not None:
+        raise _RefusedError(objection)
     return statement

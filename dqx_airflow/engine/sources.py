@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets import check_ref, moment_of
-from dqx_airflow.dql.sql_text import objection_to_select
+from dqx_airflow.dql.sql_text import objection_to_filter, objection_to_select
 from dqx_airflow.engine.delta_snapshot import open_delta
 from dqx_airflow.engine.delta_source import has_delta
 from dqx_airflow.engine.failures import spark_failures
@@ -105,6 +105,12 @@ def _version_of_table(spark: SparkSession, ref: DatasetRef, table: str) -> int:
 
 def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:
     """The dataset with a filter, tried on no rows, so that what is wrong with it is found here."""
+    objection = objection_to_filter(condition)
+    if objection is not None:
+        raise DatasetError(
+            f"the filter of dataset '{opened.ref.name}': {objection}",
+            "write one predicate over its columns",
+        )
     tried = spark.createDataFrame([], opened.struct).where(condition)
     # Spark Connect looks at the condition when somebody asks for the schema.
     struct = tried.schema
