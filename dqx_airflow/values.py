@@ -267,7 +267,7 @@ class GateRequest:
     failing rows of an assertion are kept at most. `quarantine` pairs datasets with the paths of
     the Delta tables into which their failing rows go; `promote_to` with the paths or names of those
     into which all their rows go on a pass. `contract` is where the suite comes from, if it was
-    compiled.
+    compiled. `date_from` says in words where the date comes from.
     """
 
     run_key: RunKey
@@ -286,6 +286,7 @@ class GateRequest:
     quarantine: tuple[tuple[str, str], ...] = ()
     contract: EnforcedContract | None = None
     promote_to: tuple[tuple[str, str], ...] = ()
+    date_from: str = ""
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:

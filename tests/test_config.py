@@ -113,7 +113,7 @@ def test_the_example_of_the_module_is_sound(tmp_path: Path) -> None:
 
 def test_without_a_file_spark_runs_here_and_the_date_is_today() -> None:
     assert str(Settings().connection) == "local[*]"
-    assert Settings().defaults == Defaults("today", Output.TABLE, None, Severity.P1, False)
+    assert Settings().defaults == Defaults(None, Output.TABLE, None, Severity.P1, False)
 
 
 def test_the_nearest_file_counts(tmp_path: Path) -> None:

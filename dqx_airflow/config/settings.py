@@ -70,9 +70,10 @@ _OUTPUTS = tuple(output.value for output in Output)
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds where a call says nothing. `results` is the root of a results store."""
+    """What holds where a call says nothing. `results` is the root of a results store, `date` None
+    stands for today."""
 
-    date: str = "today"
+    date: str | None = None
     output: Output = Output.TABLE
     results: str | None = None
     fail_on: Severity = Severity.P1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from airflow.providers.common.compat.sdk import Asset
+from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 
 from dqx_airflow.operators.outcome import validated_places
 from dqx_airflow.values import GateReport, Outcome
@@ -14,13 +15,14 @@ from dqx_airflow.values import GateReport, Outcome
 def announce(report: GateReport, outlets: Sequence[Any], context: Any) -> list[Any]:
     """The outlets of which Airflow shall tell that they were updated, with what there is to say.
 
-    Assets are left out where the data did not pass: a gate that only warns lets the task succeed,
-    but nothing was validated. An alias is left to whoever adds assets to it.
+    Assets, references to assets and aliases are left out where the data did not pass: a gate that
+    only warns lets the task succeed, but nothing was validated. After a pass, an alias is left to
+    whoever adds assets to it.
     """
     if report.outcome not in (Outcome.PASSED, Outcome.WARNED):
-        return [outlet for outlet in outlets if not isinstance(outlet, Asset)]
+        return [outlet for outlet in outlets if not isinstance(outlet, BaseAsset)]
     for outlet in outlets:
-        if isinstance(outlet, Asset):
+        if isinstance(outlet, Asset | AssetRef):
             context["outlet_events"][outlet].extra = asset_extra(report)
     return list(outlets)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 from dqx_airflow.values import Attempt, ParentRun, RunKey
@@ -20,25 +20,6 @@ def attempt_of(context: Any) -> Attempt:
     """Airflow gives each try of a task instance an id of its own, also after a clear."""
     ti = context["ti"]
     return Attempt(int(ti.try_number), str(ti.id))
-
-
-def date_of(context: Any, given: object) -> date:
-    """The date of the data: as given, else the logical date of the run, else the day it is due.
-
-    The date of a moment is the one it is written with, as in `{{ ds }}`.
-
-    :raises ValueError: what is given is no date.
-    """
-    # A template may yield a moment, or, with native rendering, a date or a number like 20240517.
-    text = "" if given is None else str(given).strip()
-    if text:
-        try:
-            return date.fromisoformat(text)
-        except ValueError:
-            return datetime.fromisoformat(text.replace("Z", "+00:00")).date()
-    run = context["dag_run"]
-    when = getattr(run, "logical_date", None) or run.run_after
-    return date(when.year, when.month, when.day)
 
 
 def lineage_parent_of(context: Any) -> ParentRun | None:

@@ -11,6 +11,8 @@ from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.submit import GateOperator
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from dqx_airflow.datasets import DatasetSetting
     from dqx_airflow.values import GateRequest, SourceFile
 
@@ -69,10 +71,9 @@ class ContractGateOperator(GateOperator):
         self.models = models
         self.strict = strict
 
-    def read_source(self, context: Any) -> SourceFile:
+    def read_source(self, context: Any, on: date) -> SourceFile:
         from dqx_airflow.contracts.enforce import enforce
         from dqx_airflow.contracts.references import FolderReader, no_files
-        from dqx_airflow.operators.context import date_of
         from dqx_airflow.operators.sources import find_source, tell
         from dqx_airflow.values import SourceFile
 
@@ -86,7 +87,7 @@ class ContractGateOperator(GateOperator):
         enforcement = enforce(
             named,
             read,
-            on=date_of(context, self.date),
+            on=on,
             expect_version=pin,
             models=(self.models,) if isinstance(self.models, str) else tuple(self.models),
             is_strict=self.strict,

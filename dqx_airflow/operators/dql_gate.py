@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dqx_airflow.operators.submit import GateOperator
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from dqx_airflow.values import GateRequest, SourceFile
 
 
@@ -31,7 +33,7 @@ class DqlGateOperator(GateOperator):
         super().__init__(**kwargs)
         self.suite = suite
 
-    def read_source(self, context: Any) -> SourceFile:
+    def read_source(self, context: Any, on: date) -> SourceFile:
         from dqx_airflow.operators.sources import find_source
 
         self._found = find_source(self.suite, context, kind="suite", signs="{\n")

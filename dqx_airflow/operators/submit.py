@@ -23,7 +23,10 @@ from dqx_airflow.operators.spark_job import SparkJobOperator
 
 # Every file with a gate is parsed over and over: what only a worker needs is imported there.
 if TYPE_CHECKING:
+    import datetime as dt
+
     from dqx_airflow.datasets import DatasetSetting
+    from dqx_airflow.operators.data_date import DataDate
     from dqx_airflow.operators.ending import Ending
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
@@ -40,10 +43,10 @@ class GateOperator(SparkJobOperator):
     through, save `application_args`, which carry the request, and `durable`.
 
     Before the task ends, whatever its end, a summary of the report is in XCom under `dqx_report`,
-    for notices and for the tasks behind the gate: `gate`, `date`, `outcome`, `headline` (one
-    line for people), `run_id` (for `dql results show`), `suite`, `contract`, `fail_on`,
-    `finished_at`, `counts` of the assertions by status, `verdicts` (those that failed or could not
-    be evaluated, worst first) and `more_verdicts` (how many were left out), `datasets`, and by
+    for notices and for the tasks behind the gate: `gate`, `date` and `date_from` (who says it),
+    `outcome`, `headline` (one line for people), `run_id` (for `dql results show`), `suite`,
+    `contract`, `fail_on`, `finished_at`, `counts` of the assertions by status, `verdicts` (those
+    that failed or could not be evaluated, worst first) and `more_verdicts` (how many were left out), `datasets`, and by
     dataset `versions` (what was read), `quarantined` (rows), `promoted` (the new version),
     `not_promoted` and `validated` (what `read_validated` reads). `gate_notice` makes a message of
     it, for callbacks and notifiers. An asset among the `outlets` is updated on a pass alone; the
@@ -51,8 +54,9 @@ class GateOperator(SparkJobOperator):
 
     :param datasets: the datasets by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
-    :param date: the date of the data, `YYYY-MM-DD`; by default the logical date of the run.
-        (templated)
+    :param date: the date of the data, `YYYY-MM-DD`; by default the logical date of the run, or,
+        where the run has none, the date in the asset event of the gate that triggered it. Where
+        neither says one date, a gate with a `date_column` is misconfigured. (templated)
     :param results_root: the root of the results store, a path or URI that the worker and the Spark
         driver both reach; by default `results_root` in section `[dqx]` of the Airflow
         configuration. (templated)
@@ -102,6 +106,7 @@ class GateOperator(SparkJobOperator):
     outlets: list[Any]
     report: GateReport | None = None
     request: GateRequest | None = None
+    _date_template: object
     _place: ResultsPlace
     ui_color = "#e3f2e8"
 
@@ -135,6 +140,7 @@ class GateOperator(SparkJobOperator):
         self.durable = False
         self.datasets = datasets
         self.date = date
+        self._date_template = date
         self.results_root = results_root
         self.gate = gate
         self.fail_on = fail_on
@@ -149,8 +155,11 @@ class GateOperator(SparkJobOperator):
         self.results_conn_id = results_conn_id
 
     @abstractmethod
-    def read_source(self, context: Any) -> SourceFile:
-        """The source that the gate enforces, as text."""
+    def read_source(self, context: Any, on: dt.date) -> SourceFile:
+        """The source that the gate enforces, as text.
+
+        :param on: the date of the data.
+        """
 
     @abstractmethod
     def check_source(self, request: GateRequest) -> GateRequest:
@@ -200,6 +209,7 @@ class GateOperator(SparkJobOperator):
 
         self._place = self._find_place()
         self.request = request = from_json(GateRequest, event["request"])
+        self.log.info("date %s, %s", request.run_key.date.isoformat(), request.date_from)
         report = self._require_report(request, ending_of_event(event, request.timeout_s))
         return self._end_task(report, context)
 
@@ -225,7 +235,8 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.values import Outcome
 
         self.report = report
-        context["ti"].xcom_push(key=XCOM_KEY, value=summary(report))
+        told = {**summary(report), "date_from": self.request.date_from if self.request else ""}
+        context["ti"].xcom_push(key=XCOM_KEY, value=told)
         self._log_report(report)
         outcome = end_task(report, self.on_violation)
         self.outlets = announce(report, self.outlets, context)
@@ -265,17 +276,14 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.operators.datasets import dataset_ref, promotions, quarantine_paths
         from dqx_airflow.values import GateRequest, Severity
 
-        try:
-            on = of_task.date_of(context, self.date)
-        except ValueError:
-            raise GateMisconfigured(f"date={self.date!r} is not a date: write YYYY-MM-DD") from None
-        source = self.read_source(context)
+        told = self._data_date(context)
+        source = self.read_source(context, told.on)
         render = partial(self.render_template, context=context)
         settings = self.dataset_settings(render)
         self._place = self._find_place()
         timeouts = [_seconds(one) for one in (self.timeout, self.execution_timeout) if one]
         request = GateRequest(
-            run_key=of_task.run_key_of(context, self.gate, on),
+            run_key=of_task.run_key_of(context, self.gate, told.on),
             attempt=of_task.attempt_of(context),
             suite=source,
             datasets=tuple(dataset_ref(str(name), given) for name, given in settings.items()),
@@ -288,13 +296,32 @@ class GateOperator(SparkJobOperator):
             sample_rows=self.sample_rows,
             quarantine=quarantine_paths(self.quarantine, tuple(map(str, settings))),
             promote_to=promotions(self.promote_to, tuple(map(str, settings))),
+            date_from=told.source,
         )
+        if told.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):
+            raise GateMisconfigured(
+                f"it is not certain which date of dataset '{dated[0]}' is meant: {told.objection}"
+            )
         try:
             check_quarantine(request)
             check_promotion(request)
         except RequestError as error:
             raise GateMisconfigured(str(error)) from None
         return request
+
+    def _data_date(self, context: Any) -> DataDate:
+        """The date of the data, which is also the first thing in the log.
+
+        :raises GateMisconfigured: what `date` says is not a date.
+        """
+        from dqx_airflow.operators.data_date import date_of_run, given_date
+
+        # What was given may render to nothing: that does not mean that nothing was given.
+        is_given = self._date_template is not None or self.date is not None
+        told = given_date(self.date, self._date_template) if is_given else date_of_run(context)
+        log = self.log.info if told.objection is None else self.log.warning
+        log("%s", told)
+        return told
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
         """What is said about each dataset, by name; called when the source is read.

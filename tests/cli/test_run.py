@@ -212,7 +212,7 @@ def test_the_table_shows_each_assertion_and_draws_the_failures(lake: Path) -> No
     (lake / "dqx.toml").write_text(settings)
     result = run(lake, "orders.dql")
     assert result.returncode == 1, result.stderr
-    assert result.stderr == ""
+    assert result.stderr == 'date 2024-03-02, from date = "2024-03-02" in dqx.toml\n'
     lines = [line.split() for line in result.stdout.splitlines()]
     assert lines[0] == ["status", "severity", "check", "assertion", "value", "expected"]
     assert ["failed", "P1", "Volume", "price", "is", "filled", "1", "==", "0"] in lines

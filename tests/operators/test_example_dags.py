@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from dag_files import read_dags
-from gate_stubs import FakeTask, Log
+from gate_stubs import FakeRun, FakeTask, Log
 
 from dqx_airflow.shipped import shipped
 
-EXAMPLES = {"flights_medallion", "orders_notices", "slot_telemetry"}
+EXAMPLES = {"flights_medallion", "orders_assets", "orders_notices", "slot_telemetry"}
 
 
 def example(name: str) -> Any:
@@ -69,6 +70,29 @@ def test_the_gates_of_the_telemetry_have_a_sound_contract(
     assert [ref.name for ref in request.datasets] == ["slot_telemetry", "lh_silver.dim_casino"]
     bronze = ("slot_telemetry", "/data/lake/bronze/slot_telemetry")
     assert request.promote_to == ((bronze,) if task_id == "ingest_gate" else ())
+
+
+@pytest.mark.airflow
+def test_the_gate_behind_an_asset_judges_the_date_of_the_gate_before(
+    airflow_database: None, log: Log
+) -> None:
+    dags = read_dags(shipped("dags_examples/orders_assets.py"))
+    first, second = (
+        dags["orders_land"].get_task("gate"),
+        dags["orders_publish"].get_task("gate_again"),
+    )
+    task = FakeTask(dag_id="orders_land")
+    context = {"ti": task, "dag_run": task.dag_run, "dag": dags["orders_land"], "ds": "2026-06-12"}
+    first.render_template_fields(context)
+    landed = first.check_source(first.build_request(context))
+    extra = {"gate": landed.run_key.gate, "date": landed.run_key.date.isoformat()}
+    run: Any = SimpleNamespace(**vars(FakeRun(logical_date=None)))
+    run.consumed_asset_events = [SimpleNamespace(extra=extra)]
+    context = {"ti": task, "dag_run": run, "dag": dags["orders_publish"]}
+    again = second.check_source(second.build_request(context))
+    assert again.run_key.date == landed.run_key.date == date(2026, 6, 12)
+    assert again.datasets[0].path == dict(landed.promote_to)["orders"]
+    assert log.at("warning", "error") == []
 
 
 def test_every_example_is_tested() -> None:

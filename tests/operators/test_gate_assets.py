@@ -14,7 +14,7 @@ DAG_FILE = """
 from datetime import datetime
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Asset, task
+from airflow.sdk import DAG, Asset, AssetAlias, task
 
 from dqx_airflow.operators import DqlGateOperator
 
@@ -80,3 +80,47 @@ def test_a_block_is_not_told_even_where_it_is_a_warning(
     run = run_file(DAG_FILE.replace("ON_VIOLATION", on_violation), {"orders.dql": SUITE})
     assert run["gate"] == {"fail": "failed", "skip": "skipped", "warn": "success"}[on_violation]
     assert events(run) == []
+
+
+OTHER_OUTLETS = """
+from datetime import datetime
+
+from airflow.sdk import DAG, Asset, AssetAlias, task
+
+asset = Asset("DAG_ID_named", "file:///DAG_ID/named")
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+
+    @task.dql_gate(
+        suite="orders.dql",
+        outlets=[Asset.ref(name="DAG_ID_named"), AssetAlias("DAG_ID_alias")],
+        on_violation="warn",
+    )
+    def gate(outlet_events=None):
+        outlet_events[AssetAlias("DAG_ID_alias")].add(Asset("DAG_ID_added", "file:///DAG_ID/added"))
+        return {"orders": "/lake/orders"}
+
+    gate()
+
+with DAG("DAG_ID_consumer", start_date=datetime(2024, 1, 1), schedule=[asset]):
+
+    @task
+    def consume():
+        pass
+
+    consume()
+"""
+
+
+@pytest.mark.parametrize("outcome", ["passed", "blocked"])
+def test_a_reference_and_an_alias_are_told_after_a_pass_alone(
+    run_file: RunFile, spark_submit: SparkSubmit, outcome: str
+) -> None:
+    spark_submit.will(outcome)
+    run = run_file(OTHER_OUTLETS, {"orders.dql": SUITE})
+    assert run["gate"] == "success"
+    found = events(run)
+    assert len(found) == (2 if outcome == "passed" else 0)
+    # What is said of the assets of an alias is left to whoever adds them.
+    told = [extra["date"] for extra in found if extra]
+    assert told == ([run.xcom("dqx_report")["date"]] if outcome == "passed" else [])

@@ -145,7 +145,6 @@ def test_a_dataset_is_a_path_a_table_or_settings(
     ("given", "expected"),
     [
         (None, date(2024, 5, 17)),
-        ("", date(2024, 5, 17)),
         ("{{ ds }}", date(2024, 5, 17)),
         (" 2024-02-29\n", date(2024, 2, 29)),
         ("{{ dag_run.run_after }}", date(2024, 5, 18)),
@@ -340,6 +339,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"date": "17.05.2024"}, r"date='17\.05\.2024' is not a date"),
     ({"date": "2024-05-171"}, r"is not a date"),
     ({"date": "2024-05-17 or so"}, r"is not a date"),
+    ({"date": ""}, r"date='' is not a date: write YYYY-MM-DD, or leave date out"),
     ({"date": "{{ dag_run.conf.get('date') }}"}, r"date='None' is not a date"),
     ({"datasets": ["orders"]}, r"datasets=\['orders'\]: write a mapping"),
     ({"datasets": None}, r"datasets=None: write a mapping"),

@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
 HOME = Path(__file__).parents[1]
 CORRUPT, OTHER = str(HOME / "corrupt"), str(HOME / "other")
 
-def gate(home, mapped=(), **given):
+def gate(home, mapped=(), column=None, **given):
     settings = {
         "task_id": "gate",
         "spark_binary": str(home / "bin" / "spark-submit"),
@@ -47,6 +48,7 @@ def gate(home, mapped=(), **given):
         **given,
     }
     data = {"path": str(home / "spark" / "data"), "format": "parquet"}
+    data["date_column"] = column
     if "contract" in given:
         return ContractGateOperator(data=data, **settings)
     settings = {"suite": "orders.dql", **settings}
@@ -63,9 +65,9 @@ dag("twice")
 dag("promoted", promote_to=str(HOME / "promoted" / "target"))
 for name in ("passed", "blocked"):
     validated = Asset(f"validated_{name}")
-    dag(name, outlets=[validated])
+    dag(name, outlets=[validated], date="2026-11-14")
     with DAG(f"{name}_consumer", start_date=datetime(2024, 1, 1), schedule=[validated]):
-        EmptyOperator(task_id="consume")
+        gate(HOME / name, column="ds")
 """
 
 CONTRACT = """dataContractSpecification: 1.2.1
@@ -301,6 +303,10 @@ def test_a_consumer_starts_after_a_pass_alone_and_learns_what_was_validated(
     (event,) = airflow.ask("GET", path)["asset_events"]
     assert event["extra"]["outcome"] == "passed"
     assert event["extra"]["validated"]["orders"]["version"] == 3
+    airflow.wait_for_end("passed_consumer", run["dag_run_id"])
+    first, second = passed.spark.requests
+    assert first.run_key.date == second.run_key.date == date(2026, 11, 14)
+    assert second.date_from == "from the asset event of passed.gate"
     assert airflow.runs("blocked_consumer") == []
 
 

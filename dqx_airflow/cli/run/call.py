@@ -118,7 +118,7 @@ class _Reader:
             self._wrong("PATH", str(path), "there is no .dql file at this path")
         settings = self._settings(suites)
         settings = self._with_connection(settings)
-        on = self._date("--date", options.date or settings.defaults.date)
+        on, date_from = self._data_date(settings)
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
         given, problems = datasets_of_arguments(options.datasets)
         self._tell(problems, {"--dataset": "\n".join(options.datasets)})
@@ -140,6 +140,7 @@ class _Reader:
             recompute=options.recompute,
             # Of what is not stored, nobody can ask for more than is shown.
             sample_rows=DEFAULT_SAMPLE_ROWS if results else SHOWN_ROWS,
+            date_from=date_from,
         )
         datasets = {**settings.refs, **given}
         requests = [self._request(suite, template, datasets) for suite in suites]
@@ -191,6 +192,16 @@ class _Reader:
         except RequestError as error:
             self._wrong("--connection", address, error.problem, error.hint)
             return settings
+
+    def _data_date(self, settings: Settings) -> tuple[date, str]:
+        """The date of the data, and where it comes from."""
+        if self.options.date is not None:
+            typed = self.options.date
+            return self._date("--date", typed), f"from --date {typed}"
+        if settings.defaults.date is not None:
+            said = settings.defaults.date
+            return self._date("--date", said), f'from date = "{said}" in {FILE_NAME}'
+        return self.today, f"today: neither --date nor {FILE_NAME} says another"
 
     def _date(self, flag: str, text: str) -> date:
         found = date_of(text, self.today)

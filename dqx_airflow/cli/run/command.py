@@ -124,6 +124,8 @@ class _Runner:
             self._spark = reached
         elif reached != self._spark:
             typer.echo("warning: the new connection counts from the next start on", err=True)
+        first = call.requests[0]
+        typer.echo(f"date {first.run_key.date.isoformat()}, {first.date_from}", err=True)
         codes: list[int] = []
         is_stored = bool(call.requests[0].results_root)
         with ExitStack() as opened:

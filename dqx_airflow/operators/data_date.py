@@ -1,0 +1,135 @@
+"""Which date a gate judges, and who says so: `date=`, the logical date, or what triggered the run.
+
+Nothing is guessed. Where nobody says the date, or two say different ones, there is an objection,
+and a gate with a date column does not run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from dqx_airflow.operators.exceptions import GateMisconfigured
+
+_STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DataDate:
+    """The date of the data, and where it comes from, in words (`from the logical date`).
+
+    `objection` says why the date is in doubt and what to write instead; None where it is certain.
+    """
+
+    on: date
+    source: str
+    objection: str | None = None
+
+    def __str__(self) -> str:
+        return f"date {self.on.isoformat()}, {self.source}"
+
+
+def given_date(value: object, template: object) -> DataDate:
+    """The date that `date=` says; of a moment, the day as it is written.
+
+    :param value: what is given, rendered.
+    :param template: what is given, as it stands in the DAG.
+    :raises GateMisconfigured: it is not a date.
+    """
+    # A template may yield a moment, or, with native rendering, a date or a number like 20240517.
+    text = "" if value is None else str(value).strip()
+    on = _day_in(text)
+    if on is None:
+        is_template = isinstance(template, str) and template != value
+        rendered = f"; that is what {template!r} renders to" if is_template else ""
+        raise GateMisconfigured(
+            f"date={value!r} is not a date: write YYYY-MM-DD, or leave date out to judge the "
+            f"logical date of the run{rendered}"
+        )
+    return DataDate(on, f"from date={text!r}")
+
+
+def date_of_run(context: Any) -> DataDate:
+    """The date that the run itself says: its logical date, else its partition key or the date in
+    the asset events of the gates that triggered it."""
+    run = context["dag_run"]
+    moment = getattr(run, "logical_date", None)
+    if moment is not None:
+        return _logical_date(moment, getattr(context.get("dag"), "timezone", None))
+    due = DataDate(_day_of(run.run_after), "the day on which the run is due")
+    found: dict[tuple[date, str], None] = {}
+    key = getattr(run, "partition_key", None)
+    if key:
+        on = _day_in(str(key)) if _STARTS_WITH_DAY.match(str(key)) else None
+        if on is None:
+            return _in_doubt(
+                due,
+                f"the partition key of the run, {str(key)!r}, is not a date",
+                "date= with a template that makes a date of {{ partition_key }}",
+            )
+        found[on, f"the partition key {key}"] = None
+    for event in getattr(run, "consumed_asset_events", None) or ():
+        extra = event.extra
+        if not isinstance(extra, Mapping) or "gate" not in extra:
+            continue
+        on = _day_in(str(extra.get("date")))
+        if on is None:
+            said = f"the asset event of {extra['gate']} has the date {extra.get('date')!r}"
+            return _in_doubt(due, said, "date=, a date or a template that yields one")
+        found[on, f"the asset event of {extra['gate']}"] = None
+    dates = {on for on, _ in found}
+    if len(dates) > 1:
+        told = ", ".join(f"{on.isoformat()} ({who})" for on, who in [*found][:_MOST_SHOWN])
+        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        return _in_doubt(
+            due,
+            f"the run was triggered with different dates: {told}{more}",
+            "date= with one of them, or expand the gate over all of them with .expand(date=...)",
+        )
+    if dates:
+        return DataDate(dates.pop(), f"from {next(iter(found))[1]}")
+    return _in_doubt(
+        due,
+        "the run has no logical date, and was not triggered by the asset event of a gate",
+        "date=, such as date=\"{{ dag_run.conf['date'] }}\", or trigger it with a logical date",
+    )
+
+
+def _logical_date(moment: datetime, zone: Any) -> DataDate:
+    """The day of a logical date as in `{{ ds }}`, if that is also the day where the DAG lives."""
+    on = _day_of(moment)
+    source = "from the logical date of the run"
+    there = _day_of(moment.astimezone(zone)) if zone is not None else on
+    if there == on:
+        return DataDate(on, source)
+    name = getattr(zone, "name", None) or str(zone)
+    return DataDate(
+        on,
+        source,
+        f"the logical date {moment.isoformat()} is {on.isoformat()} in UTC and {there.isoformat()} "
+        f'in {name}, the time zone of the DAG: write date="{{{{ ds }}}}" for {on.isoformat()}, or '
+        f"date=\"{{{{ logical_date.in_timezone('{name}') | ds }}}}\" for {there.isoformat()}",
+    )
+
+
+def _in_doubt(due: DataDate, problem: str, hint: str) -> DataDate:
+    return DataDate(due.on, f"{due.source}: {problem}", f"{problem}: write {hint}")
+
+
+def _day_in(text: str) -> date | None:
+    """The day of an ISO date or moment, as it is written; None where the text is neither."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        try:
+            return datetime.fromisoformat(text.replace("Z", "+00:00")).date()
+        except ValueError:
+            return None
+
+
+def _day_of(moment: datetime) -> date:
+    return date(moment.year, moment.month, moment.day)

@@ -1,0 +1,297 @@
+"""Which date a gate judges: what says so is in the first line of its log, or it does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from gate_stubs import SUITE, FakeRun, FakeTask, Log, Run, SparkSubmit
+
+pytestmark = pytest.mark.airflow
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+DATED = {"orders": {"path": "/lake/orders", "date_column": "ds"}}
+DUE = datetime(2026, 11, 22, 3, tzinfo=timezone.utc)
+
+
+def event(on: object, gate: str = "land_sales.gate") -> SimpleNamespace:
+    return SimpleNamespace(extra={"gate": gate, "date": on, "outcome": "passed"})
+
+
+def of_a_loader(**extra: object) -> SimpleNamespace:
+    return SimpleNamespace(extra=extra)
+
+
+def run(
+    *events: SimpleNamespace, logical_date: datetime | None = None, key: str | None = None
+) -> Any:
+    """A run as Airflow gives it to a task."""
+    made: Any = SimpleNamespace(**vars(FakeRun(logical_date, DUE)))
+    made.consumed_asset_events, made.partition_key = list(events), key
+    return made
+
+
+def at(hour: int, minute: int = 0, *, month: int = 5) -> datetime:
+    return datetime(2024, month, 17, hour, minute, tzinfo=timezone.utc)
+
+
+def place(context: Context, dag_run: Any, zone: str = "UTC") -> Context:
+    context["dag_run"] = context["ti"].dag_run = dag_run
+    context["dag"] = SimpleNamespace(fileloc=context["dag"].fileloc, timezone=ZoneInfo(zone))
+    return context
+
+
+def rendered(gate: Any, context: Context) -> Any:
+    gate.render_template_fields(context)
+    return gate
+
+
+# What says the date
+
+
+@pytest.mark.parametrize(
+    ("dag_run", "zone", "on", "source"),
+    [
+        (run(logical_date=at(3)), "UTC", "2024-05-17", "from the logical date of the run"),
+        (
+            run(logical_date=at(3)),
+            "Europe/Zurich",
+            "2024-05-17",
+            "from the logical date of the run",
+        ),
+        (run(event("2026-11-14")), "UTC", "2026-11-14", "the asset event of land_sales.gate"),
+        (
+            run(event("2026-11-14")),
+            "Asia/Tokyo",
+            "2026-11-14",
+            "the asset event of land_sales.gate",
+        ),
+        (
+            run(event("2026-11-14"), event("2026-11-14", "b")),
+            "UTC",
+            "2026-11-14",
+            "land_sales.gate",
+        ),
+        (run(of_a_loader(rows=5), event("2026-11-14")), "UTC", "2026-11-14", "land_sales.gate"),
+        (run(of_a_loader(date="2020-01-01"), event("2026-11-14")), "UTC", "2026-11-14", "land_sal"),
+        (run(key="2026-11-14"), "UTC", "2026-11-14", "the partition key 2026-11-14"),
+        (
+            run(key="2026-11-14T00:00:00"),
+            "Asia/Tokyo",
+            "2026-11-14",
+            "the partition key 2026-11-14",
+        ),
+        (run(event("2026-11-14"), key="2026-11-14"), "UTC", "2026-11-14", "the partition key"),
+    ],
+    ids=str,
+)
+def test_the_first_line_of_the_log_says_the_date_and_where_it_comes_from(
+    gate: Gate, context: Context, log: Log, dag_run: Any, zone: str, on: str, source: str
+) -> None:
+    built = gate(datasets=DATED).build_request(place(context, dag_run, zone))
+    assert built.run_key.date.isoformat() == on
+    assert source in built.date_from
+    first = log.at("info", "warning")[0]
+    assert first.startswith(f"date {on}, from ")
+    assert source in first
+
+
+@pytest.mark.parametrize(
+    ("dag_run", "zone", "message"),
+    [
+        (
+            run(),
+            "UTC",
+            r"no logical date, and was not triggered by the asset event of a gate: write",
+        ),
+        (run(of_a_loader(date="2026-11-14")), "UTC", r"not triggered by the asset event of a gate"),
+        (
+            run(event("2026-11-14"), event("2026-11-15")),
+            "UTC",
+            r"different dates: 2026-11-14 \(the asset event of land_sales.gate\), 2026-11-15 ",
+        ),
+        (
+            run(event("2026-11-14"), event("2026-11-15", "other.gate")),
+            "UTC",
+            r"2026-11-15 \(the asset event of other\.gate\).*\.expand\(date=",
+        ),
+        (
+            run(event("2026-11-14"), key="2026-11-16"),
+            "UTC",
+            r"different dates: 2026-11-16 \(the part",
+        ),
+        (run(event(None)), "UTC", r"asset event of land_sales\.gate has the date None"),
+        (run(event("soon"), event("2026-11-14")), "UTC", r"has the date 'soon'"),
+        (run(key="eu"), "UTC", r"partition key of the run, 'eu', is not a date: write date="),
+        (run(key="2026-11"), "UTC", r"partition key of the run, '2026-11', is not a date"),
+        (run(key="2026-W46"), "UTC", r"is not a date"),
+        (run(key="2026-11-14|eu"), "UTC", r"is not a date"),
+        (
+            run(logical_date=at(22)),
+            "Europe/Zurich",
+            r"is 2024-05-17 in UTC and 2024-05-18 in Europe/Zurich.*in_timezone\('Europe/Zurich'\)",
+        ),
+        (run(logical_date=at(3)), "America/Los_Angeles", r"2024-05-16 in America/Los_Angeles"),
+        # The same schedule, 00:30 in Zurich: in winter it is the day before as well.
+        (run(logical_date=at(23, 30, month=1)), "Europe/Zurich", r"2024-01-18 in Europe/Zurich"),
+    ],
+    ids=str,
+)
+def test_a_gate_over_dates_does_not_run_where_the_date_is_in_doubt(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    dag_run: Any,
+    zone: str,
+    message: str,
+) -> None:
+    place(context, dag_run, zone)
+    with pytest.raises(
+        operators.GateMisconfigured, match=f"(?s)date of dataset 'orders'.*{message}"
+    ):
+        gate(datasets=DATED).execute(context)
+    reference = {"orders": "/lake/orders", "codes": {"table": "codes", "date_column": "day"}}
+    with pytest.raises(operators.GateMisconfigured, match="date of dataset 'codes'"):
+        gate(datasets=reference).execute(context)
+    assert spark_submit.calls == []
+
+
+def test_without_dates_in_the_data_the_gate_runs_and_says_that_nothing_gave_one(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+) -> None:
+    assert gate().execute(place(context, run())) == "passed"
+    (asked,) = spark_submit.requests
+    assert asked.run_key.date == date(2026, 11, 22)
+    first = log.at("info", "warning")[0]
+    assert first.startswith(
+        "date 2026-11-22, the day on which the run is due: the run has no logical"
+    )
+    assert first in log.at("warning")
+    assert context["ti"].pushed["dqx_report"]["date_from"] == asked.date_from
+
+
+def test_what_is_given_counts_whatever_triggered_the_run(gate: Gate, context: Context) -> None:
+    place(context, run(event("2026-11-14"), event("2026-11-15")))
+    for given in ("2026-11-13", "{{ '2026-11-13' }}", date(2026, 11, 13)):
+        built = rendered(gate(datasets=DATED, date=given), context).build_request(context)
+        assert (built.run_key.date, built.date_from) == (
+            date(2026, 11, 13),
+            "from date='2026-11-13'",
+        )
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "{{ none }}", "{{ dag_run.conf.get('date', '') }}"])
+def test_a_date_that_renders_to_nothing_is_not_replaced_by_another(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, nothing: str
+) -> None:
+    with pytest.raises(operators.GateMisconfigured, match="is not a date: write YYYY-MM-DD"):
+        rendered(gate(datasets=DATED, date=nothing), context).execute(context)
+    natively = gate(datasets=DATED, date="{{ dag_run.conf.get('date') }}")
+    natively.date = None  # as a DAG with native rendering has it
+    with pytest.raises(operators.GateMisconfigured, match=r"that is what .\{\{ dag_run\.conf"):
+        natively.execute(context)
+    assert spark_submit.calls == []
+
+
+def test_the_day_is_the_same_at_every_try(gate: Gate, context: Context, task: FakeTask) -> None:
+    place(context, run(event("2026-11-14")))
+    keys = set()
+    for task.try_number in (1, 2, 3):
+        keys.add(gate(datasets=DATED).build_request(context).run_key)
+        context["dag_run"].start_date = DUE + timedelta(days=task.try_number)
+    assert len(keys) == 1
+
+
+def test_a_contract_names_the_date_column_as_well(
+    operators: ModuleType, context: Context, spark_submit: SparkSubmit
+) -> None:
+    contract = """\
+dataContractSpecification: 1.2.1
+id: orders
+info: {title: Orders, version: 2.3.0}
+models:
+  orders:
+    fields:
+      total: {type: number, minimum: 0}
+"""
+    data = {"path": "/lake/orders", "date_column": "ds"}
+    made = operators.ContractGateOperator(task_id="gate", contract=contract, data=data)
+    with pytest.raises(operators.GateMisconfigured, match="date of dataset 'orders'"):
+        made.execute(place(context, run()))
+    assert spark_submit.calls == []
+    place(context, run(event("2026-11-14")))
+    assert made.execute(context) == "passed"
+    assert spark_submit.requests[0].run_key.date == date(2026, 11, 14)
+
+
+# With Airflow's own rendering and states
+
+DAG_FILE = """
+from datetime import datetime
+
+from airflow.sdk import DAG, task
+
+from dqx_airflow.operators import DqlGateOperator
+
+DATED = {"orders": {"path": "/lake/orders", "date_column": "ds"}}
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator.partial(task_id="mapped", suite="orders.dql", datasets=DATED).expand(
+        date=["2026-11-14", "2026-11-15"]
+    )
+
+    @task
+    def nothing():
+        return None
+
+    @task.dql_gate(suite="orders.dql", date="{{ (logical_date or run_after) | ds }}")
+    def decorated():
+        return DATED
+
+    DqlGateOperator(
+        task_id="of_nothing", suite="orders.dql", datasets=DATED, date=nothing(), retries=3
+    )
+    DqlGateOperator(
+        task_id="there",
+        suite="orders.dql",
+        datasets=DATED,
+        date="{{ logical_date.in_timezone('Pacific/Kiritimati') | ds }}",
+    )
+    decorated()
+"""
+
+
+@pytest.mark.usefixtures("airflow_database")
+def test_dates_that_airflow_renders(
+    run_file: Callable[..., Run], spark_submit: SparkSubmit
+) -> None:
+    ended = run_file(DAG_FILE, {"orders.dql": SUITE})
+    states = {name: str(task.state) for name, task in ended.tasks.items()}
+    assert states == {
+        "mapped[0]": "success",
+        "mapped[1]": "success",
+        "nothing": "success",
+        "decorated": "success",
+        "of_nothing": "failed",
+        "there": "success",
+    }
+    assert ended.tries("of_nothing") == 1
+    moment = ended.tasks["nothing"].dag_run.logical_date
+    asked = {request.run_key.scheduler_run[-3:]: request for request in spark_submit.requests}
+    assert {asked[f"[{index}]"].run_key.date for index in (0, 1)} == {
+        date(2026, 11, 14),
+        date(2026, 11, 15),
+    }
+    days = {
+        request.run_key.gate.split(".")[-1]: request.run_key.date
+        for request in spark_submit.requests
+    }
+    assert days["decorated"] == moment.date()
+    assert days["there"] == moment.astimezone(ZoneInfo("Pacific/Kiritimati")).date()
