@@ -156,6 +156,11 @@ def check_promotion(request: GateRequest) -> None:
 
     :raises RequestError: a request asks for one.
     """
+    if request.promote_slice and not request.promote_to:
+        raise RequestError(
+            "promote_slice says what a promotion replaces, and nothing is promoted",
+            "give promote_to as well, or leave promote_slice out",
+        )
     refs = {ref.name: ref for ref in request.datasets}
     taken = {"the results": request.results_root}
     taken |= {f"dataset '{ref.name}'": ref.location for ref in request.datasets if not ref.query}

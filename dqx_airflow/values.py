@@ -266,8 +266,9 @@ class GateRequest:
     outlive the task that started it. `recompute` uses no stored states. `sample_rows` is how many
     failing rows of an assertion are kept at most. `quarantine` pairs datasets with the paths of
     the Delta tables into which their failing rows go; `promote_to` with the paths or names of those
-    into which all their rows go on a pass. `contract` is where the suite comes from, if it was
-    compiled. `date_from` says in words where the date comes from.
+    into which all their rows go on a pass, and `promote_slice` columns with the one value, as text,
+    that these rows have: only such rows are replaced there. `contract` is where the suite comes
+    from, if it was compiled. `date_from` says in words where the date comes from.
     """
 
     run_key: RunKey
@@ -287,6 +288,7 @@ class GateRequest:
     contract: EnforcedContract | None = None
     promote_to: tuple[tuple[str, str], ...] = ()
     date_from: str = ""
+    promote_slice: tuple[tuple[str, str], ...] = ()
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:

@@ -7,7 +7,7 @@ What no commit takes up is invisible to readers, and VACUUM removes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -26,8 +26,11 @@ WAITS_S = (0.05, 0.2, 0.8, 1.6)
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
+    """Files for a commit, their rows, and how many of these a condition counted."""
+
     adds: tuple[AddAction, ...] = ()
     rows: int = 0
+    counted: int = 0
 
 
 def write_files(
@@ -38,14 +41,16 @@ def write_files(
     *,
     partition_by: Sequence[str] = (),
     constants: Mapping[str, str] = MappingProxyType({}),
-    extremes_of: str | None = None,
+    extremes_of: Sequence[str] = (),
+    count_if: str | None = None,
 ) -> WrittenFiles:
     """Writes the rows of a frame into a folder below the root of a table.
 
     :param partition_by: columns of the frame by which the table is partitioned.
     :param constants: other columns by which it is, with the one value of each.
-    :param extremes_of: a column of dates, texts or whole numbers whose least and greatest value in
+    :param extremes_of: columns of dates, texts or whole numbers whose least and greatest value in
         each file the log is told.
+    :param count_if: a condition, as Spark SQL, on rows to be counted.
     """
     place = f"{root}/{folder}"
     # As many files as the size of what is left asks for, not one for each file that was read.
@@ -55,31 +60,37 @@ def write_files(
     about = ("file_path", "file_size", "file_modification_time")
     values = [F.expr(quote_name(name)).cast("string").alias(name) for name in partition_by]
     grouped = written.groupBy(*(F.col(f"_metadata.{name}").alias(f"_{name}") for name in about))
-    measured = [F.count(F.lit(1)).alias("_rows"), *(F.first(value) for value in values)]
-    if extremes_of is not None and extremes_of not in partition_by:
-        column = F.expr(quote_name(extremes_of))
+    measured = [F.count(F.lit(1)).alias("_rows"), F.count_if(F.expr(count_if or "false"))]
+    measured += (F.first(value) for value in values)
+    asked = [name for name in dict.fromkeys(extremes_of) if name not in partition_by]
+    for name in asked:
+        column = F.expr(quote_name(name))
         measured += [F.min(column), F.max(column), F.count(column)]
-    else:
-        extremes_of = None
     rows = grouped.agg(*measured).withColumn(
         "_file_modification_time", F.unix_millis("_file_modification_time")
     )
-    adds, total = [], 0
-    for path, size, modified_ms, count, *found in rows.collect():
+    adds, total, counted = [], 0, 0
+    for path, size, modified_ms, count, odd, *found in rows.collect():
         name = unquote(path).rpartition(f"/{folder}/")[2]
-        statistics: dict[str, Any] = {"numRecords": count}
-        if extremes_of is not None:
-            statistics |= _statistics(extremes_of, count, *found[len(partition_by) :])
+        extremes = found[len(partition_by) :]
+        thirds = zip(asked, extremes[::3], extremes[1::3], extremes[2::3], strict=True)
+        statistics = {"numRecords": count, **_statistics(count, thirds)}
         partition = {**constants, **dict(zip(partition_by, found, strict=False))}
         told = json.dumps(statistics, default=str)
         adds.append(AddAction(f"{folder}/{name}", size, partition, modified_ms, True, told))
         total += count
-    return WrittenFiles(tuple(adds), total)
+        counted += odd
+    return WrittenFiles(tuple(adds), total, counted)
 
 
-def _statistics(column: str, rows: int, least: Any, most: Any, values: int) -> dict[str, Any]:
-    known = {} if least is None else {"minValues": {column: least}, "maxValues": {column: most}}
-    return {**known, "nullCount": {column: rows - values}}
+def _statistics(rows: int, found: Iterable[tuple[str, Any, Any, int]]) -> dict[str, Any]:
+    """What the log is told of columns, their least and greatest value and how many values."""
+    told: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    for column, least, most, values in found:
+        told["nullCount"][column] = rows - values
+        if least is not None:
+            told["minValues"][column], told["maxValues"][column] = least, most
+    return {name: columns for name, columns in told.items() if columns}
 
 
 def nullable(struct: StructType) -> StructType:

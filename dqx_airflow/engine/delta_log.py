@@ -6,11 +6,12 @@ deltalake reads the log, without a JVM.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -124,12 +125,16 @@ class DeltaLog:
         uris = [uri for part in self.parts_of([on]) for uri in part.uris]
         return next((uri for uri in uris if is_local(uri) and not Path(uri).exists()), None)
 
-    def files_of(self, on: date | None) -> list[DataFile]:
-        """The files that may hold rows of the date, with their paths as the log has them."""
+    def files_of(
+        self, on: date | None, values: Mapping[str, Any] = MappingProxyType({})
+    ) -> list[DataFile]:
+        """The files that may hold rows of the date with these values in some columns, with their
+        paths as the log has them."""
         return [
             DataFile(row["path"], row["size_bytes"], _nanoseconds(row["modification_time"]))
             for row in self._files
-            if on is None or self._may_hold(row, on)
+            if (on is None or self._may_hold(row, on))
+            and all(_may_have(row, name, value) for name, value in values.items())
         ]
 
     def _may_hold(self, row: dict[str, Any], on: date) -> bool:
@@ -197,6 +202,21 @@ class DeltaLog:
             return True, None
         value: MetricValue | date = min(extremes) if side == "min" else max(extremes)
         return True, value.isoformat() if isinstance(value, date) else value
+
+
+def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
+    """False where the partition or the statistics of a file rule out that a column has a value."""
+    if f"partition.{column}" in row:
+        found = row[f"partition.{column}"]
+        return found == value or (found is not None and type(found) is not type(value))
+    least: Any = row.get(f"min.{column}")
+    most: Any = row.get(f"max.{column}")
+    # Of text the log may hold the beginning alone.
+    if isinstance(value, str) and isinstance(least, str) and isinstance(most, str):
+        return least <= value and (value <= most or value.startswith(most))
+    if type(value) in (int, date) and type(least) is type(value) and type(most) is type(value):
+        return bool(least <= value <= most)
+    return True
 
 
 def _tells(uri: str, values: Iterable[tuple[str, Any]]) -> bool:

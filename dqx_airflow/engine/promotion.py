@@ -1,21 +1,27 @@
 """Promotion: the very rows that were validated, into another Delta table, in one commit.
 
-Of a dataset with dates its date is replaced in the target, else all that the target holds. What
-else a table needs than files and a log (constraints, deletion vectors...), and every table of a
-catalog, is written by Spark's Delta source, where the session has it.
+Of a dataset with dates its date is replaced in the target, else all that the target holds; of
+either, with `promote_slice`, only the rows with its values. What another gate, or another map
+index, has promoted is never replaced.
+
+What else a table needs than files and a log (constraints, deletion vectors...), and every table of
+a catalog, is written by Spark's Delta source, where the session has it.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import cache
 from itertools import count
+from typing import Any
 from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -26,15 +32,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets import is_table
+from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.engine.delta_demands import demands_of
 from dqx_airflow.engine.delta_files import WAITS_S, WrittenFiles, nullable, write_files
 from dqx_airflow.engine.delta_log import DeltaLog, struct_of
 from dqx_airflow.engine.delta_snapshot import frame_of_parts
 from dqx_airflow.engine.delta_source import EXTENSIONS, has_delta
 from dqx_airflow.engine.failures import explain, first_line, spark_failures
+from dqx_airflow.engine.files import DataFile
 from dqx_airflow.engine.frames import rows_of
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.paths import absolute
+from dqx_airflow.engine.promoted_slices import Noted, Promoter, Slice
 from dqx_airflow.engine.side_by_side import jobs_called
 from dqx_airflow.engine.source_errors import package_for
 from dqx_airflow.errors import DatasetError, DqxError, PromotionError
@@ -45,7 +54,12 @@ from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
 
 _log = logging.getLogger("dqx.gate")
 
-_RUN_ID, _ROWS = "dqx_run_id", "dqx_rows"
+_RUN_ID, _ROWS, _GATE, _SLICE = "dqx_run_id", "dqx_rows", "dqx_gate", "dqx_slice"
+_NOTES = "dqx_notes"
+"""Where a commit of Spark holds what a commit of deltalake notes as application transactions."""
+_NO_VALUES = ("struct", "array", "map", "binary", "variant")
+_WITH_STATISTICS = ("string", "tinyint", "smallint", "int", "bigint", "date")
+_MOST_COMMITS = 200
 _VIOLATED = re.compile(r"\[DELTA_\w*VIOLAT\w*\] (.+?)(?: with values)?:?$", re.MULTILINE)
 """What Delta says of rows that break a constraint of the table, without their values."""
 
@@ -80,7 +94,18 @@ def promote(
             raise PromotionError(f"dataset '{name}' cannot be promoted: it could not be read")
         place = target if is_table(target) else absolute(target)
         on = request.run_key.date if dataset.dates else None
-        promotions.append(_Promotion(spark, dataset, place, on, rows[name], run_id, started))
+        promotions.append(
+            _Promotion(
+                spark,
+                dataset,
+                place,
+                Slice(on, request.promote_slice),
+                Promoter.of(request.run_key, dataset.ref),
+                rows[name],
+                run_id,
+                started,
+            )
+        )
     promoted: dict[str, Promotion] = {}
     refused: list[Verdict] = []
     for step in (_Promotion.check, _Promotion.run):
@@ -103,22 +128,23 @@ def promote(
 class _Promotion:
     """The promotion of one dataset.
 
-    :param on: the date whose rows are replaced; None where all are.
+    :param slice: what is replaced.
+    :param by: who replaces it.
     :param rows: how many rows were validated, where that is known.
     """
 
     spark: SparkSession
     dataset: OpenDataset
     target: str
-    on: date | None
+    slice: Slice
+    by: Promoter
     rows: int | None
     run_id: str
     started: datetime
 
     @property
-    def _slice(self) -> str:
-        """The identifier of what is replaced, under which the log notes who did it last."""
-        return f"dqx:promote:{self.on.isoformat() if self.on else 'all'}"
+    def on(self) -> date | None:
+        return self.slice.on
 
     @property
     def _order(self) -> int:
@@ -137,13 +163,15 @@ class _Promotion:
                 "promote a Delta table, or files whose folder can be listed",
             )
         with self._failures():
+            self._check_values()
             if not self._is_by_spark():
                 table = self._table()
-                there = None if table is None else struct_of(table)
-            else:
-                there = self.spark.table(self._named).schema if self._is_there() else None
-            if there is not None:
-                self._check_columns(there)
+                if table is not None:
+                    self._check_columns(struct_of(table))
+                    self._check_slice(table)
+            elif self._is_there():
+                self._check_columns(self.spark.table(self._named).schema)
+                self._check_slice(None)
 
     def run(self) -> Promotion:
         """
@@ -207,6 +235,73 @@ class _Promotion:
                 "change the columns of the table before: a promotion changes none",
             )
 
+    def _check_values(self) -> None:
+        """Refuses a slice by what is no column of the dataset, or by what is no value of it."""
+        for name, text in self.slice.values:
+            if name not in self.dataset.struct.names:
+                advice = did_you_mean(name, self.dataset.struct.names)
+                raise _RefusedError(
+                    f"promote_slice names the column '{name}', which the dataset does not have",
+                    advice or f"there are {', '.join(self.dataset.struct.names)}",
+                )
+            kind = self.dataset.struct[name].dataType.simpleString()
+            if kind.startswith(_NO_VALUES) or self._value_of(name, text) is None:
+                raise _RefusedError(f"promote_slice: {text!r} is not a value of '{name}' ({kind})")
+
+    def _value_of(self, name: str, text: str) -> Any:
+        kind = self.dataset.struct[name].dataType.simpleString()
+        query = f"SELECT try_cast({quote_literal(text)} AS {kind})"
+        return self.spark.sql(query).collect()[0][0]
+
+    def _check_slice(self, table: DeltaTable | None) -> None:
+        """Refuses to replace what another gate, or another map index, has promoted.
+
+        :param table: the target; None where Spark has to tell of it.
+        """
+        objection = self.by.objection(self.slice, self._noted_in(table))
+        if objection is None:
+            return
+        problem, advice = objection
+        who = self._last_promoter(table)
+        raise _RefusedError(f"{problem} ({who})" if who else problem, advice)
+
+    def _noted_in(self, table: DeltaTable | None) -> Noted:
+        found: dict[str, int] = {}
+        if table is None:
+            for commit in reversed(self._commits_of_spark()):
+                found |= commit.get(_NOTES, {})
+            if not is_table(self.target):
+                table = self._table()
+
+        @cache
+        def noted(name: str) -> int | None:
+            return found[name] if name in found else table and table.transaction_version(name)
+
+        return noted
+
+    def _last_promoter(self, table: DeltaTable | None) -> str:
+        """Which gate has promoted last to the same date, as far as the history tells."""
+        commits = self._commits_of_spark() if table is None else table.history(_MOST_COMMITS)
+        day = self.slice.whole.name
+        for commit in commits:
+            if _GATE in commit and str(commit.get(_SLICE, "")).startswith(day):
+                at = commit.get("version")
+                index = commit.get("dqx_map_index")
+                mapped = f", map index {index}" if index is not None else ""
+                return f"gate {commit[_GATE]}{mapped}, in version {at}"
+        return ""
+
+    def _commits_of_spark(self) -> list[dict[str, Any]]:
+        """What promotions by Spark have told of themselves, the newest first."""
+        told = (
+            self.spark.sql(f"DESCRIBE HISTORY {self._named}")
+            .where(f"get_json_object(userMetadata, '$.{_RUN_ID}') IS NOT NULL")
+            .orderBy("version", ascending=False)
+            .select("version", "userMetadata", "operationMetrics")
+            .collect()
+        )
+        return [{**json.loads(row[1]), "version": row[0], "metrics": row[2]} for row in told]
+
     @property
     def _partition_columns(self) -> list[str]:
         """Those of a target that is made now."""
@@ -259,21 +354,33 @@ class _Promotion:
         if table is None:
             self._create(folder)
             return
-        done = table.transaction_version(self._slice)
+        self._check_slice(table)
+        done = table.transaction_version(self.slice.order)
         if done == self._order:
             return  # the commit of which nobody could tell whether it was one
         if done is not None and done > self._order:
             raise self._is_late()
         self._check_columns(struct_of(table))
         columns = list(table.metadata().partition_columns)
-        removes, kept = self._replaced(table, folder, columns)
-        files = self._written(self._rows(), f"{folder}/rows", columns)
+        log = DeltaLog(table, self.target, struct_of(table), self.dataset.dates)
+        replaced = log.files_of(self.on, self._values)
+        kept = self._kept(log, replaced, folder, columns)
+        files = self._checked(self._written(self._rows(), f"{folder}/rows", columns))
+        # deltalake labels a commit by its mode, and finds out itself what an overwrite removes.
+        is_whole = len(replaced) == len(log.files_of(None))
+        removes, partition = list[RemoveAction](), None
+        if not is_whole and log.is_partitioned_by_date and not self.slice.values:
+            partition = [(self._date_column, "=", str(self._date_value))]
+        elif not is_whole:
+            now = int(time.time() * 1000)
+            removes = [RemoveAction(unquote(file.path), True, now, file.size) for file in replaced]
         table.create_write_transaction(
-            [*self._checked(files).adds, *kept.adds, *removes],
-            mode="append",
+            [*files.adds, *kept.adds, *removes],
+            mode="append" if removes or not (is_whole or partition) else "overwrite",
             schema=table.schema(),
             partition_by=columns,
-            commit_properties=self._noted(files),
+            partition_filters=partition,
+            commit_properties=self._told(files, self._noted_in(table)),
         )
 
     def _create(self, folder: str) -> None:
@@ -285,7 +392,7 @@ class _Promotion:
                 Schema.from_json(nullable(self.dataset.struct).json()),
                 [*files.adds],
                 partition_by=columns,
-                commit_properties=self._noted(files),
+                commit_properties=self._told(files, lambda _: None),
             )
         except DeltaError as error:
             if self._table() is None:
@@ -299,14 +406,45 @@ class _Promotion:
         stays behind, and then the numbers of rows differ.
         """
         frame = rows_of(self.dataset, self.on or date.min)
-        return frame if self._condition is None else frame.where(self._condition)
+        return frame if self._of_date is None else frame.where(self._of_date)
+
+    @property
+    def _of_date(self) -> str | None:
+        """The rows of the date, as Spark SQL; None where the dataset has no dates."""
+        if self.dataset.dates is None or self.on is None:
+            return None
+        return self.dataset.dates.filter({self.on})
+
+    @property
+    def _of_slice(self) -> str | None:
+        """The rows with the values of the slice, as Spark SQL; None where it has none."""
+        parts = [
+            f"{quote_name(name)} <=> CAST({quote_literal(text)} AS "
+            f"{self.dataset.struct[name].dataType.simpleString()})"
+            for name, text in self.slice.values
+        ]
+        return " AND ".join(parts) or None
 
     @property
     def _condition(self) -> str | None:
         """What is replaced in the target, as Spark SQL; None where it is everything."""
-        if self.dataset.dates is None or self.on is None:
-            return None
-        return self.dataset.dates.filter({self.on})
+        parts = [f"({part})" for part in (self._of_date, self._of_slice) if part is not None]
+        return " AND ".join(parts) or None
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return {name: self._value_of(name, text) for name, text in self.slice.values}
+
+    @property
+    def _date_column(self) -> str:
+        assert self.dataset.dates is not None
+        return self.dataset.dates.name
+
+    @property
+    def _date_value(self) -> date | str | int:
+        assert self.dataset.dates is not None
+        assert self.on is not None
+        return self.dataset.dates.value(self.on)
 
     def _written(self, frame: DataFrame, folder: str, columns: Sequence[str]) -> WrittenFiles:
         dates = self.dataset.dates
@@ -316,8 +454,15 @@ class _Promotion:
             self.target,
             folder,
             partition_by=columns,
-            extremes_of=None if dates is None or dates.is_moment else dates.name,
+            extremes_of=(
+                *(() if dates is None or dates.is_moment else (dates.name,)),
+                *(name for name, _ in self.slice.values if self._has_statistics(name)),
+            ),
+            count_if=f"NOT ({self._of_slice})" if self._of_slice else None,
         )
+
+    def _has_statistics(self, name: str) -> bool:
+        return self.dataset.struct[name].dataType.simpleString() in _WITH_STATISTICS
 
     def _checked(self, files: WrittenFiles) -> WrittenFiles:
         """The files, if they hold what was validated."""
@@ -326,42 +471,71 @@ class _Promotion:
             change = f"{self.rows} rows were validated, and {files.rows} of them have the date"
         if change is not None:
             raise self._failed(change)
+        if files.counted:
+            raise self._outside(f"{files.counted} of {files.rows}")
         return files
 
-    def _replaced(
-        self, table: DeltaTable, folder: str, columns: Sequence[str]
-    ) -> tuple[list[RemoveAction], WrittenFiles]:
-        """The files of the target that are replaced, and what they hold of other dates."""
-        log = DeltaLog(table, self.target, struct_of(table), self.dataset.dates)
-        kept = WrittenFiles()
-        if self._condition is not None and not log.is_partitioned_by_date:
-            replaced = frame_of_parts(self.spark, log, log.parts_of([self.on]))
-            others = replaced.where(f"NOT coalesce({self._condition}, false)")
-            kept = self._written(others, f"{folder}/kept", columns)
-        now = int(time.time() * 1000)
-        return [
-            RemoveAction(unquote(file.path), True, now, file.size) for file in log.files_of(self.on)
-        ], kept
+    def _outside(self, how_many: str) -> _RefusedError:
+        named = ", ".join(f"{name} = {text!r}" for name, text in self.slice.values)
+        return _RefusedError(
+            f"{how_many} rows do not have the values of promote_slice: {named}",
+            "let promote_slice name what the gate reads, or filter the dataset by it",
+        )
 
-    def _noted(self, files: WrittenFiles) -> CommitProperties:
+    def _kept(
+        self, log: DeltaLog, replaced: Sequence[DataFile], folder: str, columns: Sequence[str]
+    ) -> WrittenFiles:
+        """What the files that are replaced hold besides the slice, written anew."""
+        is_exact = log.is_partitioned_by_date and not self.slice.values
+        if self._condition is None or is_exact or not replaced:
+            return WrittenFiles()
+        frame = frame_of_parts(self.spark, log, log.parts_with(replaced))
+        others = frame.where(f"NOT coalesce({self._condition}, false)")
+        return replace(self._written(others, f"{folder}/kept", columns), counted=0)
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        """What a commit tells of itself to those who read the history of the table."""
+        index = self.by.map_index
+        return {
+            _RUN_ID: self.run_id,
+            _GATE: self.by.gate,
+            "dqx_scheduler_run": self.by.run,
+            **({} if index is None else {"dqx_map_index": str(index)}),
+            _SLICE: self.slice.name,
+        }
+
+    def _told(self, files: WrittenFiles, noted: Noted) -> CommitProperties:
+        notes = self.by.notes(self.slice, self._order, noted)
         return CommitProperties(
-            custom_metadata={_RUN_ID: self.run_id, _ROWS: str(files.rows)},
-            app_transactions=[Transaction(self._slice, self._order)],
+            custom_metadata={
+                **self._facts,
+                _ROWS: str(files.rows),
+                "operationParameters": {"predicate": self._condition or "true"},
+                "isBlindAppend": False,
+            },
+            app_transactions=[Transaction(name, number) for name, number in notes.items()],
         )
 
     def _by_spark(self) -> Promotion:
         place = self._named
         writer = self._rows().write.format("delta").mode("overwrite")
         is_there = self._is_there()
+        noted: Noted = lambda _: None  # noqa: E731
         if is_there:
             self._check_columns(self.spark.table(place).schema)
+            self._check_slice(None)
+            noted = self._noted_in(None)
+        if self._of_slice and (odd := self._rows().where(f"NOT ({self._of_slice})").count()):
+            raise self._outside(str(odd))
         if is_there and self._condition is not None:
             writer = writer.option("replaceWhere", self._condition)
         if not is_there:
             writer = writer.partitionBy(*self._partition_columns)
         # Spark leaves out a write whose number is no greater than that of the last one.
+        facts = {**self._facts, _NOTES: self.by.notes(self.slice, self._order, noted)}
         writer = writer.options(
-            txnAppId=self._slice, txnVersion=self._order, userMetadata=self.run_id
+            txnAppId=self.slice.order, txnVersion=self._order, userMetadata=json.dumps(facts)
         )
         if (change := self.dataset.change) is not None:
             raise self._failed(change)
@@ -369,12 +543,8 @@ class _Promotion:
             writer.saveAsTable(place)
         else:
             writer.save(self.target)
-        own = (
-            self.spark.sql(f"DESCRIBE HISTORY {place}")
-            .where(f"userMetadata = {quote_literal(self.run_id)}")
-            .selectExpr("version", "operationMetrics['numOutputRows']")
-            .collect()
-        )
+        own = [it for it in self._commits_of_spark() if it[_RUN_ID] == self.run_id]
         if not own:
             raise self._is_late()
-        return Promotion(self.target, int(own[0][0]), int(own[0][1] or 0))
+        rows = (own[0]["metrics"] or {}).get("numOutputRows")
+        return Promotion(self.target, int(own[0]["version"]), int(rows or 0))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 from dqx_airflow import datasets
@@ -64,6 +66,28 @@ def promotions(
             f"promote_to names {', '.join(unknown)}: the datasets are {', '.join(datasets)}"
         )
     return tuple((str(name), str(place)) for name, place in given.items() if place)
+
+
+def slice_values(given: object) -> tuple[tuple[str, str], ...]:
+    """The columns of a slice, each with its one value as text.
+
+    :raises GateMisconfigured: it makes no sense.
+    """
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping) or not given:
+        raise GateMisconfigured(
+            f"promote_slice={given!r}: write a mapping of columns to their value, such as "
+            '{"store": "zurich"}'
+        )
+    for column, value in given.items():
+        is_plain = isinstance(value, str | int | float | date | Decimal)
+        if not is_plain or str(value).strip() in ("", "None"):
+            raise GateMisconfigured(
+                f"promote_slice has {value!r} for column '{column}': write one value, text, a "
+                "number or a date"
+            )
+    return tuple(sorted((str(column), str(value)) for column, value in given.items()))
 
 
 def quarantine_paths(

@@ -46,11 +46,11 @@ class GateOperator(SparkJobOperator):
     for notices and for the tasks behind the gate: `gate`, `date` and `date_from` (who says it),
     `outcome`, `headline` (one line for people), `run_id` (for `dql results show`), `suite`,
     `contract`, `fail_on`, `finished_at`, `counts` of the assertions by status, `verdicts` (those
-    that failed or could not be evaluated, worst first) and `more_verdicts` (how many were left out), `datasets`, and by
-    dataset `versions` (what was read), `quarantined` (rows), `promoted` (the new version),
-    `not_promoted` and `validated` (what `read_validated` reads). `gate_notice` makes a message of
-    it, for callbacks and notifiers. An asset among the `outlets` is updated on a pass alone; the
-    extra of its event says what was validated.
+    that failed or could not be evaluated, worst first) and `more_verdicts` (how many were left
+    out), `datasets`, and by dataset `versions` (what was read), `quarantined` (rows), `promoted`
+    (the new version), `not_promoted` and `validated` (what `read_validated` reads). `gate_notice`
+    makes a message of it, for callbacks and notifiers. An asset among the `outlets` is updated on a
+    pass alone; the extra of its event says what was validated.
 
     :param datasets: the datasets by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
@@ -80,9 +80,13 @@ class GateOperator(SparkJobOperator):
     :param promote_to: where the rows go that were validated, on a pass and in the same job: a
         mapping of dataset names to paths of Delta tables, or to tables of the catalog; the place
         itself where there is one dataset. Of a dataset with a date column the date is replaced
-        there, else the whole table, in one commit. A target with other columns, or with a
-        constraint that the rows break, makes the gate broken; where the commit fails for another
+        there, else the whole table, in one commit. What another gate, or another map index, has
+        promoted for the date is not replaced: that makes the gate broken, and so does a target with
+        other columns, or with a constraint that the rows break. Where the commit fails for another
         reason, there is no report, and the task is retried. By default nowhere. (templated)
+    :param promote_slice: columns with the one value that all rows of this gate have, such as
+        `{"store": "zurich"}`: only the rows with these values are replaced, so that several gates,
+        or mapped tasks, share a target. (templated)
     :param timeout: how long the validation may take, a `timedelta` or seconds, counted from the
         start of the job: then the job cancels what it asked of Spark, and ends without a report. A
         shorter `execution_timeout`, which also counts the time before the start, takes its place.
@@ -101,6 +105,7 @@ class GateOperator(SparkJobOperator):
         "results_conn_id",
         "quarantine",
         "promote_to",
+        "promote_slice",
     )
     operator_extra_links = (GateReportLink(),)
     outlets: list[Any]
@@ -125,6 +130,7 @@ class GateOperator(SparkJobOperator):
         sample_rows: int = DEFAULT_SAMPLE_ROWS,
         quarantine: str | Mapping[str, str] | None = None,
         promote_to: str | os.PathLike[str] | Mapping[str, str] | None = None,
+        promote_slice: Mapping[str, Any] | None = None,
         timeout: timedelta | float | None = None,
         on_warning: Callback | Sequence[Callback] | None = None,
         deferrable: bool = False,
@@ -150,6 +156,7 @@ class GateOperator(SparkJobOperator):
         self.sample_rows = sample_rows
         self.quarantine = quarantine
         self.promote_to = promote_to
+        self.promote_slice = promote_slice
         self.timeout = timeout
         self.on_warning = on_warning
         self.results_conn_id = results_conn_id
@@ -273,7 +280,12 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.datasets import check_promotion, check_quarantine
         from dqx_airflow.errors import RequestError
         from dqx_airflow.operators import context as of_task
-        from dqx_airflow.operators.datasets import dataset_ref, promotions, quarantine_paths
+        from dqx_airflow.operators.datasets import (
+            dataset_ref,
+            promotions,
+            quarantine_paths,
+            slice_values,
+        )
         from dqx_airflow.values import GateRequest, Severity
 
         told = self._data_date(context)
@@ -297,6 +309,7 @@ class GateOperator(SparkJobOperator):
             quarantine=quarantine_paths(self.quarantine, tuple(map(str, settings))),
             promote_to=promotions(self.promote_to, tuple(map(str, settings))),
             date_from=told.source,
+            promote_slice=slice_values(self.promote_slice),
         )
         if told.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):
             raise GateMisconfigured(

@@ -295,6 +295,12 @@ def test_a_promotion_goes_to_a_path_or_a_table(
     assert rendered(gate(promote_to=given), context).build_request(context).promote_to == expected
 
 
+def test_a_slice_is_rendered_and_travels_as_text(gate: Gate, context: Context) -> None:
+    given = {"store": "{{ layer }}", "day": date(2024, 5, 17), "number": 7}
+    built = rendered(gate(promote_to="/p", promote_slice=given), context).build_request(context)
+    assert built.promote_slice == (("day", "2024-05-17"), ("number", "7"), ("store", "silver"))
+
+
 def test_a_dataset_says_what_tells_its_rows_apart_and_what_must_not_be_seen(
     gate: Gate, context: Context
 ) -> None:
@@ -375,6 +381,17 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
         {"promote_to": "/p", "datasets": {"orders": {"query": "SELECT 1"}}},
         r"dataset 'orders' is a query, and cannot be promoted",
     ),
+    (
+        {"promote_to": "/p", "promote_slice": "zurich"},
+        r"promote_slice='zurich': write a mapping of columns",
+    ),
+    ({"promote_to": "/p", "promote_slice": {}}, r"promote_slice=\{\}: write a mapping of columns"),
+    (
+        {"promote_to": "/p", "promote_slice": {"store": "{{ dag_run.conf.get('store', '') }}"}},
+        r"promote_slice has '' for column 'store': write one value",
+    ),
+    ({"promote_to": "/p", "promote_slice": {"store": ["a"]}}, r"has \['a'\] for column 'store'"),
+    ({"promote_slice": {"store": "a"}}, r"promote_slice says what .* give promote_to as well"),
     ({"fail_on": "P4"}, r"fail_on='P4': write P0, P1, P2 or P3"),
     ({"fail_on": "p0"}, r"fail_on='p0': write P0"),
     ({"fail_on": ["P0"]}, r"fail_on=\['P0'\]: write P0"),
