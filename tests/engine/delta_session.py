@@ -171,6 +171,14 @@ def promotions(spark: Any, folder: str) -> None:
             assert (promotion.location, promotion.rows) == (place, 2)
             rows = read_validated(spark, report, "orders").collect()
             assert sorted(row.id for row in rows) == [2, 5]
+        for index, change in ((None, "another gate"), (1, "another map index")):
+            key = replace(gate.run_key, gate="gate" if index else "other")
+            key = replace(key, scheduler_run=f"run[{index}]" if index else "run")
+            refused = run_gate(replace(gate, run_key=key), lambda _: spark)
+            assert refused.outcome is Outcome.BROKEN
+            reason = refused.verdicts[-1].reason or ""
+            assert change in reason, reason
+            assert f"(gate gate, in version {promotion.version})" in reason, reason
         table = place if place == "published" else f"delta.`{place}`"
         newest = spark.sql(f"DESCRIBE HISTORY {table}").selectExpr("max(version)").collect()
         assert newest[0][0] == promotion.version
@@ -185,12 +193,34 @@ def promotions(spark: Any, folder: str) -> None:
     run_gate(replace(gate, promote_to=(("orders", plain),)), lambda _: spark)
     there = spark.read.format("delta").load(plain).collect()
     assert sorted((row.id, row.ds.day) for row in there) == [(1, 1), (2, 1), (2, 2), (5, 2)]
+    slices(spark, gate)
+    gate = replace(gate, run_key=replace(gate.run_key, scheduler_run="later"))
     spark.sql(f"INSERT INTO delta.`{staged}` VALUES (500, DATE'{TODAY}')")
     suite = replace(gate.suite, text=gate.suite.text.replace("== 2", "== 3"))
     report = run_gate(replace(gate, suite=suite, promote_to=(("orders", path),)), lambda _: spark)
     assert report.outcome is Outcome.BROKEN
     reason = report.verdicts[-1].reason or ""
     assert reason.endswith(f"{path}: CHECK constraint small (id < 100) violated by row")
+
+
+def slices(spark: Any, gate: GateRequest) -> None:
+    """Each gate has rows of its own in a table of the catalog."""
+    (orders,) = gate.datasets
+    suite = replace(gate.suite, text=gate.suite.text.replace("== 2", "== 1"))
+    for number in (2, 5, 2):
+        own = replace(
+            gate,
+            suite=suite,
+            run_key=replace(gate.run_key, gate=f"gate {number}"),
+            datasets=(replace(orders, filter=f"id = {number}"),),
+            promote_to=(("orders", "sliced"),),
+            promote_slice=(("id", str(number)),),
+        )
+        assert run_gate(own, lambda _: spark).outcome is Outcome.PASSED
+    assert sorted(row.id for row in spark.table("sliced").collect()) == [2, 5]
+    odd = run_gate(replace(own, promote_slice=(("id", "3"),)), lambda _: spark)
+    assert "1 rows do not have the values" in (odd.verdicts[-1].reason or "")
+    assert sorted(row.id for row in spark.table("sliced").collect()) == [2, 5]
 
 
 if __name__ == "__main__":
