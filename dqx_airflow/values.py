@@ -268,7 +268,9 @@ class GateRequest:
     the Delta tables into which their failing rows go; `promote_to` with the paths or names of those
     into which all their rows go on a pass, and `promote_slice` columns with the one value, as text,
     that these rows have: only such rows are replaced there. `contract` is where the suite comes
-    from, if it was compiled. `date_from` says in words where the date comes from.
+    from, if it was compiled. `date_from` says in words where the date comes from. With
+    `require_history` a gate is broken where an assertion of `fail_on` or worse lacks data of other
+    dates.
     """
 
     run_key: RunKey
@@ -289,6 +291,7 @@ class GateRequest:
     promote_to: tuple[tuple[str, str], ...] = ()
     date_from: str = ""
     promote_slice: tuple[tuple[str, str], ...] = ()
+    require_history: bool = False
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
@@ -322,6 +325,7 @@ class Verdict:
     value comes from; of several metrics, the one that took most. `failing_rows` is a sample, and
     `note` says why there is none where there should be one. `clause` is the path of the clause of
     a contract that the assertion enforces; `span` and `source_line` are then its place there.
+    `disabled_by` is the profile that disabled it.
     """
 
     name: str
@@ -346,6 +350,12 @@ class Verdict:
     failing_rows: tuple[FailingRow, ...] = ()
     note: str | None = None
     clause: str | None = None
+    disabled_by: str | None = None
+
+    @property
+    def is_not_evaluated(self) -> bool:
+        """True where the data that it needs was missing: it was skipped, and nobody chose that."""
+        return self.status is Status.SKIPPED and self.disabled_by is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,6 +463,16 @@ class GateReport:
         """The verdicts of one status, worst severity first, else in the order of the suite."""
         found = [verdict for verdict in self.verdicts if verdict.status is status]
         return tuple(sorted(found, key=lambda verdict: verdict.severity.value))
+
+    @property
+    def not_evaluated(self) -> tuple[Verdict, ...]:
+        """The verdicts of `fail_on` or worse that lack data of other dates, worst severity first:
+        none of them has passed."""
+        return tuple(
+            verdict
+            for verdict in self.with_status(Status.SKIPPED)
+            if verdict.is_not_evaluated and verdict.severity.at_least(self.fail_on)
+        )
 
     def count(self, status: Status) -> int:
         return sum(verdict.status is status for verdict in self.verdicts)

@@ -52,6 +52,8 @@ CODES: dict[str, str] = {
     "E301": "bad date expression",
     "E302": "profile without dates",
     "E303": "unknown profile type",
+    "E304": "rule disables a required assertion",
+    "E305": "rule scales a share",
     # Contracts
     "E401": "contract that is no YAML",
     "E402": "key given twice",
@@ -78,7 +80,6 @@ CODES: dict[str, str] = {
     # Warnings
     "W001": "assertion has no name",
     "W002": "rule matches nothing",
-    "W003": "rule disables a required assertion",
     "W004": "unused constant",
     "W005": "unused macro",
     "W006": "name made twice by a macro",
@@ -87,6 +88,9 @@ CODES: dict[str, str] = {
     "W009": "assertion without a metric",
     "W010": "downgrade that raises the severity",
     "W011": "first row without an order",
+    "W012": "nothing is checked",
+    "W013": "factor that leaves nothing",
+    "W014": "profile disables everything",
     "W020": "clause that is not checked",
     "W021": "unknown key of a contract",
     "W030": "field without a meaning",

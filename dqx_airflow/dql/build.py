@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import date
+from itertools import takewhile
 from typing import Any, cast
 
 from lark import Token, Tree
@@ -76,11 +77,11 @@ class _Builder:
     # Suite, constants, checks
 
     def _suite(self, children: list[Any], span: Span) -> nodes.Suite:
-        items = children[1:]
+        annotations, (name, *items) = _annotated(children)
         thresholds = [item for item in items if isinstance(item, nodes.Number)]
         repeated = tuple(threshold.span for threshold in thresholds[1:])
         return nodes.Suite(
-            self._text_token(children[0]),
+            self._text_token(name),
             thresholds[0] if thresholds else None,
             tuple(item for item in items if isinstance(item, nodes.Constant)),
             tuple(item for item in items if isinstance(item, nodes.Check)),
@@ -89,6 +90,7 @@ class _Builder:
             tuple(item for item in items if isinstance(item, nodes.Import)),
             repeated,
             span,
+            annotations,
         )
 
     def _threshold(self, children: list[Any], span: Span) -> nodes.Number:
@@ -371,7 +373,8 @@ class _Builder:
     def _profile(self, children: list[Any], span: Span) -> nodes.Profile:
         settings: dict[str, Any] = {}
         rules, repeated = [], []
-        for item in children[1:]:
+        annotations, (name, *items) = _annotated(children)
+        for item in items:
             if not isinstance(item, tuple):
                 rules.append(item)
                 continue
@@ -380,13 +383,14 @@ class _Builder:
                 repeated.append(place)
             settings.setdefault(kind, value)
         return nodes.Profile(
-            self._text_token(children[0]),
+            self._text_token(name),
             settings.get("type"),
             settings.get("from"),
             settings.get("to"),
             tuple(rules),
             tuple(repeated),
             span,
+            annotations,
         )
 
     def _profile_type(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
@@ -416,6 +420,12 @@ class _Builder:
     def _assertion_selector(self, children: list[Any], span: Span) -> nodes.Selector:
         name, check = children
         return nodes.Selector("assertion", self._text_token(name), self._text_token(check), span)
+
+
+def _annotated(children: list[Any]) -> tuple[tuple[nodes.Annotation, ...], list[Any]]:
+    """The annotations before a block, and the rest."""
+    annotations = tuple(takewhile(lambda child: isinstance(child, nodes.Annotation), children))
+    return annotations, children[len(annotations) :]
 
 
 def _number(text: str) -> int | float:

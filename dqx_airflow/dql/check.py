@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.annotations import (
+    ANNOTATIONS,
+    PROFILE_ANNOTATIONS,
+    SUITE_ANNOTATIONS,
+    check_annotation,
+)
 from dqx_airflow.dql.blocks import is_block_file, read_blocks
 from dqx_airflow.dql.claims import ClaimChecker
 from dqx_airflow.dql.collector import collector_at_rest
@@ -19,26 +25,13 @@ from dqx_airflow.dql.expand import Expander, placeholders_in
 from dqx_airflow.dql.imports import Linker, Reader, no_imports
 from dqx_airflow.dql.meaning import MeaningChecker
 from dqx_airflow.dql.parser import Parsed, parse
+from dqx_airflow.dql.profile_rules import check_rules
 from dqx_airflow.dql.selection import Selection
+from dqx_airflow.dql.shares import is_about_share
 from dqx_airflow.values import ImportedFile, Severity, SourceFile, Span
-
-ANNOTATIONS: dict[str, tuple[str, ...]] = {
-    "experimental": (),
-    "required": (),
-    "cost": ("false_positive", "false_negative"),
-    "human_review": (),
-    "auto_approve": (),
-}
-"""The annotations and the arguments that each takes."""
 
 IMPLICIT_CHECK = "implicit"
 """The name of the check that holds the assertions which no suite has to write."""
-
-DEFAULT_SEVERITY = Severity.P1
-"""The severity of an assertion that names none."""
-
-_MOST_NAMED = 10
-"""A rule names so many assertions with which something is wrong, and counts the others."""
 
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
@@ -49,6 +42,9 @@ _CASCADES = (
     (frozenset({"E206"}), frozenset({"W002", "W004", "W005", "W007"})),
     (frozenset({"E003", "E201", "E208"}), frozenset({"W004", "W005", "W007"})),
 )
+
+_OF_SOUND_SUITES = frozenset({"W012", "W014"})
+"""What is said of a suite without errors alone: an error may be why nothing is left to check."""
 
 # With statements of these kinds missing after a syntax error, a finding would be a cascade of it;
 # any statement may hold what seems unused.
@@ -123,6 +119,8 @@ def check_source(
     for causes, effects in _CASCADES:
         if any(item.code in causes for item in found):
             found = [item for item in found if item.code not in effects]
+    if any(item.level is Level.ERROR for item in found):
+        found = [item for item in found if item.code not in _OF_SOUND_SUITES]
     order = {name: number for number, name in enumerate(linker.sources)}
     found.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
     # What is wrong in a macro is wrong at every use: the first one tells it.
@@ -224,6 +222,13 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     selection = Selection(suite.checks)
     factors = {rule.selector for rule in rules if isinstance(rule, nodes.Scale)}
     scaled = {id(assertion) for selector in factors for assertion in selection.of(selector)}
+    shares = {
+        id(assertion)
+        for check in suite.checks
+        for assertion in check.assertions
+        if id(assertion) in scaled
+        and is_about_share(assertion.claim, constants, check.datasets[0].text)
+    }
     for check in suite.checks:
         found += _check_head(check)
         datasets = tuple(dict.fromkeys(check.datasets))
@@ -238,15 +243,18 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
             claims = ClaimChecker(datasets, constants, report, used)
             claims.check(assertion.claim, assertion.tolerance)
             if not any(item.level is Level.ERROR for item in found[earlier:]):
-                is_scaled = id(assertion) in scaled
+                is_scaled = id(assertion) in scaled - shares
                 for item in meaning.check(assertion, datasets[0].text, is_scaled=is_scaled):
                     report(item)
             for item in _check_assertion(assertion):
                 report(item)
         found += _check_names(check)
     found += _check_unique_titles(suite)
+    found += _check_that_something_is_checked(suite)
+    for annotation in suite.annotations:
+        found += check_annotation(annotation, SUITE_ANNOTATIONS, "a suite")
     for profile in suite.profiles:
-        found += _check_profile(profile, selection)
+        found += _check_profile(profile, selection, shares)
     for constant in suite.constants:
         is_own = constant.span.file == suite.span.file
         if is_own and constant.name.text not in used:
@@ -352,30 +360,12 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
     for repeated in assertion.repeated:
         yield Diagnostic("this is given twice", repeated, code="E013", help="remove one of them")
     for annotation in assertion.annotations:
-        yield from _check_annotation(annotation)
+        yield from check_annotation(annotation, ANNOTATIONS, "an assertion")
     if assertion.name is not None:
         yield from _check_title(assertion.name)
     if assertion.name is None:
         label = "consider adding a descriptive name"
         yield Diagnostic("assertion has no name", assertion.claim.span, code="W001", label=label)
-
-
-def _check_annotation(annotation: nodes.Annotation) -> Iterator[Diagnostic]:
-    name = annotation.name
-    if name.text not in ANNOTATIONS:
-        help_line = did_you_mean(name.text, ANNOTATIONS)
-        yield Diagnostic(
-            f"unknown annotation '@{name.text}'", name.span, code="E012", help=help_line
-        )
-        return
-    allowed = ANNOTATIONS[name.text]
-    for argument, value in annotation.arguments:
-        if argument.text not in allowed:
-            message = f"@{name.text} has no argument '{argument.text}'"
-            help_line = did_you_mean(argument.text, allowed)
-            yield Diagnostic(message, argument.span, code="E012", help=help_line)
-        elif not isinstance(value, nodes.Number):
-            yield Diagnostic("a cost is a number", value.span, code="E107")
 
 
 def _check_names(check: nodes.Check) -> Iterator[Diagnostic]:
@@ -411,8 +401,27 @@ def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
             first.setdefault(title.value, title)
 
 
-def _check_profile(profile: nodes.Profile, selection: Selection) -> Iterator[Diagnostic]:
+def _check_that_something_is_checked(suite: nodes.Suite) -> Iterator[Diagnostic]:
+    help_line = "write an assertion, such as assert num_rows() > 0"
+    if not suite.checks:
+        message = f"suite '{suite.name.value}' checks nothing: a gate over it is broken"
+        yield Diagnostic(message, suite.name.span, code="W012", help=help_line)
+    for check in suite.checks:
+        if not check.assertions:
+            message = f"check '{check.name.value}' checks nothing"
+            yield Diagnostic(message, check.name.span, code="W012", help=help_line)
+
+
+def _check_profile(
+    profile: nodes.Profile, selection: Selection, shares: Collection[int]
+) -> Iterator[Diagnostic]:
+    """What is wrong with a profile.
+
+    :param shares: the ids of the scaled assertions that are about a share.
+    """
     yield from _check_title(profile.name)
+    for annotation in profile.annotations:
+        yield from check_annotation(annotation, PROFILE_ANNOTATIONS, "a profile")
     kind = profile.type
     if kind is not None and kind.text not in ("holiday", "recurring"):
         help_line = "it is `holiday` or `recurring`"
@@ -436,60 +445,4 @@ def _check_profile(profile: nodes.Profile, selection: Selection) -> Iterator[Dia
         related = (Related(profile.start.span, "starts here"),)
         message = "the profile ends before it starts"
         yield Diagnostic(message, profile.end.span, code="E302", related=related)
-    for rule in profile.rules:
-        yield from _check_rule(rule, selection)
-
-
-def _check_rule(rule: nodes.Rule, selection: Selection) -> Iterator[Diagnostic]:
-    selector = rule.selector
-    if isinstance(rule, nodes.Downgrade) and rule.severity.text not in _SEVERITIES:
-        message = f"unknown severity '{rule.severity.text}'"
-        help_line = "severities are P0 (worst), P1, P2 and P3"
-        yield Diagnostic(message, rule.severity.span, code="E004", help=help_line)
-    if isinstance(rule, nodes.Scale) and rule.factor <= 0:
-        # Times zero, a null rate or a change would pass whatever the data is like.
-        message = "a factor lies above 0"
-        help_line = "write `disable` to leave assertions out"
-        yield Diagnostic(message, rule.span, code="E109", help=help_line)
-    matched = selection.of(selector)
-    checks = selection.names("check")
-    if selector.check is not None and selector.check.value not in checks:
-        message = f"no check is named '{selector.check.value}'"
-        hint = did_you_mean(selector.check.value, checks)
-        yield Diagnostic(message, selector.check.span, code="W002", help=hint)
-    elif not matched:
-        message = f"no assertion has the {selector.kind} '{selector.name.value}'"
-        if selector.kind == "check":
-            message = f"no check with an assertion is named '{selector.name.value}'"
-        if selector.check is not None:
-            message = f"check '{selector.check.value}' has no assertion '{selector.name.value}'"
-        hint = did_you_mean(selector.name.value, selection.names(selector.kind))
-        yield Diagnostic(message, selector.span, code="W002", help=hint)
-    if isinstance(rule, nodes.Downgrade):
-        yield from _check_downgrade(rule, matched)
-    if isinstance(rule, nodes.Disable):
-        required = selection.required(selector)
-        for assertion in required[:_MOST_NAMED]:
-            name = assertion.name.value if assertion.name else "an unnamed assertion"
-            related = (Related(assertion.span, "required here"),)
-            message = f"this rule disables '{name}', which is required"
-            yield Diagnostic(message, selector.span, code="W003", related=related)
-        if (more := len(required) - _MOST_NAMED) > 0:
-            message = f"this rule disables {more} more assertions that are required"
-            yield Diagnostic(message, selector.span, code="W003")
-
-
-def _check_downgrade(rule: nodes.Downgrade, matched: list[nodes.Assertion]) -> Iterator[Diagnostic]:
-    wanted = rule.severity.text
-    for assertion in matched:
-        severity = assertion.severity
-        own = DEFAULT_SEVERITY.value if severity is None else severity.text
-        if {wanted, own} <= set(_SEVERITIES) and wanted < own:
-            name = f"'{assertion.name.value}'" if assertion.name else "an unnamed assertion"
-            message = f"this rule raises {name} from {own} to {wanted}"
-            place = assertion.claim.span if severity is None else severity.span
-            related = (Related(place, f"{own} by default" if severity is None else own),)
-            help_line = f"a downgrade goes towards P3: write {own} or milder, or remove the rule"
-            yield Diagnostic(
-                message, rule.severity.span, code="W010", related=related, help=help_line
-            )
+    yield from check_rules(profile, selection, shares)

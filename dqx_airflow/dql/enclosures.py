@@ -58,12 +58,14 @@ def _as_it_is(_: nodes.Arithmetic, plain: Range) -> Range:
 class Surroundings:
     """What an expression refers to: the constants, and the dataset of a call that names none.
 
-    `tighten` may narrow the range of an operation.
+    `tighten` may narrow the range of an operation. `is_lagged` where it is about other dates than
+    the target date: on a date without data nothing has a value.
     """
 
     constants: Mapping[str, Range]
     dataset: str
     tighten: Callable[[nodes.Arithmetic, Range], Range] = _as_it_is
+    is_lagged: bool = False
 
     def rows_of(self, call: nodes.Call) -> Rows:
         """The rows that a call is about."""
@@ -152,13 +154,23 @@ def requests_in(node: nodes.Expression, surroundings: Surroundings) -> Iterator[
 
 def _range_of_call(call: nodes.Call, surroundings: Surroundings) -> Range:
     name = call.name.text
+    if any(parameter.name.text == "lag" for parameter in call.parameters):
+        surroundings = replace(surroundings, is_lagged=True)
     if name in METRIC_RANGES:
-        return METRIC_RANGES[name]
+        found = METRIC_RANGES[name]
+        return replace(found, is_certain=False) if surroundings.is_lagged else found
+    on_date = surroundings
+    if name in WINDOW_RANGES or name in CHANGES:
+        surroundings = replace(surroundings, is_lagged=True)
     parts = [range_of(argument, surroundings) for argument in call.arguments]
     if name in FUNCTION_RANGES:
         return FUNCTION_RANGES[name](parts)
     if name in WINDOW_RANGES:
-        return WINDOW_RANGES[name](parts[0])
+        inner = parts[0]
+        if not on_date.is_lagged:  # the value of its last day is enough for one of the window
+            is_certain = range_of(call.arguments[0], on_date).is_certain
+            inner = replace(inner, is_certain=is_certain)
+        return WINDOW_RANGES[name](inner)
     if name in CHANGES:
         # Today's value and the base are of different days, hence two numbers.
         return absolute(divided(added(parts[0], negative(parts[0])), parts[0]))

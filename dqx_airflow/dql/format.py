@@ -113,12 +113,14 @@ class _Formatter:
     def _block(self, tree: Tree[Token]) -> Group:
         """The head with its brace, each item on lines of its own, the closing brace."""
         brace = next(number for number, child in enumerate(tree.children) if child == "{")
-        head = self._line(tree.data, tree.children[:brace])
+        above = [child for child in tree.children[:brace] if _rule(child) == "annotation"]
+        lines = [Part(self._content(item), breaks=Break.ALWAYS) for item in above]
+        head = self._line(tree.data, tree.children[len(above) : brace])
         self.is_glued = True
         opening = self._content(tree.children[brace])
         items = self._statements(tree.children[brace + 1 : -1], depth=1)
         closing = replace(self._word(_last(tree)), after_blank=False)
-        parts = [Part(head), Part(opening), *items]
+        parts = [*lines, Part(head, breaks=Break.ALWAYS), Part(opening), *items]
         if not items and not closing.comments:
             return group([*parts, Part(closing, blanks=0)])
         return group([*parts, Part(closing, breaks=Break.ALWAYS, closes=True, blank=Blank.KEPT)])

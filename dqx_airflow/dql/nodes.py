@@ -10,7 +10,7 @@ from datetime import date
 from enum import Enum
 from typing import TypeAlias
 
-from dqx_airflow.values import Span
+from dqx_airflow.values import Severity, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +357,14 @@ class Annotation:
     span: Span = field(compare=False)
 
 
+DEFAULT_SEVERITY = Severity.P1
+"""The severity of an assertion that names none."""
+
+
+def _is_among(annotations: tuple[Annotation, ...], name: str) -> bool:
+    return any(annotation.name.text == name for annotation in annotations)
+
+
 @dataclass(frozen=True, slots=True)
 class Assertion:
     """`severity` is the name as written; the checker turns down what is not one of P0 to P3.
@@ -375,7 +383,7 @@ class Assertion:
     uses: tuple[Span, ...] = field(default=(), compare=False)
 
     def is_annotated(self, name: str) -> bool:
-        return any(annotation.name.text == name for annotation in self.annotations)
+        return _is_among(self.annotations, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,6 +500,12 @@ class Profile:
     rules: tuple[Rule, ...]
     repeated: tuple[Span, ...] = field(compare=False)
     span: Span = field(compare=False)
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def allows_required(self) -> bool:
+        """True where it may disable what is required, and says so."""
+        return _is_among(self.annotations, "allow_required")
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,6 +521,12 @@ class Suite:
     imports: tuple[Import, ...]
     repeated: tuple[Span, ...] = field(compare=False)
     span: Span = field(compare=False)
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def requires_history(self) -> bool:
+        """True where a gate is broken as soon as an assertion lacks data of other dates."""
+        return _is_among(self.annotations, "require_history")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,11 @@ from dqx_airflow.dql.nodes import File, Suite
 from dqx_airflow.dql.recovery import (
     OUTERMOST,
     close_file,
+    end_outside,
     expected_terminals,
     mend_keyword,
     skip_to_next_statement,
+    stands_outside,
 )
 from dqx_airflow.dql.source import LARGEST_FILE, MOST_WORDS, no_text, too_large_file
 from dqx_airflow.dql.syntax_errors import (
@@ -156,7 +158,7 @@ class _Run:
             except UnexpectedInput as error:
                 expected = expected_terminals(self._parser)
                 position = error.pos_in_stream or 0
-                is_outside = "$END" in expected
+                is_outside = "$END" in expected or stands_outside(self._parser)
                 # With the braces miscounted after an earlier error, that one is enough.
                 if not (is_outside and self.diagnostics and self._text.startswith("}", position)):
                     self.diagnostics.append(syntax_error(error, expected, self.source))
@@ -169,8 +171,7 @@ class _Run:
                 if is_outside:
                     if self._skip(position, OUTERMOST):
                         continue
-                    last: Tree[Token] = self._parser.feed_eof()
-                    return last
+                    return end_outside(self._parser)
                 is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
                 if "RBRACE" in expected and (is_end or is_line_start(position, self._text)):
                     self._started = None  # the statement before is complete

@@ -210,7 +210,8 @@ def show_suite(suite: nodes.Suite) -> str:
     body += [_show_check(check) for check in suite.checks]
     body += [_show_profile(profile) for profile in suite.profiles]
     inner = "\n\n".join("\n".join(_indented(lines)) for lines in body)
-    return f"suite {show_text(suite.name.value)} {{\n{inner}\n}}\n"
+    above = "".join(f"{_show_annotation(annotation)}\n" for annotation in suite.annotations)
+    return f"{above}suite {show_text(suite.name.value)} {{\n{inner}\n}}\n"
 
 
 def _indented(lines: list[str]) -> list[str]:
@@ -286,7 +287,8 @@ def _show_profile(profile: nodes.Profile) -> list[str]:
     lines += [f"to   {show(profile.end)}"] if profile.end else []
     rules = [_show_rule(rule) for rule in profile.rules]
     lines += ["", *rules] if rules and lines else rules
-    return [f"profile {show_text(profile.name.value)} {{", *_indented(lines), "}"]
+    above = map(_show_annotation, profile.annotations)
+    return [*above, f"profile {show_text(profile.name.value)} {{", *_indented(lines), "}"]
 
 
 def _show_rule(rule: nodes.Rule) -> str:

@@ -106,6 +106,19 @@ def close_file(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
     return None
 
 
+def stands_outside(parser: InteractiveParser) -> bool:
+    """True where no statement of the file has begun, at most annotations for one."""
+    begun = parser.parser_state.value_stack
+    return not any(isinstance(item, Token) and item in OUTERMOST for item in begun)
+
+
+def end_outside(parser: InteractiveParser) -> Tree[Token]:
+    """The tree of what was read, without annotations that nothing follows."""
+    _unwind(parser, "$END")
+    result: Tree[Token] = parser.feed_eof()
+    return result
+
+
 def _move_lexer(counter: LineCounter, text: str, position: int) -> None:
     """Go on reading at `position`, which may lie before what the lexer has already read."""
     if position < counter.char_pos:

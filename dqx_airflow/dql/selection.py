@@ -19,9 +19,12 @@ class Selection:
         self._selected: dict[_Handle, list[nodes.Assertion]] = defaultdict(list)
         self._required: dict[_Handle, list[nodes.Assertion]] = defaultdict(list)
         self._names: dict[str, dict[str, None]] = defaultdict(dict)
+        self.size = 0
+        """The number of all assertions."""
         for check in checks:
             self._names["check"][check.name.value] = None
             for assertion in check.assertions:
+                self.size += 1
                 for handle in _handles(check, assertion):
                     self._selected[handle].append(assertion)
                     if is_required(assertion):
@@ -33,7 +36,7 @@ class Selection:
         return self._selected.get(_handle(selector), [])
 
     def required(self, selector: nodes.Selector) -> list[nodes.Assertion]:
-        """Those of them that a rule should leave alone."""
+        """Those of them that a rule must leave alone."""
         return self._required.get(_handle(selector), [])
 
     def names(self, kind: str) -> Collection[str]:
@@ -47,7 +50,7 @@ def selects(selector: nodes.Selector, check: nodes.Check, assertion: nodes.Asser
 
 
 def is_required(assertion: nodes.Assertion) -> bool:
-    """`@required`, or P0 and not `@experimental`: algorithms and profiles should leave it alone."""
+    """`@required`, or P0 and not `@experimental`: algorithms and profiles leave it alone."""
     if assertion.is_annotated("required"):
         return True
     is_p0 = assertion.severity is not None and assertion.severity.text == "P0"

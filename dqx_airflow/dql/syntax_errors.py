@@ -50,7 +50,7 @@ _LOOKED_BACK = 80
 """So many letters before an error may say what is meant there."""
 
 _SELDOM = frozenset({"LBRACE", "DOT"})
-_OTHER_SPELLINGS = {"@": "assert", "+/-": "tolerance", "±": "tolerance"}
+_OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
 
 _ROWS = "a rule for rows begins with `each row:`"
 _SIGNS_ELSEWHERE = (
@@ -167,7 +167,7 @@ def _expectation(word: str, expected: set[str]) -> str:
     if "MINUS" in expected and "PLUS" not in expected:
         expected = expected - {"MINUS"}  # a sign, not an operator
     if len(expected) > 1:
-        expected = expected - _SELDOM
+        expected = expected - _SELDOM - {"AT"}
     spellings = sorted({_spelling(terminal) for terminal in expected})
     keywords = [spelling.strip("`") for spelling in spellings if spelling.startswith("`")]
     near = get_close_matches(word[:LONGEST_KEYWORD].lower(), keywords, n=1, cutoff=NEAR)

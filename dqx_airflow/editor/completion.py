@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from dqx_airflow.dql.check import ANNOTATIONS
+from dqx_airflow.dql.annotations import ANNOTATIONS
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show_name

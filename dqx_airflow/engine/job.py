@@ -147,7 +147,7 @@ def _validate(
     opened, found = measure(spark, request.datasets, plan, memory)
     verdicts = evaluate(plan, found, request.skip_dates, now=started)
     schemas = {name: dataset.schema for name, dataset in opened.items()}
-    faults = faults_of(plan, verdicts, found, schemas, now=started)
+    faults = faults_of(plan, verdicts, found, schemas, skip_dates=request.skip_dates, now=started)
     quarantined = quarantine_rows(spark, opened, request, verdicts, faults, run_id)
     verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
     verdicts = with_clauses(verdicts, request.contract)
@@ -164,12 +164,13 @@ def _validate(
         )
         for item in snapshots(request.datasets, opened, plan, found)
     )
-    outcome = decide(verdicts, request.fail_on)
+    requires = request.require_history or plan.require_history
+    outcome = decide(verdicts, request.fail_on, require_history=requires)
     if outcome in (Outcome.PASSED, Outcome.WARNED):
         _require_time(request, started)
         promoted, refused = promote(spark, opened, request, told, run_id, started)
         verdicts += refused
-        outcome = decide(verdicts, request.fail_on)
+        outcome = decide(verdicts, request.fail_on, require_history=requires)
         told = tuple(replace(item, promotion=promoted.get(item.name)) for item in told)
     return GateReport(
         run_id=run_id,

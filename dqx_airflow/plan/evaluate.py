@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -53,11 +53,20 @@ def evaluate(
     :param found: the value of each request, or why it has none.
     :param now: when the gate runs, with a zone; without it nothing has an age.
     """
-    measured = _Measured(found.values, now)
+    measured = _Measured(found.values, now, plan, frozenset(skip_dates))
     return tuple(
-        hidden(_judge(assertion, plan, measured, found, skip_dates), assertion, plan)
+        hidden(_judge(assertion, plan, measured, found), assertion, plan)
         for assertion in plan.assertions
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Too few of the dates that a value needs have data. `is_asked_for` where the request skips
+    one of them."""
+
+    reason: str
+    is_asked_for: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +75,56 @@ class _Measured:
 
     values: Mapping[MetricRequest, MetricValue]
     now: datetime | None
+    plan: Plan
+    skip_dates: frozenset[date]
+
+    def has_data(self, request: MetricRequest) -> bool:
+        """False where the date of a request is unavailable.
+
+        A target date without data is not unavailable: it is a failure.
+        """
+        on = request.date
+        if on is None:
+            return True
+        if on in self.skip_dates:
+            return False
+        return on == self.plan.date or bool(self.values.get(row_count(request.dataset, on)))
+
+    def value(self, request: MetricRequest) -> MetricValue:
+        """The value of a request. What is asked of another date without data has none, counts
+        neither: a zero there would widen a band, or be the base of a change."""
+        if request.date in (None, self.plan.date) or self.has_data(request):
+            return self.values.get(request)
+        return None
+
+    def gap(self, requests: Iterable[MetricRequest]) -> _Gap | None:
+        """What is missing where data is available for too few of the dates that the requests
+        need; None where there is enough."""
+        least = self.plan.availability_threshold
+        needed = {(request.dataset, request.date): request for request in requests}
+        missing = [key for key, request in needed.items() if not self.has_data(request)]
+        share = (len(needed) - len(missing)) / len(needed) if needed else 1.0
+        if not missing or share >= least:
+            return None
+        dataset, first = min(missing, key=lambda key: (key[1], key[0]))
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return _Gap(
+            f"data is available for {share:.0%} of the dates it needs, at least {least:.0%} are "
+            f"required: no data of {dataset} on {first}{more}",
+            any(on in self.skip_dates for _, on in missing),
+        )
 
 
-def decide(verdicts: Iterable[Verdict], fail_on: Severity) -> Outcome:
+def decide(
+    verdicts: Iterable[Verdict], fail_on: Severity, *, require_history: bool = False
+) -> Outcome:
     """The outcome of a gate: a violation counts more than what could not be evaluated.
 
-    A gate that checked nothing of its suite is broken.
+    An assertion of `fail_on` or worse that was not evaluated has not passed: the gate is warned at
+    best, and broken where it must not do without. A gate that checked nothing of its suite is
+    broken.
+
+    :param require_history: whether assertions that lack data of other dates break the gate.
     """
     found = list(verdicts)
     failed = [verdict for verdict in found if verdict.status is Status.FAILED]
@@ -85,7 +138,14 @@ def decide(verdicts: Iterable[Verdict], fail_on: Severity) -> Outcome:
     ]
     if any(verdict.severity.at_least(fail_on) for verdict in errors) or not checked:
         return Outcome.BROKEN
-    return Outcome.WARNED if failed or errors else Outcome.PASSED
+    open_questions = [
+        verdict
+        for verdict in found
+        if verdict.is_not_evaluated and verdict.severity.at_least(fail_on)
+    ]
+    if open_questions and require_history:
+        return Outcome.BROKEN
+    return Outcome.WARNED if failed or errors or open_questions else Outcome.PASSED
 
 
 def _value_of(term: Term, measured: _Measured) -> MetricValue:
@@ -96,31 +156,51 @@ def _value_of(term: Term, measured: _Measured) -> MetricValue:
         case Now():
             return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
         case Measured(request=request):
-            return measured.values.get(request)
+            return measured.value(request)
         case Applied(function=function, terms=terms):
             return apply(function, tuple(_value_of(inner, measured) for inner in terms))
 
 
-def _judge(
-    assertion: PlannedAssertion,
-    plan: Plan,
-    measured: _Measured,
-    found: Scanned,
-    skip_dates: Collection[date],
-) -> Verdict:
+def _answered(term: Term, measured: _Measured) -> Term:
+    """The term with the operand that answers it in place of each `coalesce`.
+
+    It is the first one that has enough dates with data, and a value; else the last one.
+    """
+    if not isinstance(term, Applied):
+        return term
+    operands = tuple(_answered(inner, measured) for inner in term.terms)
+    if term.function != "coalesce":
+        return Applied(term.function, operands)
+    for operand in operands[:-1]:
+        if not measured.gap(requests_of(operand)) and _value_of(operand, measured) is not None:
+            return operand
+    return operands[-1]
+
+
+def _has_default(term: Term) -> bool:
+    if not isinstance(term, Applied):
+        return False
+    return term.function == "coalesce" or any(map(_has_default, term.terms))
+
+
+def _judge(assertion: PlannedAssertion, plan: Plan, measured: _Measured, found: Scanned) -> Verdict:
     requests = assertion.requests
     verdict = partial(_verdict, assertion, requests, _origin(requests, found))
     if assertion.disabled_by is not None:
-        return verdict(Status.SKIPPED, f"disabled by profile '{assertion.disabled_by}'")
+        reason = f"disabled by profile '{assertion.disabled_by}'"
+        return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
     broken = [found.failures[request] for request in requests if request in found.failures]
     if broken:
         return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
-    unavailable = _unavailable(requests, plan, measured.values, skip_dates)
-    if unavailable:
-        return verdict(Status.SKIPPED, unavailable)
-    value = _value_of(assertion.term, measured)
-    scaled, bounds = _sides(assertion, value, measured)
+    asked = _with_answers(assertion, measured)
+    gap = measured.gap(asked.requests)
+    if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
+        return verdict(Status.SKIPPED, gap.reason)
+    value = _value_of(asked.term, measured)
+    scaled, bounds = _sides(asked, value, measured)
     status, why = _compare(assertion, scaled, bounds)
+    if status is Status.FAILED and gap is not None:
+        why = gap.reason
     threshold = bounds[0] if bounds else None
     if status is Status.FAILED and why is None and _is_age(assertion.term):
         why = f"that is {format_duration(value)}"  # seconds say little where it is about days
@@ -131,12 +211,28 @@ def _judge(
     return verdict(status, why, value, scaled, threshold, expected)
 
 
+def _with_answers(assertion: PlannedAssertion, measured: _Measured) -> PlannedAssertion:
+    """The assertion without `coalesce`, on both sides: what is left is what it needs."""
+    term, condition = assertion.term, assertion.condition
+    if not any(map(_has_default, (term, *condition.bounds))):
+        return assertion
+    bounds = tuple(_answered(bound, measured) for bound in condition.bounds)
+    return replace(
+        assertion, term=_answered(term, measured), condition=replace(condition, bounds=bounds)
+    )
+
+
 def sides_of(
-    assertion: PlannedAssertion, found: Scanned, now: datetime | None
+    assertion: PlannedAssertion,
+    plan: Plan,
+    found: Scanned,
+    skip_dates: Collection[date],
+    now: datetime | None,
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
     """What is compared: the scaled value, and the bounds."""
-    measured = _Measured(found.values, now)
-    return _sides(assertion, _value_of(assertion.term, measured), measured)
+    measured = _Measured(found.values, now, plan, frozenset(skip_dates))
+    asked = _with_answers(assertion, measured)
+    return _sides(asked, _value_of(asked.term, measured), measured)
 
 
 def _sides(
@@ -199,35 +295,6 @@ def _verdict(
         span=assertion.span,
         source_line=assertion.source_line,
         origin=origin,
-    )
-
-
-def _unavailable(
-    requests: Iterable[MetricRequest],
-    plan: Plan,
-    values: Mapping[MetricRequest, MetricValue],
-    skip_dates: Collection[date],
-) -> str | None:
-    """Why too few of the needed dates have data; None where there are enough.
-
-    A target date without data is not unavailable: it is a failure.
-    """
-    needed = {(request.dataset, request.date) for request in requests}
-    missing = []
-    for dataset, on in needed:
-        if on is None:
-            continue
-        is_empty = on != plan.date and not values.get(row_count(dataset, on))
-        if is_empty or on in skip_dates:
-            missing.append((on, dataset))
-    share = (len(needed) - len(missing)) / len(needed) if needed else 1.0
-    if not missing or share >= plan.availability_threshold:
-        return None
-    first = min(missing)
-    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return (
-        f"data is available for {share:.0%} of the dates it needs, at least "
-        f"{plan.availability_threshold:.0%} are required: no data of {first[1]} on {first[0]}{more}"
     )
 
 

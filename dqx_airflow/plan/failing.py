@@ -7,9 +7,9 @@ there is nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.printer import show
@@ -57,15 +57,17 @@ def faults_of(
     found: Scanned,
     schemas: Mapping[str, Schema],
     *,
+    skip_dates: Collection[date] = (),
     now: datetime | None = None,
 ) -> tuple[tuple[Fault, ...], ...]:
     """The faults behind each verdict of a plan; none where it did not fail.
 
     :param schemas: those of the datasets that could be read.
+    :param skip_dates: dates that count as missing, as in `evaluate`.
     :param now: when the gate runs, as in `evaluate`.
     """
     return tuple(
-        tuple(_faults(assertion, plan, found, schemas, now))
+        tuple(_faults(assertion, plan, found, schemas, skip_dates, now))
         if verdict.status is Status.FAILED
         else ()
         for assertion, verdict in zip(plan.assertions, verdicts, strict=True)
@@ -86,9 +88,10 @@ def _faults(
     plan: Plan,
     found: Scanned,
     schemas: Mapping[str, Schema],
+    skip_dates: Collection[date],
     now: datetime | None,
 ) -> Iterator[Fault]:
-    scaled, bounds = sides_of(assertion, found, now)
+    scaled, bounds = sides_of(assertion, plan, found, skip_dates, now)
     if scaled is None or not bounds or None in bounds:
         return
     excess = _excess(assertion.condition, scaled, bounds)

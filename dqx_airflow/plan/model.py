@@ -104,6 +104,11 @@ class Condition:
     text: str
     tolerance: float | None = None
 
+    @property
+    def is_about_none(self) -> bool:
+        """True for `is None` and `is not None`, which a missing value answers."""
+        return self.kind in ("is None", "is not None")
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedAssertion:
@@ -141,7 +146,8 @@ class Plan:
     """What a gate computes and decides for one date.
 
     `requests` are distinct, in a stable order; `lookups` are those that their predicates use.
-    `masked` are the columns of each dataset whose values must not be seen.
+    `masked` are the columns of each dataset whose values must not be seen. With `require_history`
+    the suite asks that a gate is broken where an assertion lacks data of other dates.
     """
 
     suite: str
@@ -151,6 +157,7 @@ class Plan:
     requests: tuple[MetricRequest, ...]
     lookups: tuple[Lookup, ...]
     masked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    require_history: bool = False
 
 
 @dataclass(slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import DEFAULT_SEVERITY
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.selection import selects
+from dqx_airflow.dql.shares import is_about_share
 from dqx_airflow.values import Severity
 
 
@@ -37,14 +37,24 @@ def active_profiles(suite: nodes.Suite, on: date) -> tuple[nodes.Profile, ...]:
 
 
 def adjust(
-    profiles: Iterable[nodes.Profile], check: nodes.Check, assertion: nodes.Assertion
+    profiles: Iterable[nodes.Profile],
+    check: nodes.Check,
+    assertion: nodes.Assertion,
+    constants: Mapping[str, nodes.Constant],
 ) -> Adjustment:
-    """Applies all rules of the profiles in definition order."""
-    severity = Severity(assertion.severity.text) if assertion.severity else DEFAULT_SEVERITY
+    """Applies all rules of the profiles in definition order. A share is not scaled.
+
+    :param constants: those of the suite, settled.
+    """
+    severity = Severity(assertion.severity.text) if assertion.severity else nodes.DEFAULT_SEVERITY
     multiplier, disabled_by, names = 1.0, None, []
     for profile in profiles:
         for rule in profile.rules:
             if not selects(rule.selector, check, assertion):
+                continue
+            if isinstance(rule, nodes.Scale) and is_about_share(
+                assertion.claim, constants, check.datasets[0].text
+            ):
                 continue
             names.append(profile.name.value)
             match rule:

@@ -100,7 +100,7 @@ def resolve(
     for check in suite.checks:
         compiler = _Compiler(check, constants, refs, on, lines)
         for assertion in check.assertions:
-            adjustment = adjust(profiles, check, assertion)
+            adjustment = adjust(profiles, check, assertion, constants)
             stated.append(compiler.plan(assertion, adjustment, names))
     assertions = [_not_empty(ref, _date_in(ref, on)) for ref in datasets if not allow_empty]
     assertions += [
@@ -126,6 +126,7 @@ def resolve(
         tuple(requests),
         tuple(lookups),
         {ref.name: ref.masked for ref in datasets if ref.masked},
+        suite.requires_history,
     )
 
 

@@ -2,8 +2,8 @@
 
 A case is a suite (or bare assertions, on `orders`), a block of metric values, and the verdicts due.
 The options behind `dql`: `date`, `skip` (dates), `fail_on`, `implicit` (show the assertions that
-every dataset has), `undated` (datasets without dates), `requests` (show what has to be computed),
-`now` (when the gate runs, in UTC; else noon of 2024-11-29).
+every dataset has), `require_history`, `undated` (datasets without dates), `requests` (show what has
+to be computed), `now` (when the gate runs, in UTC; else noon of 2024-11-29).
 
 A line of values is `[dataset:] metric(arguments) [@ date] = value`; `no value` stands for a metric
 without one and `error: reason` for one that could not be computed. The dataset is `orders` and the
@@ -47,7 +47,9 @@ def test_the_verdicts_are_those_of_the_case(case: Case) -> None:
     skip_dates = [date.fromisoformat(day) for day in block.option("skip").split(",") if day]
     now = datetime.fromisoformat(block.option("now", f"{DATE}T12:00")).replace(tzinfo=timezone.utc)
     verdicts = evaluate(plan, Scanned(values, failures), skip_dates, now=now)
-    outcome = decide(verdicts, Severity(block.option("fail_on", "P1")))
+    requires = plan.require_history or block.has("require_history")
+    fail_on = Severity(block.option("fail_on", "P1"))
+    outcome = decide(verdicts, fail_on, require_history=requires)
     lines = []
     if block.has("requests"):
         lines += [f"computes {_name_of(request, plan)}" for request in plan.requests]
@@ -63,7 +65,7 @@ def test_titles_of_verdict_cases_are_unique() -> None:
 
 def _plan(block: Block) -> Plan:
     text = block.text
-    if not text.startswith("suite"):
+    if not text.startswith(("suite", "@require_history")):
         if text.startswith(("assert", "@")):
             text = f'check "C" on orders {{\n{text}}}\n'
         text = f'suite "S" {{\n{text}}}\n'

@@ -18,9 +18,10 @@ from dqx_airflow.contracts.model import (
     Rule,
     Treatment,
 )
-from dqx_airflow.dql.check import DEFAULT_SEVERITY, IMPLICIT_CHECK, check_source
+from dqx_airflow.dql.check import IMPLICIT_CHECK, check_source
 from dqx_airflow.dql.format import format_source
 from dqx_airflow.dql.layout import WIDTH
+from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.values import SourceFile
 
