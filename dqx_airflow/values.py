@@ -474,6 +474,20 @@ class GateReport:
             if verdict.is_not_evaluated and verdict.severity.at_least(self.fail_on)
         )
 
+    @property
+    def worst(self) -> Verdict | None:
+        """The first of the verdicts that decided the outcome: worst severity, then suite order."""
+        failed, errors = self.with_status(Status.FAILED), self.with_status(Status.ERROR)
+        match self.outcome:
+            case Outcome.BROKEN:
+                decisive = tuple(one for one in errors if one.severity.at_least(self.fail_on))
+                ranked = decisive + self.not_evaluated + errors + failed
+            case Outcome.BLOCKED:
+                ranked = failed + errors
+            case _:
+                ranked = self.not_evaluated + failed + errors
+        return ranked[0] if ranked else None
+
     def count(self, status: Status) -> int:
         return sum(verdict.status is status for verdict in self.verdicts)
 

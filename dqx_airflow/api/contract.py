@@ -119,6 +119,7 @@ class Contract:
         *,
         fail_on: Severity | str = Severity.P1,
         allow_empty: bool = False,
+        require_history: bool = False,
         skip_dates: Collection[date] = (),
         now: datetime | None = None,
     ) -> Results:
@@ -136,6 +137,7 @@ class Contract:
             date,
             fail_on=fail_on,
             allow_empty=allow_empty,
+            require_history=require_history,
             skip_dates=skip_dates,
             now=now,
         )

@@ -19,6 +19,8 @@ class Interpreter:
     :param target_date: the date of the data.
     :param fail_on: failures of this severity or a worse one block.
     :param allow_empty: leaves out the implicit assertions that the datasets have rows.
+    :param require_history: the outcome is broken where an assertion of `fail_on` or worse lacks
+        data of other dates; without it, warned.
     :param skip_dates: dates without data, for lagged metrics.
     :param now: the moment from which ages such as `freshness` are measured; by default the clock's.
     """
@@ -30,6 +32,7 @@ class Interpreter:
         *,
         fail_on: Severity | str = Severity.P1,
         allow_empty: bool = False,
+        require_history: bool = False,
         skip_dates: Collection[date] = (),
         now: datetime | None = None,
     ) -> None:
@@ -37,6 +40,7 @@ class Interpreter:
         self.target_date = target_date
         self.fail_on = fail_on
         self.allow_empty = allow_empty
+        self.require_history = require_history
         self.skip_dates = skip_dates
         self.now = now
 
@@ -61,6 +65,7 @@ class Interpreter:
             self.target_date,
             fail_on=self.fail_on,
             allow_empty=self.allow_empty,
+            require_history=self.require_history,
             skip_dates=self.skip_dates,
             now=self.now,
         )

@@ -25,6 +25,7 @@ def run(
     *,
     fail_on: Severity | str = Severity.P1,
     allow_empty: bool = False,
+    require_history: bool = False,
     skip_dates: Collection[date] = (),
     now: datetime | None = None,
 ) -> Results:
@@ -32,6 +33,8 @@ def run(
 
     :param fail_on: failures of this severity or a worse one block.
     :param allow_empty: leaves out the implicit assertions that the datasets have rows.
+    :param require_history: the outcome is broken where an assertion of `fail_on` or worse lacks
+        data of other dates; without it, warned.
     :param skip_dates: dates without data, for lagged metrics.
     :param now: the moment from which ages such as `freshness` are measured; by default the clock's.
     :raises SourceError: the suite asks for a dataset or for dates that the database has not.
@@ -50,7 +53,7 @@ def run(
         attempt=Attempt(1, run_id),
         suite=plan.suite,
         fail_on=least,
-        outcome=decide(verdicts, least),
+        outcome=decide(verdicts, least, require_history=require_history or plan.require_history),
         verdicts=verdicts,
         datasets=datasets,
         started_at=started,

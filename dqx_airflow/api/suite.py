@@ -163,6 +163,7 @@ class Suite:
         *,
         fail_on: Severity | str = Severity.P1,
         allow_empty: bool = False,
+        require_history: bool = False,
         skip_dates: Collection[date] = (),
         now: datetime | None = None,
     ) -> Results:
@@ -170,6 +171,8 @@ class Suite:
 
         :param fail_on: failures of this severity or a worse one block.
         :param allow_empty: leaves out the implicit assertions that the datasets have rows.
+        :param require_history: the outcome is broken where an assertion of `fail_on` or worse
+            lacks data of other dates; without it, warned.
         :param skip_dates: dates without data, for lagged metrics.
         :param now: the moment from which ages such as `freshness` are measured.
         :raises SourceError: the suite asks for a dataset or for dates that the database has not.
@@ -181,6 +184,7 @@ class Suite:
             date,
             fail_on=fail_on,
             allow_empty=allow_empty,
+            require_history=require_history,
             skip_dates=skip_dates,
             now=now,
         )

@@ -109,6 +109,7 @@ class VerificationSuite:
         *,
         fail_on: Severity | str = Severity.P1,
         allow_empty: bool = False,
+        require_history: bool = False,
         skip_dates: Collection[date] = (),
         now: datetime | None = None,
     ) -> Results:
@@ -116,6 +117,8 @@ class VerificationSuite:
 
         :param fail_on: failures of this severity or a worse one block.
         :param allow_empty: leaves out the implicit assertions that the datasets have rows.
+        :param require_history: the outcome is broken where an assertion of `fail_on` or worse
+            lacks data of other dates; without it, warned.
         :param skip_dates: dates without data, for lagged metrics.
         :param now: the moment from which ages such as `freshness` are measured.
         :raises SourceError: what the checks assert has errors.
@@ -126,6 +129,7 @@ class VerificationSuite:
             date,
             fail_on=fail_on,
             allow_empty=allow_empty,
+            require_history=require_history,
             skip_dates=skip_dates,
             now=now,
         )

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dqx_airflow.diagnostics.verdicts import draw_verdict, format_value, headline
+from dqx_airflow.diagnostics.verdicts import draw_verdict, headline, scaled_text
 from dqx_airflow.values import Status
 
 if TYPE_CHECKING:
@@ -63,12 +63,13 @@ def print_failures(report: GateReport, console: Console, *, all_rows: bool = Fal
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
     table = table_of("status", "severity", "check", "assertion", "value", "expected")
     for verdict in verdicts:
-        value = format_value(verdict.value)
-        if verdict.multiplier != 1.0 and verdict.scaled_value is not None:
-            value += f" (scaled {format_value(verdict.scaled_value)})"
+        value = scaled_text(verdict)
+        if verdict.note and verdict.status is Status.PASSED:
+            value += f" ({verdict.note})"
         if verdict.status is Status.SKIPPED:
             # The others are drawn below; this is the only place that says why.
-            value = f"skipped: {verdict.reason}" if verdict.reason else "skipped"
+            told = "not evaluated" if verdict.is_not_evaluated else "skipped"
+            value = f"{told}: {verdict.reason}" if verdict.reason else told
         table.add_row(
             coloured(verdict.status),
             Text(verdict.severity.value),

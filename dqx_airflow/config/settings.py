@@ -8,7 +8,7 @@
     "spark.sql.ansi.enabled" = true
 
     [defaults]
-    date = "yesterday"              # also output, results, fail_on, allow_empty
+    date = "yesterday"              # also output, results, fail_on, allow_empty, require_history
 
     [datasets.orders]
     path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"
@@ -78,6 +78,7 @@ class Defaults:
     results: str | None = None
     fail_on: Severity = Severity.P1
     allow_empty: bool = False
+    require_history: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +342,10 @@ def _date_text(value: Any) -> str | None:
     return str(value) if date_of(str(value), date.max) else None
 
 
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
 # What a value is read as, or None where it is unsound; and what to write instead.
 _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
@@ -356,10 +361,8 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
         lambda value: Severity(value) if value in tuple(Severity) else None,
         'write "P0", "P1", "P2" or "P3"',
     ),
-    "allow_empty": (
-        lambda value: value if isinstance(value, bool) else None,
-        "write true or false",
-    ),
+    "allow_empty": (_truth, "write true or false"),
+    "require_history": (_truth, "write true or false"),
 }
 
 

@@ -57,9 +57,10 @@ def draw_verdict(
     is_mild = not verdict.severity.at_least(report.fail_on)
     notes = [("metric value", format_value(verdict.value))]
     if verdict.multiplier != 1.0:
-        scaled = f"{format_value(verdict.scaled_value)} (multiplier {verdict.multiplier:g})"
-        notes.append(("scaled value", scaled))
+        notes.append(("scaled value", scaled_text(verdict)))
     notes.append(("expected", verdict.expected))
+    if (unscaled := unscaled_limit(verdict)) is not None:
+        notes.append(("limit", unscaled))
     notes.append(("dataset", ", ".join(verdict.datasets)))
     notes.append(("date", report.run_key.date.isoformat()))
     notes.append(("severity", verdict.severity.value))
@@ -96,8 +97,15 @@ def _rows_shown(verdict: Verdict, report: GateReport, all_rows: bool) -> list[tu
 
 
 def draw_report(report: GateReport, *, colour: bool = False) -> str:
-    """The report as a person reads it: what failed in full, the headline last."""
-    parts = [
+    """The report as a person reads it: what was not evaluated, what failed in full, the headline
+    last."""
+    lacking = [
+        f"not evaluated: {printable(verdict.name)} ({verdict.severity.value}): "
+        f"{printable(verdict.reason or '')}"
+        for verdict in report.not_evaluated
+    ]
+    parts = ["\n".join(lacking)] if lacking else []
+    parts += [
         draw_verdict(verdict, report, colour=colour)
         for status in (Status.ERROR, Status.FAILED)
         for verdict in report.with_status(status)
@@ -105,30 +113,51 @@ def draw_report(report: GateReport, *, colour: bool = False) -> str:
     return "\n\n".join([*parts, headline(report)])
 
 
-def worst(report: GateReport) -> Verdict | None:
-    """The first of the verdicts that decided the outcome: worst severity, then suite order."""
-    failed, errors = report.with_status(Status.FAILED), report.with_status(Status.ERROR)
-    ranked = errors + failed if report.outcome is Outcome.BROKEN else failed + errors
-    return ranked[0] if ranked else None
+def unscaled_limit(verdict: Verdict) -> str | None:
+    """The limit beside what it is for the value before a profile scales it; None where there is no
+    profile that does, or no one number for a limit."""
+    limit = verdict.threshold
+    if verdict.multiplier == 1.0 or isinstance(limit, str) or limit is None:
+        return None
+    return f"{format_value(limit)}, for the metric value {format_value(limit / verdict.multiplier)}"
+
+
+def not_evaluated(report: GateReport) -> str | None:
+    """What has to be said first of a gate that is warned or broken: how many assertions of
+    `fail_on` or worse lack data of other dates. None where all were evaluated."""
+    found = report.not_evaluated
+    if not found or report.outcome not in (Outcome.WARNED, Outcome.BROKEN):
+        return None
+    return f"{len(found)} of {len(report.verdicts)} assertions not evaluated"
 
 
 def headline(report: GateReport) -> str:
-    """One line: outcome, gate, dataset, date, how many of how many failed, and the worst."""
+    """One line: outcome, what was not evaluated, gate, dataset, date, how many of how many failed,
+    and the worst."""
     key = report.run_key
     # The dataset that the gate is about: the first, reference tables come after it.
     dataset = report.datasets[0].name if report.datasets else "no dataset"
-    line = (
-        f"{report.outcome.value}: gate {key.gate}, dataset {dataset}, date {key.date.isoformat()}: "
-    )
+    line = f"{report.outcome.value}: "
+    if first := not_evaluated(report):
+        line += f"{first}; "
+    line += f"gate {key.gate}, dataset {dataset}, date {key.date.isoformat()}: "
     line += f"{report.count(Status.FAILED)} of {len(report.verdicts)} assertions failed"
     if errors := report.count(Status.ERROR):
         line += f", {errors} could not be evaluated"
     if skipped := report.count(Status.SKIPPED):
         line += f", {skipped} skipped"
-    found = worst(report)
+    found = report.worst
     if found is None:
         return line + ("; nothing was checked" if report.outcome is Outcome.BROKEN else "")
     line += f"; worst: {found.name} ({found.severity.value})"
-    if found.status is Status.ERROR:
+    if found.status is not Status.FAILED:
         return printable(f"{line}: {found.reason}")
-    return printable(f"{line} is {format_value(found.scaled_value)}, expected {found.expected}")
+    return printable(f"{line} is {scaled_text(found)}, expected {found.expected}")
+
+
+def scaled_text(verdict: Verdict) -> str:
+    """The value that was compared, and how a profile made it: `900 (500 x 1.8)`."""
+    shown = format_value(verdict.scaled_value)
+    if verdict.multiplier == 1.0 or verdict.scaled_value is None:
+        return shown
+    return f"{shown} ({format_value(verdict.value)} x {verdict.multiplier:g})"

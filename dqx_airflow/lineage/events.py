@@ -213,14 +213,15 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
 
 def failure_message(report: GateReport) -> str:
     """One line: how many assertions did not hold, and the worst of them."""
-    failed, errors = report.with_status(Status.FAILED), report.with_status(Status.ERROR)
-    line = f"{report.outcome.value}: {len(failed)} of {len(report.verdicts)} assertions failed"
+    failed, errors = report.count(Status.FAILED), report.count(Status.ERROR)
+    line = f"{report.outcome.value}: {failed} of {len(report.verdicts)} assertions failed"
     if errors:
-        line += f", {len(errors)} could not be evaluated"
-    ranked = errors + failed if report.outcome is Outcome.BROKEN else failed + errors
-    if not ranked:
+        line += f", {errors} could not be evaluated"
+    if lacking := len(report.not_evaluated):
+        line += f", {lacking} not evaluated"
+    worst = report.worst
+    if worst is None:
         return f"{line}; nothing was checked"
-    worst = ranked[0]
     detail = worst.reason or f"expected {worst.expected}"
     return f"{line}; worst: {worst.name} ({worst.severity.value}): {detail}"
 

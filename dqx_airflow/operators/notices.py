@@ -50,7 +50,7 @@ class GateNotice:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """An assertion that failed or could not be evaluated."""
+    """An assertion that failed, or was not evaluated."""
 
     severity: str
     name: str
@@ -131,6 +131,8 @@ def _title(report: Mapping[str, Any], error: str) -> str:
         return _cut(error, _LONGEST_TEXT) or "see its log"
     counts = report.get("counts") or {}
     title = f"{counts.get('failed', 0)} of {sum(counts.values())} assertions failed"
+    if lacking := report.get("not_evaluated"):
+        title = f"{lacking} not evaluated, {title}"
     if errors := counts.get("error"):
         title += f", {errors} could not be evaluated"
     return f"data of {report.get('date')}: {title}"
@@ -149,7 +151,12 @@ def _faults(report: Mapping[str, Any]) -> tuple[list[_Fault], int]:
 def _told(verdict: Mapping[str, Any]) -> str:
     if verdict.get("status") == "error":
         return _cut(_text(verdict.get("reason")) or "could not be evaluated", _LONGEST_NAME)
+    if verdict.get("status") == "skipped":
+        return _cut(f"not evaluated: {_text(verdict.get('reason'))}", _LONGEST_NAME)
     value = _cut(format_value(verdict.get("value")), _LONGEST_VALUE)
+    if verdict.get("multiplier", 1) != 1:
+        raw = _cut(format_value(verdict.get("raw_value")), _LONGEST_VALUE)
+        value += f" ({raw} x {verdict['multiplier']:g})"
     return f"is {value}, expected {_cut(_text(verdict.get('expected')), _LONGEST_NAME)}"
 
 

@@ -44,10 +44,10 @@ def end_task(report: GateReport, on_violation: OnViolation) -> str:
 
 def summary(report: GateReport) -> dict[str, Any]:
     """The report for XCom: counts and the verdicts that matter, a few kB at most."""
-    shown = [
-        *report.with_status(Status.FAILED),
-        *report.with_status(Status.ERROR),
-    ]
+    failed, errors = report.with_status(Status.FAILED), report.with_status(Status.ERROR)
+    lacking = report.not_evaluated
+    is_blocked = report.outcome is Outcome.BLOCKED
+    shown = failed + errors + lacking if is_blocked else lacking + failed + errors
     versions = [
         (_cut(dataset.name), dataset.version)
         for dataset in report.datasets
@@ -80,6 +80,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "outcome": report.outcome.value,
         "headline": _cut(headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
+        "not_evaluated": len(lacking),
         "versions": dict(versions[:_MOST_DATASETS]),
         "quarantined": dict(quarantined[:_MOST_DATASETS]),
         "promoted": dict(promoted[:_MOST_DATASETS]),
@@ -92,6 +93,7 @@ def summary(report: GateReport) -> dict[str, Any]:
                 "status": verdict.status.value,
                 "severity": verdict.severity.value,
                 "value": _cut_value(verdict.scaled_value),
+                "raw_value": _cut_value(verdict.value),
                 "multiplier": verdict.multiplier,
                 "expected": _cut(verdict.expected),
                 "reason": _cut(verdict.reason) if verdict.reason else None,

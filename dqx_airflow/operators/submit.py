@@ -69,6 +69,8 @@ class GateOperator(SparkJobOperator):
     :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", or
         "warn" (success, with warnings in the log).
     :param allow_empty: turns off the assertion that every dataset has rows.
+    :param require_history: breaks the gate where an assertion of `fail_on` or worse lacks data of
+        other dates. Without it the gate is warned, and says so first.
     :param recompute: reads all data again: by default what was computed before is taken from the
         results store, as long as the files are the very same.
     :param sample_rows: how many failing rows of an assertion are kept in the results at most; 0
@@ -126,6 +128,7 @@ class GateOperator(SparkJobOperator):
         fail_on: str = "P1",
         on_violation: OnViolation = "fail",
         allow_empty: bool = False,
+        require_history: bool = False,
         recompute: bool = False,
         sample_rows: int = DEFAULT_SAMPLE_ROWS,
         quarantine: str | Mapping[str, str] | None = None,
@@ -152,6 +155,7 @@ class GateOperator(SparkJobOperator):
         self.fail_on = fail_on
         self.on_violation = on_violation
         self.allow_empty = allow_empty
+        self.require_history = require_history
         self.recompute = recompute
         self.sample_rows = sample_rows
         self.quarantine = quarantine
@@ -302,6 +306,7 @@ class GateOperator(SparkJobOperator):
             results_root=self._place.root,
             fail_on=Severity(self.fail_on),
             allow_empty=self.allow_empty,
+            require_history=self.require_history,
             recompute=self.recompute,
             parent=of_task.lineage_parent_of(context),
             timeout_s=min(timeouts, default=None),
@@ -423,11 +428,19 @@ class GateOperator(SparkJobOperator):
         fails = report.outcome is Outcome.BROKEN or (
             report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
         )
-        for status in (Status.SKIPPED, Status.ERROR, Status.FAILED):
+        lacking = report.not_evaluated
+        for verdict in lacking:
+            log = self.log.error if report.outcome is Outcome.BROKEN else self.log.warning
+            name, severity = verdict.name, verdict.severity.value
+            log("not evaluated: %s (%s): %s", name, severity, verdict.reason)
+        for verdict in report.with_status(Status.SKIPPED):
+            if verdict not in lacking:
+                self.log.info("skipped: %s: %s", verdict.name, verdict.reason)
+        for verdict in report.with_status(Status.PASSED):
+            if verdict.note:
+                self.log.info("passed: %s: %s", verdict.name, verdict.note)
+        for status in (Status.ERROR, Status.FAILED):
             for verdict in report.with_status(status):
-                if status is Status.SKIPPED:
-                    self.log.info("skipped: %s: %s", verdict.name, verdict.reason)
-                    continue
                 blocks = fails and verdict.severity.at_least(report.fail_on)
                 log = self.log.error if blocks else self.log.warning
                 log("%s", draw_verdict(verdict, report))

@@ -62,7 +62,11 @@ class GateRow:
     @property
     def counted(self) -> str:
         """How many failed in the latest run."""
-        return counts_told(self.latest.report.counts) if self.latest.report else ""
+        report = self.latest.report
+        if report is None:
+            return ""
+        first = f"{report.not_evaluated} not evaluated, " if report.not_evaluated else ""
+        return first + counts_told(report.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +117,10 @@ def gate_rows(runs: Iterable[TaskRun], owners: Mapping[str, str]) -> tuple[GateR
 
 
 def counts_told(counts: Mapping[Status, int]) -> str:
-    """How many failed: `2 of 6 failed, 1 not evaluated`."""
+    """How many failed: `2 of 6 failed, 1 in error`."""
     errors = counts.get(Status.ERROR, 0)
     told = f"{counts.get(Status.FAILED, 0)} of {sum(counts.values())} failed"
-    return f"{told}, {errors} not evaluated" if errors else told
+    return f"{told}, {errors} in error" if errors else told
 
 
 def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> Board:

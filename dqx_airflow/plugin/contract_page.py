@@ -43,7 +43,7 @@ class DatasetUse:
     @property
     def state(self) -> str:
         """The worst status, as a word."""
-        worst = (Status.FAILED, Status.ERROR, Status.PASSED, Status.SKIPPED)
+        worst = (Status.FAILED, Status.ERROR, Status.SKIPPED, Status.PASSED)
         return next((status.value for status in worst if self.counts.get(status)), "")
 
     @property

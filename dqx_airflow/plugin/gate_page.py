@@ -34,10 +34,12 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class AssertionView:
-    """An assertion with its history. `blocks` says that its failure counts against the task."""
+    """An assertion with its history. `blocks` says that its failure counts against the task,
+    `lacks` that it could fail the gate and was not evaluated."""
 
     verdict: Verdict
     blocks: bool
+    lacks: bool
     spark: Chart | None
     wide: Chart | None
     samples: tuple[Sample, ...]
@@ -172,6 +174,7 @@ def _assertion(
     return AssertionView(
         verdict=verdict,
         blocks=bad and (view.fail_on is None or verdict.severity.at_least(view.fail_on)),
+        lacks=view.lacks(verdict),
         spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read),
         wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read),
         samples=tuple(map(sample_of, by_dataset.values())),

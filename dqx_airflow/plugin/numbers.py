@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from dqx_airflow.diagnostics.verdicts import format_duration, format_value
+from dqx_airflow.diagnostics.verdicts import format_duration, format_value, unscaled_limit
 from dqx_airflow.values import MetricValue, Status, Verdict
 
 Reading: TypeAlias = Callable[[MetricValue], str]
@@ -26,10 +26,17 @@ def value_of(verdict: Verdict) -> str:
     return value if isinstance(value, str) else reading_of(verdict)(value)
 
 
+def limit_of(verdict: Verdict) -> str:
+    """The limit, also for the value before a profile scales it."""
+    return unscaled_limit(verdict) or format_value(verdict.threshold)
+
+
 def fault_of(verdict: Verdict) -> str:
     """What is wrong, on one line: `orders.id is 3, expected == 0`, or why nobody can tell."""
     if verdict.status is Status.ERROR:
         return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
+    if verdict.status is Status.SKIPPED:
+        return f"{verdict.name}: not evaluated, {verdict.reason}"
     return f"{verdict.name} is {value_of(verdict)}, expected {verdict.expected}"
 
 

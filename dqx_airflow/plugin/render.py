@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.plugin.numbers import value_of
+from dqx_airflow.plugin.numbers import limit_of, value_of
 
 _PAGES = Path(__file__).parent / "pages"
 _LONGEST = 4000
@@ -81,7 +81,13 @@ def _environment() -> Environment:
         "style": Markup(STYLE),  # noqa: S704 (our own file)
         "script": Markup(SCRIPT),  # noqa: S704 (our own file)
     }
-    environment.filters |= {"value": format_value, "told": value_of, "moment": _moment, "iso": _iso}
+    environment.filters |= {
+        "value": format_value,
+        "told": value_of,
+        "limit": limit_of,
+        "moment": _moment,
+        "iso": _iso,
+    }
     return environment
 
 

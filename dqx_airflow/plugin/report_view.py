@@ -41,7 +41,8 @@ class PromotionView:
 @dataclass(frozen=True, slots=True)
 class ReportView:
     """A report for people. `is_whole` is False where only the summary is known: its verdicts are
-    those that did not pass, and `more_verdicts` of these are missing."""
+    those that did not pass, and `more_verdicts` of these are missing. `not_evaluated` is how many
+    assertions that could fail the gate lack data of other dates."""
 
     run_id: str
     gate: str
@@ -58,19 +59,37 @@ class ReportView:
     more_verdicts: int = 0
     contract: EnforcedContract | None = None
     promotions: tuple[PromotionView, ...] = ()
+    not_evaluated: int = 0
 
     @property
     def summary(self) -> str:
         """The headline without the gate and the date, which stand above it."""
-        return self.headline.partition(f"date {self.date}: ")[2] or self.headline
+        head, _, tail = self.headline.partition(f"date {self.date}: ")
+        if not tail:
+            return self.headline
+        first = head.removeprefix(f"{self.outcome.value}: ").partition(f"gate {self.gate}, ")[0]
+        return first + tail
 
     @property
     def worst(self) -> Verdict | None:
         """The verdict that the headline names, or the one that the summary begins with."""
-        failed = [verdict for verdict in self.verdicts if verdict.status in _WORST_FIRST[:2]]
+        bad = [verdict for verdict in self.verdicts if self.lacks(verdict) or is_bad(verdict)]
         if self.outcome is Outcome.BROKEN:
-            failed.sort(key=lambda verdict: verdict.status is not Status.ERROR)
-        return failed[0] if failed else None
+            bad.sort(
+                key=lambda verdict: (verdict.status is not Status.ERROR, not self.lacks(verdict))
+            )
+        elif self.outcome is Outcome.BLOCKED:
+            bad.sort(key=self.lacks)
+        return bad[0] if bad else None
+
+    def lacks(self, verdict: Verdict) -> bool:
+        """True for an assertion that could fail the gate, and lacks data of other dates."""
+        is_severe = self.fail_on is None or verdict.severity.at_least(self.fail_on)
+        return verdict.is_not_evaluated and is_severe
+
+
+def is_bad(verdict: Verdict) -> bool:
+    return verdict.status in (Status.FAILED, Status.ERROR)
 
 
 def view_of_report(report: GateReport) -> ReportView:
@@ -83,9 +102,8 @@ def view_of_report(report: GateReport) -> ReportView:
         outcome=report.outcome,
         headline=headline(report),
         counts={status: report.count(status) for status in Status},
-        verdicts=tuple(
-            verdict for status in _WORST_FIRST for verdict in report.with_status(status)
-        ),
+        verdicts=_ranked(report),
+        not_evaluated=len(report.not_evaluated),
         datasets=report.datasets,
         fail_on=report.fail_on,
         finished_at=report.finished_at,
@@ -93,6 +111,15 @@ def view_of_report(report: GateReport) -> ReportView:
         contract=report.contract,
         promotions=tuple(filter(None, map(promotion_of, report.datasets))),
     )
+
+
+def _ranked(report: GateReport) -> tuple[Verdict, ...]:
+    """The verdicts as they matter: first what was not evaluated, save where the gate is blocked."""
+    ranked = [verdict for status in _WORST_FIRST for verdict in report.with_status(status)]
+    lacking = report.not_evaluated
+    if lacking and report.outcome is not Outcome.BLOCKED:
+        ranked.sort(key=lambda verdict: verdict not in lacking)
+    return tuple(ranked)
 
 
 def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
@@ -145,6 +172,7 @@ def view_of_summary(pushed: object) -> ReportView | None:
         finished_at=_moment(pushed.get("finished_at")),
         is_whole=False,
         more_verdicts=_count(pushed.get("more_verdicts")),
+        not_evaluated=_count(pushed.get("not_evaluated")),
         contract=_contract(pushed.get("contract")),
         promotions=_promotions(pushed),
     )
@@ -199,6 +227,7 @@ def _verdict(given: object) -> Verdict | None:
         expected=_text(row.get("expected")),
         severity=severity,
         status=status,
+        value=_value(row.get("raw_value")),
         scaled_value=_value(row.get("value")),
         multiplier=float(multiplier) if isinstance(multiplier, int | float) else 1.0,
         reason=_text(reason) if reason else None,

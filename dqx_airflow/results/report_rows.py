@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from typing import Any, TypeAlias
 
-from dqx_airflow.diagnostics.verdicts import worst as worst_of
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
@@ -84,7 +84,7 @@ def failing_rows(report: GateReport) -> list[Row]:
 
 def run_row(report: GateReport) -> Row:
     """The one row of the table `runs`."""
-    worst = worst_of(report)
+    worst = report.worst
     return {
         **_key_columns(report),
         "outcome": report.outcome.value,
@@ -229,6 +229,7 @@ def _verdict_columns(verdict: Verdict) -> dict[str, Any]:
         "origin": verdict.origin.value if verdict.origin else None,
         "note": verdict.note,
         "clause": verdict.clause,
+        "disabled_by": verdict.disabled_by,
     }
 
 
@@ -257,7 +258,14 @@ def _verdict(row: Row, sample: Mapping[int, FailingRow]) -> Verdict:
         failing_rows=tuple(sample[number] for number in sorted(sample)),
         note=row.get("note"),
         clause=row.get("clause"),
+        disabled_by=row.get("disabled_by") or _disabling_profile(row),
     )
+
+
+def _disabling_profile(row: Row) -> str | None:
+    """The profile that disabled an assertion, of a row that was written without the column."""
+    found = re.fullmatch(r"disabled by profile '(.*)'", row.get("reason") or "", re.DOTALL)
+    return found[1] if found and row["status"] == Status.SKIPPED else None
 
 
 def _span(row: Row) -> Span | None:

@@ -82,6 +82,7 @@ RESULTS_SCHEMA = _schema(
         ("contract_id", _TEXT),
         ("contract_version", _TEXT),
         ("clause", _TEXT),
+        ("disabled_by", _TEXT),
     ]
 )
 """One row for each assertion of each attempt. `position` is its place in the suite, from 0.

@@ -237,7 +237,7 @@ def test_the_results_table_is_the_output(request_: GateRequest, passed: GateRepo
 
 def test_a_failure_says_how_many_and_the_worst(reports: dict[str, GateReport]) -> None:
     assert events.failure_message(reports["blocked"]) == (
-        "blocked: 2 of 4 assertions failed; worst: orders.volume.num_rows (P0): "
+        "blocked: 2 of 4 assertions failed, 1 not evaluated; worst: orders.volume.num_rows (P0): "
         "760 is not above 1000"
     )
     assert events.failure_message(reports["broken"]) == (

@@ -179,7 +179,7 @@ def test_an_error_is_told_with_its_reason(get: Get, scene: Scene) -> None:
     scene.ran(report_of(verdicts=(broken,), outcome=Outcome.BROKEN))
     text = Html(get("board").text).text
     assert "? broken lake.gate" in text
-    assert "orders.id.null_share: no column idd 0 of 1 failed, 1 not evaluated" in text
+    assert "orders.id.null_share: no column idd 0 of 1 failed, 1 in error" in text
 
 
 def test_of_a_mapped_gate_the_worst_instance_stands(get: Get, scene: Scene) -> None:

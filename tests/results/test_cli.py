@@ -76,8 +76,8 @@ def test_show_prints_every_assertion_and_draws_what_went_wrong(root: str) -> Non
     for text in (
         sample_report(2).run_id,
         "s3://lake/orders, version 12, 5 rows, 5 of them in quarantine",
-        "-1.5 (scaled -1.65)",
-        "skipped: too few days",
+        "-1.65 (-1.5 x 1.1)",
+        "not evaluated: too few days",
         "error: assertion failed: no_negative_amounts",
         "3 |     assert minimum(amount) >= 0 # \N{SNOWMAN}",
         "warning: assertion could not be evaluated: typo",

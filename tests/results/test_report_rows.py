@@ -21,7 +21,7 @@ from dqx_airflow.results.schema import FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, RUNS
 from dqx_airflow.results.store import arrow_table
 from dqx_airflow.values import GateReport, Outcome, Verdict
 
-from .samples import FAILED, sample_report
+from .samples import ERROR, FAILED, PASSED, sample_report
 
 
 def through_rows(report: GateReport) -> GateReport:
@@ -120,5 +120,6 @@ def test_a_run_row_counts_each_status_and_names_the_worst() -> None:
 
 
 def test_the_worst_of_a_broken_run_is_what_could_not_be_evaluated() -> None:
-    run = run_row(sample_report(outcome=Outcome.BROKEN))
+    verdicts = (PASSED, FAILED, ERROR)
+    run = run_row(sample_report(outcome=Outcome.BROKEN, verdicts=verdicts))
     assert run["worst"] == "typo"

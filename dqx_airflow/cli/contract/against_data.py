@@ -17,6 +17,7 @@ from dqx_airflow.cli.run.options import (
     OutputFileOption,
     OutputOption,
     RecomputeOption,
+    RequireHistoryOption,
     ResultsOption,
     SkipDateOption,
     WatchOption,
@@ -55,6 +56,7 @@ def against_data(
     recompute: RecomputeOption = False,
     fail_on: FailOnOption = None,
     allow_empty: AllowEmptyOption = None,
+    require_history: RequireHistoryOption = None,
     skip_date: SkipDateOption = None,
     watch: WatchOption = False,
 ) -> None:
@@ -79,6 +81,7 @@ def against_data(
         recompute,
         fail_on,
         allow_empty,
+        require_history,
         data,
         server,
         expect_version,

@@ -63,6 +63,7 @@ class Options:
     recompute: bool = False
     fail_on: Severity | None = None
     allow_empty: bool | None = None
+    require_history: bool | None = None
     data: str | None = None
     server: str | None = None
     expect_version: str | None = None
@@ -135,6 +136,11 @@ class _Reader:
                 settings.defaults.allow_empty
                 if options.allow_empty is None
                 else options.allow_empty
+            ),
+            require_history=(
+                settings.defaults.require_history
+                if options.require_history is None
+                else options.require_history
             ),
             skip_dates=skipped,
             recompute=options.recompute,

@@ -23,6 +23,7 @@ from dqx_airflow.cli.run.options import (
     OutputFileOption,
     OutputOption,
     RecomputeOption,
+    RequireHistoryOption,
     ResultsOption,
     SkipDateOption,
     WatchOption,
@@ -54,6 +55,7 @@ def run(
     recompute: RecomputeOption = False,
     fail_on: FailOnOption = None,
     allow_empty: AllowEmptyOption = None,
+    require_history: RequireHistoryOption = None,
     skip_date: SkipDateOption = None,
     watch: WatchOption = False,
 ) -> None:
@@ -77,6 +79,7 @@ def run(
         recompute,
         fail_on,
         allow_empty,
+        require_history,
     )
     raise typer.Exit(run_call(options, output_file, watch=watch))
 

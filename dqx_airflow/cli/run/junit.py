@@ -6,14 +6,15 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
 from dqx_airflow.diagnostics.verdicts import draw_verdict, format_value
-from dqx_airflow.values import GateReport, Status, Verdict
+from dqx_airflow.values import GateReport, Outcome, Status, Verdict
 
 
 def junit_xml(reports: Iterable[GateReport]) -> str:
     """The reports as one document.
 
-    A failure that does not block, below `fail_on`, is no failure of a test case: a build ends as
-    `dql run` does. It is told in the output of its test case.
+    An assertion that lacks data of other dates is skipped, save where it breaks the run. A failure
+    that does not block, below `fail_on`, is no failure of a test case: a build ends as `dql run`
+    does. It is told in the output of its test case.
     """
     root = ET.Element("testsuites", name="dql run")
     total = _Counts()
@@ -83,7 +84,14 @@ def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str 
     if verdict.status is Status.PASSED:
         return None
     if verdict.status is Status.SKIPPED:
-        ET.SubElement(case, "skipped", message=_text(verdict.reason or ""))
+        reason = verdict.reason or ""
+        if verdict.is_not_evaluated:
+            reason = f"not evaluated: {reason}"
+        if report.outcome is Outcome.BROKEN and verdict in report.not_evaluated:
+            kind = verdict.severity.value
+            ET.SubElement(case, "error", message=_text(reason), type=kind)
+            return "errors"
+        ET.SubElement(case, "skipped", message=_text(reason))
         return "skipped"
     drawing = _text(draw_verdict(verdict, report, all_rows=True))
     if not verdict.severity.at_least(report.fail_on):

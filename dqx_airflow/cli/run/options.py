@@ -58,6 +58,13 @@ AllowEmptyOption: TypeAlias = Annotated[
     bool | None,
     typer.Option("--allow-empty/--no-allow-empty", help="Whether a dataset may have no rows."),
 ]
+RequireHistoryOption: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--require-history/--no-require-history",
+        help="Whether an assertion that lacks data of other dates breaks the run (exit 3).",
+    ),
+]
 SkipDateOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--skip-date", help="A date without data, for lagged metrics."),

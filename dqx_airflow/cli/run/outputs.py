@@ -17,6 +17,7 @@ from dqx_airflow.cli.reports import (
     verdicts_table,
 )
 from dqx_airflow.config.settings import Output
+from dqx_airflow.diagnostics.verdicts import not_evaluated
 from dqx_airflow.values import GateReport, Status, to_json
 
 
@@ -62,6 +63,8 @@ def _print_table(report: GateReport, console: Console, *, all_rows: bool) -> Non
 
 def _print_summary(report: GateReport, console: Console) -> None:
     counts = ", ".join(f"{report.count(status)} {_NOUNS[status]}" for status in Status)
+    if first := not_evaluated(report):
+        counts = f"{first}; {counts}"
     suite = f"{printable(report.suite)}, {report.run_key.date.isoformat()}: {counts}"
     console.print(coloured(report.outcome), suite, soft_wrap=True, markup=False)
 
