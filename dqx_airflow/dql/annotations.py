@@ -8,41 +8,33 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 
-ANNOTATIONS: dict[str, tuple[str, ...]] = {
-    "experimental": (),
-    "required": (),
-    "cost": ("false_positive", "false_negative"),
-    "human_review": (),
-    "auto_approve": (),
+ANNOTATED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "assertion": {
+        "experimental": (),
+        "required": (),
+        "cost": ("false_positive", "false_negative"),
+        "human_review": (),
+        "auto_approve": (),
+    },
+    "profile": {"allow_required": ()},
+    "suite": {"require_history": ()},
 }
-"""The annotations of an assertion and the arguments that each takes."""
-
-SUITE_ANNOTATIONS: dict[str, tuple[str, ...]] = {"require_history": ()}
-
-PROFILE_ANNOTATIONS: dict[str, tuple[str, ...]] = {"allow_required": ()}
-
-_ANNOTATED = {
-    "an assertion": ANNOTATIONS,
-    "a profile": PROFILE_ANNOTATIONS,
-    "a suite": SUITE_ANNOTATIONS,
-}
+"""The annotations of each kind of statement, and the arguments that each takes."""
 
 
-def check_annotation(
-    annotation: nodes.Annotation, known: Mapping[str, tuple[str, ...]], place: str
-) -> Iterator[Diagnostic]:
+def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[Diagnostic]:
     """What is wrong with an annotation.
 
-    :param known: the annotations of the place where it stands, which is `place`.
+    :param annotated: what it is above, a key of `ANNOTATED`.
     """
-    name = annotation.name
+    name, known = annotation.name, ANNOTATED[annotated]
     if name.text not in known:
         message = f"unknown annotation '@{name.text}'"
         help_line = did_you_mean(name.text, known)
-        for other, annotations in _ANNOTATED.items():
+        for other, annotations in ANNOTATED.items():
             if name.text in annotations:
-                message = f"'@{name.text}' belongs to {other}, not to {place}"
-                help_line = f"write it above {other}, or remove it"
+                message = f"'@{name.text}' is an annotation of {other}s, not of {annotated}s"
+                help_line = "remove it, or move it to the right place"
         yield Diagnostic(message, name.span, code="E012", help=help_line)
         return
     allowed = known[name.text]

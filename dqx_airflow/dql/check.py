@@ -10,12 +10,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.annotations import (
-    ANNOTATIONS,
-    PROFILE_ANNOTATIONS,
-    SUITE_ANNOTATIONS,
-    check_annotation,
-)
+from dqx_airflow.dql.annotations import check_annotation
 from dqx_airflow.dql.blocks import is_block_file, read_blocks
 from dqx_airflow.dql.claims import ClaimChecker
 from dqx_airflow.dql.collector import collector_at_rest
@@ -252,7 +247,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     found += _check_unique_titles(suite)
     found += _check_that_something_is_checked(suite)
     for annotation in suite.annotations:
-        found += check_annotation(annotation, SUITE_ANNOTATIONS, "a suite")
+        found += check_annotation(annotation, "suite")
     for profile in suite.profiles:
         found += _check_profile(profile, selection, shares)
     for constant in suite.constants:
@@ -360,7 +355,7 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
     for repeated in assertion.repeated:
         yield Diagnostic("this is given twice", repeated, code="E013", help="remove one of them")
     for annotation in assertion.annotations:
-        yield from check_annotation(annotation, ANNOTATIONS, "an assertion")
+        yield from check_annotation(annotation, "assertion")
     if assertion.name is not None:
         yield from _check_title(assertion.name)
     if assertion.name is None:
@@ -421,7 +416,7 @@ def _check_profile(
     """
     yield from _check_title(profile.name)
     for annotation in profile.annotations:
-        yield from check_annotation(annotation, PROFILE_ANNOTATIONS, "a profile")
+        yield from check_annotation(annotation, "profile")
     kind = profile.type
     if kind is not None and kind.text not in ("holiday", "recurring"):
         help_line = "it is `holiday` or `recurring`"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from dqx_airflow.dql.annotations import ANNOTATIONS
+from dqx_airflow.dql.annotations import ANNOTATED
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show_name
@@ -194,9 +194,10 @@ class _Finder:
             case Slot.OTHER_VALUES:
                 yield _call(MEASURES["values"])
             case Slot.ANNOTATION:
-                yield from _values(words.ANNOTATIONS)
+                known = ANNOTATED[self.place.annotated]
+                yield from _values({name: words.ANNOTATIONS[name] for name in known})
             case Slot.ANNOTATION_ARGUMENT:
-                for name in ANNOTATIONS.get(self.place.call, ()):
+                for name in ANNOTATED["assertion"].get(self.place.call, ()):
                     yield Item(name, Sort.PARAMETER, text=f"{name}=")
             case Slot.SEVERITY:
                 yield from (Item(severity.value, Sort.VALUE) for severity in Severity)

@@ -111,6 +111,7 @@ class _Finder:
                 yield Occurrence(Kind.DATASET, dataset.text, dataset.span)
             datasets = tuple(dataset.text for dataset in check.datasets)
             yield from self._parts(check.body, _Around({}, datasets))
+        yield from _annotated(self.reading.file.suite.annotations)
         if self.reading.file.suite.profiles:
             yield from self._profiles(self.reading.file.suite.profiles)
 
@@ -152,8 +153,8 @@ class _Finder:
         yield from self._parts(loop.body, _Around(inner, around.datasets))
 
     def _assertion(self, assertion: nodes.Assertion, around: _Around) -> Iterator[Occurrence]:
+        yield from _annotated(assertion.annotations)
         for annotation in assertion.annotations:
-            yield Occurrence(Kind.ANNOTATION, annotation.name.text, annotation.name.span)
             yield from self._parts([value for _, value in annotation.arguments], around)
         name = assertion.name
         if name is not None and not around.parameters:
@@ -173,6 +174,7 @@ class _Finder:
     def _profiles(self, profiles: tuple[nodes.Profile, ...]) -> Iterator[Occurrence]:
         checks = self.reading.expanded()
         for profile in profiles:
+            yield from _annotated(profile.annotations)
             for rule in profile.rules:
                 yield from _selected(rule.selector, checks)
 
@@ -286,6 +288,11 @@ class _Finder:
             (match[group], lines.span(match.start(group), match.end(group), span.file))
             for match in pattern.finditer(lines.text, start, end)
         ]
+
+
+def _annotated(annotations: tuple[nodes.Annotation, ...]) -> Iterator[Occurrence]:
+    for annotation in annotations:
+        yield Occurrence(Kind.ANNOTATION, annotation.name.text, annotation.name.span)
 
 
 def _selected(selector: nodes.Selector, checks: tuple[nodes.Check, ...]) -> Iterator[Occurrence]:

@@ -63,7 +63,7 @@ class Place:
     `words` are the keywords that may stand there. `call` is what is called around it, where a new
     argument may begin there. `datasets` are those of the check, `parameters` those of the macro,
     `lists` those of them that a loop can go through. `assertion` is the one that is selected.
-    `has_item` where `item` is an item of an array.
+    `has_item` where `item` is an item of an array. `annotated` is what an annotation stands above.
     """
 
     slot: Slot
@@ -74,6 +74,7 @@ class Place:
     lists: tuple[str, ...] = ()
     assertion: str = ""
     has_item: bool = False
+    annotated: str = "assertion"
 
 
 _OPERAND = frozenset({"NUMBER", "IDENT", "LPAR"})
@@ -129,6 +130,7 @@ def place_at(text: str, offset: int) -> Place:
         parameters,
         lists,
         has_item=read.is_among_items(),
+        annotated=read.annotated(),
     )
 
 
@@ -262,6 +264,12 @@ class _Read:
         return self.is_in("row") or self.is_in("rows")
 
     # What surrounds the place
+
+    def annotated(self) -> str:
+        """What an annotation would be above."""
+        if self.is_in("check") or self.is_in("macro"):
+            return "assertion"
+        return "profile" if self.is_in("suite") else "suite"
 
     def datasets(self) -> tuple[str, ...]:
         """The datasets of the check."""

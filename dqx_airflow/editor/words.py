@@ -60,11 +60,13 @@ KEYWORDS: dict[str, str] = {
 ANNOTATIONS: dict[str, str] = {
     "experimental": "Proposed by an algorithm and not validated yet; such an assertion is not"
     " required, even with severity P0.",
-    "required": "Algorithms and profiles must not remove or disable this assertion.",
+    "required": "Algorithms and profiles cannot remove or disable this assertion.",
     "cost": "What a wrong alarm and a missed problem cost:"
     " `@cost(false_positive=1, false_negative=100)`.",
     "human_review": "Changes of this assertion need the approval of a person.",
     "auto_approve": "Changes of this assertion need no approval.",
+    "allow_required": "Lets this profile disable assertions that are required.",
+    "require_history": "Breaks a gate whose assertions lack data of other dates.",
 }
 """All annotations."""
 

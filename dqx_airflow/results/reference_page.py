@@ -80,6 +80,7 @@ _MEANING = {
     "digest": "the SHA-256 of the text, in hexadecimal digits",
     "text": "the text",
     "clause": "the path of the clause that the assertion enforces",
+    "disabled_by": "the profile that disabled the assertion, if one did",
     "position": "the place of the assertion in the suite, from 0",
     "name": "the name of the assertion",
     "check": "the check that it stands in",

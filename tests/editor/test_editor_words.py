@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dqx_airflow.dql import check
+from dqx_airflow.dql.annotations import ANNOTATED
+from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.dates import check_date
 from dqx_airflow.dql.parser import parse
 from dqx_airflow.editor import words
@@ -17,7 +18,7 @@ def test_every_keyword_of_the_grammar_is_explained() -> None:
 
 
 def test_every_annotation_is_explained() -> None:
-    assert set(words.ANNOTATIONS) == set(check.ANNOTATIONS)
+    assert set(words.ANNOTATIONS) == {name for known in ANNOTATED.values() for name in known}
 
 
 def test_every_parameter_is_explained() -> None:
@@ -32,7 +33,7 @@ def test_every_metric_can_be_completed() -> None:
 def test_every_type_of_a_profile_is_accepted() -> None:
     for kind in words.PROFILE_TYPES:
         text = f'suite "S" {{ profile "P" {{ type {kind} from january(1) to january(2) }} }}'
-        found = check.check_source(SourceFile("s", text)).diagnostics
+        found = check_source(SourceFile("s", text)).diagnostics
         assert not [item for item in found if item.code == "E303"]
 
 

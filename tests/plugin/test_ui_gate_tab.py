@@ -91,8 +91,11 @@ def test_what_a_multiplier_did_is_told(tab: Get, scene: Scene) -> None:
     easter = replace(BAD_NULLS, value=0.5, multiplier=0.5, scaled_value=0.25, profiles=("easter",))
     scene.ran(report_of(verdicts=(easter,)))
     text = Html(tab().text).text
-    assert "0.25 \N{MULTIPLICATION SIGN}0.5" in text
-    assert "value before the multiplier 0.5 limit 0.1 active profiles easter" in text
+    assert "0.25 = 0.5 \N{MULTIPLICATION SIGN}0.5" in text
+    assert (
+        "value before the multiplier 0.5 value as compared 0.25 limit 0.1, for the metric value 0.2"
+        in text
+    )
 
 
 def test_of_a_contract_the_clauses_are_named(tab: Get, scene: Scene) -> None:
@@ -245,7 +248,9 @@ def test_a_map_index_that_is_none_is_read_leniently(tab: Get, scene: Scene, inde
 def test_statuses_are_words_not_only_colours(tab: Get, scene: Scene) -> None:
     scene.dag()
     verdicts = tuple(replace(NULLS, name=status.value, status=status) for status in Status)
-    scene.ran(report_of(verdicts=verdicts))
+    disabled = replace(NULLS, name="off", status=Status.SKIPPED, disabled_by="easter")
+    scene.ran(report_of(verdicts=(*verdicts, disabled)))
     text = Html(tab().text).text
-    for sign in ("✓ passed", "✕ failed", "\N{EN DASH} skipped", "? error"):
+    signs = ("✓ passed", "✕ failed", "\N{EN DASH} skipped", "! not evaluated", "? error")
+    for sign in signs:
         assert sign in text

@@ -1,0 +1,93 @@
+"""What was not evaluated has not passed, and every way of telling a report begins with it."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+from python_suites import TODAY, memory
+
+from dqx_airflow.cli.run.junit import junit_xml
+from dqx_airflow.diagnostics.verdicts import draw_report, draw_verdict, headline
+from dqx_airflow.dql import Suite
+from dqx_airflow.plugin.report_view import ReportView, view_of_report
+from dqx_airflow.results.report_rows import report_from_rows, results_rows, run_row
+from dqx_airflow.values import GateReport, Outcome, Verdict, from_json, to_json
+
+TEXT = """\
+suite "Orders" {
+    check "Basic" on orders {
+        assert num_rows() > 3 name "rows"
+        assert num_rows() / num_rows(lag 30) < 2 name "growth" severity P0
+        assert null_count(email) == 0 name "email" severity P3
+    }
+}
+"""
+FIRST = "1 of 6 assertions not evaluated; "
+
+
+def report(text: str = TEXT, *, require_history: bool = False) -> GateReport:
+    found = Suite.from_string(text).run(memory(), TODAY, require_history=require_history)
+    return found.report
+
+
+def test_a_warned_gate_says_first_what_was_not_evaluated() -> None:
+    warned = report()
+    assert warned.outcome is Outcome.WARNED
+    assert headline(warned).startswith(f"warned: {FIRST}gate Orders, dataset orders, date ")
+    assert "; worst: growth (P0): data is available for 50% of the dates" in headline(warned)
+    assert draw_report(warned).startswith("not evaluated: growth (P0): data is available for 50%")
+    view = view_of_report(warned)
+    assert view.summary.startswith(f"{FIRST}1 of 6 assertions failed")
+    assert [verdict.name for verdict in view.verdicts[:2]] == ["growth", "email"]
+    assert named(view) == "growth"
+
+
+@pytest.mark.parametrize("place", ["call", "suite"])
+def test_required_history_breaks_a_gate_that_lacks_it(place: str) -> None:
+    text = f"@require_history\n{TEXT}" if place == "suite" else TEXT
+    broken = report(text, require_history=place == "call")
+    assert broken.outcome is Outcome.BROKEN
+    assert headline(broken).startswith(f"broken: {FIRST}gate Orders")
+    assert named(view_of_report(broken)) == "growth"
+    assert broken.validated == {}
+
+
+def test_of_a_blocked_gate_the_violation_is_the_worst() -> None:
+    blocked = report(TEXT.replace("> 3", "> 300"))
+    assert blocked.outcome is Outcome.BLOCKED
+    assert headline(blocked).startswith("blocked: gate Orders")
+    assert "worst: rows (P1) is 4, expected > 300" in headline(blocked)
+    assert named(view_of_report(blocked)) == "rows"
+
+
+def test_a_build_ends_as_the_run_does() -> None:
+    counts = [ET.fromstring(junit_xml([one])) for one in (report(), report(require_history=True))]
+    assert [(one.get("errors"), one.get("skipped")) for one in counts] == [("0", "1"), ("1", "0")]
+
+
+def test_a_stored_report_says_the_same() -> None:
+    text = TEXT.replace("}\n}", '} profile "P" { from 2000-01-01 to 2100-01-01 %s } }')
+    disabled = report(text % 'disable assertion "email" in "Basic"')
+    assert [verdict.disabled_by for verdict in disabled.verdicts].count("P") == 1
+    read = report_from_rows(run_row(disabled), results_rows(disabled))
+    assert headline(read) == headline(disabled)
+    assert read.not_evaluated == disabled.not_evaluated
+    assert from_json(GateReport, to_json(disabled)) == disabled
+    old = [{**row, "disabled_by": None} for row in results_rows(disabled)]
+    assert report_from_rows(run_row(disabled), old) == read
+
+
+def test_a_scaled_value_is_shown_with_the_raw_one_and_so_is_its_limit() -> None:
+    text = TEXT.replace("}\n}", '} profile "P" { from 2000-01-01 to 2100-01-01 %s } }')
+    scaled = report(text.replace("> 3", "> 300") % 'scale assertion "rows" in "Basic" by 1.5x')
+    verdict = next(one for one in scaled.verdicts if one.name == "rows")
+    assert "worst: rows (P1) is 6 (4 x 1.5), expected > 300" in headline(scaled)
+    drawn = draw_verdict(verdict, scaled)
+    assert "scaled value: 6 (4 x 1.5)" in drawn
+    assert "limit: 300, for the metric value 200" in drawn
+
+
+def named(view: ReportView) -> str:
+    worst: Verdict | None = view.worst
+    return worst.name if worst else ""
