@@ -20,6 +20,7 @@ VERBS = {
     "doctor": "dqx_airflow.cli.doctor:doctor",
     "lsp": "dqx_airflow.cli.lsp:lsp",
     "results": "dqx_airflow.cli.results:app",
+    "lineage": "dqx_airflow.cli.lineage:app",
 }
 """Where each verb is: a function, or a `typer.Typer` that has verbs of its own."""
 

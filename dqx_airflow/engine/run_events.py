@@ -37,12 +37,12 @@ def run_events(
     from dqx_airflow.lineage.events import crash_event, start_event, terminal_event
 
     def end(report: GateReport) -> None:
-        emitter.emit(terminal_event(request, report, emitter.namespace))
+        if emitter.emit(terminal_event(request, report, emitter.namespace)):
+            # The server is there: it also gets what earlier runs could not send, as time allows.
+            emitter.resend()
 
     with emitter:
-        if emitter.emit(start_event(request, run_id, started, emitter.namespace)):
-            # The server is there again: it also gets what earlier runs could not send.
-            emitter.resend()
+        emitter.emit(start_event(request, run_id, started, emitter.namespace))
         try:
             yield end
         except BaseException as error:
@@ -62,9 +62,12 @@ def _emitter(spool: Path | None) -> LineageEmitter | None:
 
 
 def _spool(store: ResultsStore) -> Path | None:
-    """Where events wait that could not be sent: beside the results, where these are files.
+    """Where events wait that could not be sent: where the environment says, else beside the
+    results, where these are files.
 
     Elsewhere they go whole into the log of the job.
     """
+    if given := os.environ.get(spools.VARIABLE):
+        return Path(given).expanduser()
     location = store.location
-    return Path(location.root) / "lineage_spool" if location.is_local else None
+    return spools.beside(location.root) if location.is_local else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,9 @@ from openlineage.client.serde import Serde
 from openlineage.client.transport import Transport
 
 from dqx_airflow.lineage import spool as spools
+from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.events import DEFAULT_NAMESPACE
+from dqx_airflow.lineage.patience import ExhaustedError, Patience
 from dqx_airflow.lineage.reach import LineageCheck, check_transport, one_line
 from dqx_airflow.lineage.redact import RedactingFilter, redact, secrets_of
 from dqx_airflow.lineage.transport import (
@@ -30,6 +33,8 @@ from dqx_airflow.lineage.transport import (
 )
 
 log = logging.getLogger(__name__)
+
+_CHECK_S, _CLOSE_S = 5.0, 0.1
 
 # They log configuration, addresses and errors as they are.
 _TALKATIVE = (
@@ -60,14 +65,16 @@ class LineageEmitter:
 
     The configuration is read once, here: `OPENLINEAGE_*` variables or an `openlineage.yml`.
     Without any, no event is sent. What cannot be sent is written into the folder `spool`.
-    No method raises, whatever the configuration or the network is like.
+    No method raises, whatever the configuration or the network is like, and all of them together
+    wait no longer than `patience` allows: two seconds, if none is given.
 
         with LineageEmitter(Path("spool")) as emitter:
             emitter.emit(start_event(request, run_id, now, emitter.namespace))
     """
 
-    def __init__(self, spool: Path | None = None) -> None:
+    def __init__(self, spool: Path | None = None, *, patience: Patience | None = None) -> None:
         self.spool = spool
+        self.patience = patience or Patience(transport.PATIENCE_S)
         self.namespace = os.environ.get("OPENLINEAGE_NAMESPACE") or DEFAULT_NAMESPACE
         self._client: OpenLineageClient | None = None
         self._transport: Transport | None = None
@@ -87,8 +94,7 @@ class LineageEmitter:
     def emit(self, event: RunEvent | DatasetEvent) -> bool:
         """True where the event was sent, to everyone who was to get it. Never raises.
 
-        It takes as long as the configured timeouts allow; where none are configured, 9 seconds at
-        most. After a failure the later events are not tried but spooled at once.
+        After a failure the later events are not tried but spooled at once.
         """
         try:
             return self._emit(event)
@@ -125,7 +131,8 @@ class LineageEmitter:
         if self._transport is None:
             return LineageCheck(False, f"the configuration cannot be used: {self._problem}")
         try:
-            found = check_transport(self._transport)
+            checked = self._transport
+            found = Patience(_CHECK_S).wait_for(lambda: check_transport(checked))
         except Exception as error:
             return LineageCheck(False, f"{self._transport.kind}: {self._said(error)}")
         if not self._is_configured and not self._is_disabled:
@@ -136,7 +143,8 @@ class LineageEmitter:
         """Let go of connections. Never raises."""
         try:
             if self._transport is not None:
-                self._transport.close(1.0)
+                closed, limit_s = self._transport, max(self.patience.left_s, _CLOSE_S)
+                Patience(limit_s).wait_for(lambda: closed.close(limit_s))
         except Exception as error:
             log.warning("OpenLineage transport did not close: %s", self._said(error))
         for name in _TALKATIVE:
@@ -165,7 +173,7 @@ class LineageEmitter:
         # The client would write whole events into the log of every job that nobody asked for.
         config = config or {"type": "noop"}
         self._filter.secrets |= secrets_of(config)
-        self._transport, self._parts = watched(config)
+        self._transport, self._parts = watched(config, self.patience)
         client.transport = self._transport
         self._client = client
 
@@ -211,7 +219,11 @@ class LineageEmitter:
             part.down = None
         by_name = {part.name: part for part in self._parts if part.name}
         sent, stuck_runs = 0, set()
+        until = time.monotonic() + self.patience.left_s
         for spooled in waiting:
+            # To read them takes time as well, where there are many.
+            if self.patience.is_over or time.monotonic() > until:
+                break
             try:
                 content = spools.read(spooled)
                 run_id = content["run"]["runId"]
@@ -228,7 +240,7 @@ class LineageEmitter:
                 stuck_runs.add(run_id)
                 if _is_refusal(error):
                     self._lift(target)
-                if not isinstance(error, SkippedError):
+                if not isinstance(error, SkippedError | ExhaustedError):
                     log.warning("%s not sent: %s", spooled.path, self._said(error))
                 continue
             try:

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+VARIABLE = "DQX_LINEAGE_SPOOL"
+"""The environment variable that names the folder."""
+
 _NAME = re.compile(r"(?P<time>\d{20})-(?P<event>[\w.-]*?)(?:@(?P<target>[\w.-]+))?\.json")
 _last_time_ns = 0
 
@@ -24,6 +27,11 @@ class Spooled:
 
     path: Path
     target: str | None
+
+
+def beside(results_root: str) -> Path:
+    """The spool of a results store on this machine."""
+    return Path(results_root) / "lineage_spool"
 
 
 def keep(spool: Path, event: str, label: str, target: str | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""The OpenLineage transports as a gate needs them: patient for seconds, and honest about failures.
+"""The OpenLineage transports as a gate needs them: patient for two seconds, honest about failures.
 
 Which transport is used is OpenLineage's own configuration. What is added here: limits where the
 user set none, and a wrapper that notes what was not sent. Imports the OpenLineage client.
@@ -7,8 +7,6 @@ user set none, and a wrapper that notes what was not sent. Imports the OpenLinea
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable
 from typing import Any
 
 from openlineage.client import OpenLineageClient
@@ -18,14 +16,16 @@ from openlineage.client.transport import Transport, get_default_factory
 from openlineage.client.transport.composite import CompositeTransport
 from openlineage.client.transport.noop import NoopConfig, NoopTransport
 
-PATIENCE_S = 9.0
-"""How long one event may take on a transport that has no limit of its own."""
+from dqx_airflow.lineage.answers import bounded
+from dqx_airflow.lineage.patience import Patience
 
-# The client's defaults are 5 s and six tries: 9 s for a refused connection, 39 s for a host that
-# swallows packets. With these it is less than a second and 7 s.
-_TIMEOUT_S = 3.0
-_RETRY = {"total": 1, "connect": 1, "read": 1, "status": 1, "backoff_factor": 0.3}
-# A server that says "come back in an hour" would be obeyed, and the gate would sleep.
+PATIENCE_S = 2.0
+"""How long a gate waits for all its events together, whatever is configured, in seconds."""
+
+# One event more than the other tries of the client would take all of that time.
+_TIMEOUT_S = 2.0
+_RETRY = {"total": 1, "connect": 1, "read": 0, "status": 0, "backoff_factor": 0.1}
+# A server that says "come back in an hour" would be obeyed.
 _NO_NAPS = {"respect_retry_after_header": False}
 
 
@@ -33,19 +33,18 @@ class SkippedError(Exception):
     """Not tried: this transport already failed in this run."""
 
 
-class UnfinishedError(Exception):
-    """No answer in time."""
-
-
 class Watched(Transport):
     """A transport that gives up in time, stays down after a failure, and notes what it missed.
 
+    The others of a composite that come after it, `later`, are left their share of the time.
     `missed` holds the events that were not sent, as JSON with the reason; whoever reads them
     empties it.
     """
 
-    def __init__(self, inner: Transport, name: str | None = None) -> None:
-        self.inner = inner
+    def __init__(self, inner: Transport, patience: Patience, name: str | None = None) -> None:
+        self.inner = bounded(inner)
+        self.patience = patience
+        self.later: tuple[Watched, ...] = ()
         self.kind = inner.kind
         self.name = name or inner.name
         self.priority = inner.priority
@@ -56,7 +55,8 @@ class Watched(Transport):
         try:
             if self.down is not None:
                 raise SkippedError(f"not tried after {type(self.down).__name__}") from self.down
-            return _in_time(lambda: self.inner.emit(event), patience_s(self.inner))
+            waiting = sum(part.down is None for part in self.later)
+            return self.patience.wait_for(lambda: self.inner.emit(event), share=1 / (1 + waiting))
         except Exception as error:
             self.down = self.down or error
             self.missed.append((Serde.to_json(event), error))
@@ -88,14 +88,17 @@ def settings(client: OpenLineageClient) -> dict[str, Any] | None:
 
 
 def limited(config: dict[str, Any]) -> dict[str, Any]:
-    """`config` with limits where it sets none, also inside composite and transform transports."""
+    """`config` with limits where it sets none that are narrower, also inside composite and
+    transform transports."""
     config = dict(config)
     kind = config.get("type")
     if kind in {"http", "async_http", "datadog"}:
         # The asynchronous transport never tells that an event is lost. Two events a run are
         # nothing to be asynchronous about.
         config["type"] = "http" if kind == "async_http" else kind
-        config.setdefault("timeout", _TIMEOUT_S)
+        given = config.get("timeout")
+        is_shorter = isinstance(given, int | float) and given < _TIMEOUT_S
+        config["timeout"] = given if is_shorter else _TIMEOUT_S
         retry = config["retry"] if isinstance(config.get("retry"), dict) else _RETRY
         config["retry"] = {**_NO_NAPS, **retry}
     elif kind == "composite":
@@ -112,20 +115,23 @@ def limited(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def watched(config: dict[str, Any]) -> tuple[Transport, tuple[Watched, ...]]:
+def watched(config: dict[str, Any], patience: Patience) -> tuple[Transport, tuple[Watched, ...]]:
     """The transport of `config`, and those of its parts that can fail on their own.
 
+    :param patience: for all of them together.
     :raises Exception: it cannot be built; any kind, transports are plugins.
     """
     transport = get_default_factory().create(limited(config))
     if not isinstance(transport, CompositeTransport):
-        only = Watched(transport)
+        only = Watched(transport, patience)
         return only, (only,)
     # A composite hides the failure of a part as long as another part succeeds.
     parts = [
-        Watched(child, child.name or f"part{number}")
+        Watched(child, patience, child.name or f"part{number}")
         for number, child in enumerate(transport.transports, start=1)
     ]
+    for number, part in enumerate(parts, start=1):
+        part.later = tuple(parts[number:])
     transport.transports[:] = parts
     return transport, tuple(parts)
 
@@ -138,22 +144,6 @@ def needs_all(transport: Transport) -> bool:
 def quiet_client() -> OpenLineageClient:
     """A client that holds OpenLineage's configuration but no transport of it yet."""
     return OpenLineageClient(transport=NoopTransport(NoopConfig()))
-
-
-def patience_s(transport: Transport) -> float:
-    """How long one event may take: what the user's timeouts add up to, at least PATIENCE_S."""
-    config = getattr(transport, "config", None)
-    timeout, retry = getattr(config, "timeout", None), getattr(config, "retry", None)
-    if not isinstance(timeout, int | float) or not isinstance(retry, dict):
-        return PATIENCE_S
-    try:
-        tries = int(retry.get("total") or 0) + 1
-        backoff = float(retry.get("backoff_factor") or 0)
-    except (TypeError, ValueError):
-        return PATIENCE_S
-    # urllib3 doubles the pause with each retry, up to two minutes.
-    pauses: float = sum(min(backoff * 2.0**number, 120.0) for number in range(min(tries, 64)))
-    return max(PATIENCE_S, float(tries * timeout + pauses))
 
 
 def rebuilt(event: dict[str, Any]) -> RunEvent:
@@ -186,28 +176,3 @@ def rebuilt(event: dict[str, Any]) -> RunEvent:
         outputs=[OutputDataset(**dataset) for dataset in event.get("outputs") or []],
         producer=event["producer"],
     )
-
-
-def _in_time(call: Callable[[], Any], limit_s: float) -> Any:
-    """What `call` returns or raises. Kafka, say, may wait for minutes; a gate does not.
-
-    :raises UnfinishedError: it takes longer than `limit_s`. It goes on in a thread that ends with
-        the process: the event may arrive after all, and once more from the spool.
-    """
-    outcome: list[Any] = []
-    failure: list[Exception] = []
-
-    def run() -> None:
-        try:
-            outcome.append(call())
-        except Exception as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name="dqx-lineage", daemon=True)
-    thread.start()
-    thread.join(limit_s)
-    if failure:
-        raise failure[0]
-    if not outcome:
-        raise UnfinishedError(f"no answer within {limit_s:g} s")
-    return outcome[0]

@@ -1,0 +1,90 @@
+"""`dql lineage`: sends the lineage events that gates could not send."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+app = typer.Typer(help="Look after the lineage events of gates.", no_args_is_help=True)
+
+_WRONG_CALL, _INFRASTRUCTURE = 2, 4
+_EACH_S = 5.0
+
+
+class OutputFormat(str, Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.callback()
+def lineage() -> None:
+    """Look after the lineage events of gates."""
+
+
+@app.command("flush")
+def flush(
+    *,
+    spool: Annotated[
+        Path | None,
+        typer.Option(
+            "--spool", envvar="DQX_LINEAGE_SPOOL", help="The folder in which the events wait."
+        ),
+    ] = None,
+    root: Annotated[
+        str | None,
+        typer.Option(
+            "--root",
+            envvar="DQX_RESULTS_ROOT",
+            help="Where the results are, with the spool beside them, if there is no --spool.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, help="How long it may take, in seconds.")
+    ] = 60.0,
+    output: Annotated[
+        OutputFormat, typer.Option("--format", help="For people or for machines.")
+    ] = OutputFormat.TEXT,
+) -> None:
+    """Send the lineage events that gates could not send, by OpenLineage's own configuration.
+
+    Exit code 0 nothing waits any more, 2 an error in the call, 4 some events are left.
+    """
+    from dqx_airflow.lineage import spool as spools
+
+    if spool is None and (root is None or "://" in root.removeprefix("file://")):
+        _fail(
+            "which spool?",
+            f"add --spool FOLDER, or --root with a local results store, or set {spools.VARIABLE}",
+            _WRONG_CALL,
+        )
+    folder = spool or spools.beside((root or "").removeprefix("file://"))
+    folder = folder.expanduser()
+    try:
+        waiting = len(spools.kept(folder))
+    except OSError as error:
+        _fail(f"{folder} cannot be read: {error.strerror or error}", "", _INFRASTRUCTURE)
+    sent = left = 0
+    if waiting:
+        logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
+        from dqx_airflow.lineage.emitter import LineageEmitter
+        from dqx_airflow.lineage.patience import Patience
+
+        with LineageEmitter(folder, patience=Patience(timeout, _EACH_S)) as emitter:
+            sent, left = emitter.resend()
+    if output is OutputFormat.JSON:
+        typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))
+    else:
+        typer.echo(f"{sent} sent, {left} left in {folder}")
+    if left:
+        raise typer.Exit(_INFRASTRUCTURE)
+
+
+def _fail(problem: str, hint: str, code: int) -> NoReturn:
+    typer.echo(f"error: {problem}" + (f"\n  help: {hint}" if hint else ""), err=True)
+    raise typer.Exit(code)

@@ -1,0 +1,188 @@
+"""Two seconds in total for all events of a gate, whatever the endpoint does; and none is lost.
+
+Most are tried with less patience, so that the tests are quick; `benchmarks/lineage_outage.py`
+measures the real thing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_endpoints import ACCEPTS, KINDS, bomb, endpoint, full_backlog, hangs_on_accept
+
+from dqx_airflow.lineage import spool as spools
+from dqx_airflow.lineage import transport
+from dqx_airflow.lineage.emitter import LineageEmitter
+from dqx_airflow.lineage.events import start_event, terminal_event
+from dqx_airflow.lineage.patience import ExhaustedError, Patience, UnfinishedError
+from dqx_airflow.values import GateReport, GateRequest
+
+PATIENCE_S, GENEROUS_S = 0.4, 2.5
+
+
+@pytest.fixture(autouse=True)
+def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "PATIENCE_S", PATIENCE_S)
+
+
+@pytest.fixture
+def events(request_: GateRequest, passed: GateReport) -> list[Any]:
+    start = start_event(request_, passed.run_id, passed.started_at)
+    return [start, terminal_event(request_, passed)]
+
+
+def configure(**settings: Any) -> None:
+    os.environ["OPENLINEAGE__TRANSPORT"] = json.dumps(settings)
+
+
+def emitted(spool: Path, events: list[Any]) -> tuple[list[bool], float]:
+    """Which events were sent, and how long that took, with all that a gate does about lineage."""
+    began = time.monotonic()
+    with LineageEmitter(spool) as emitter:
+        sent = [emitter.emit(event) for event in events]
+        emitter.resend()
+    return sent, time.monotonic() - began
+
+
+def types(spool: Path) -> list[str]:
+    return [spools.read(spooled)["eventType"] for spooled in spools.kept(spool)]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "kind"),
+    [*(("http", kind) for kind in KINDS), ("https", "hangs on accept"), ("https", "talks garbage")],
+)
+def test_no_endpoint_holds_a_gate_up_or_makes_it_lose_an_event(
+    tmp_path: Path, events: list[Any], kind: str, scheme: str
+) -> None:
+    bomb()
+    with endpoint(KINDS[kind]) as port:
+        # The generous settings of a user do not count.
+        retry = {"total": 9, "status_forcelist": [500, 503], "backoff_factor": 1}
+        address = f"{scheme}://127.0.0.1:{port}"
+        configure(type="http", url=address, timeout=60, retry=retry)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        sent, took_s = emitted(tmp_path / "spool", events)
+        grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert took_s < GENEROUS_S
+    assert sent == [kind in ACCEPTS] * 2
+    assert types(tmp_path / "spool") == ([] if kind in ACCEPTS else ["START", "COMPLETE"])
+    assert grown_kb < 50_000
+
+
+def test_nor_does_a_server_whose_queue_is_full(tmp_path: Path, events: list[Any]) -> None:
+    with full_backlog() as port:
+        configure(type="http", url=f"http://127.0.0.1:{port}")
+        sent, took_s = emitted(tmp_path / "spool", events)
+    assert (sent, took_s < GENEROUS_S) == ([False, False], True)
+    assert types(tmp_path / "spool") == ["START", "COMPLETE"]
+
+
+def test_nor_does_a_name_that_is_never_found(
+    tmp_path: Path, events: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
+    configure(type="http", url="http://lineage.invalid")
+    sent, took_s = emitted(tmp_path / "spool", events)
+    assert (sent, took_s < GENEROUS_S) == ([False, False], True)
+    assert types(tmp_path / "spool") == ["START", "COMPLETE"]
+
+
+def test_nor_does_a_proxy(
+    tmp_path: Path, events: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_PROXY")
+    with endpoint(hangs_on_accept) as port:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+        configure(type="http", url="http://lineage.example")
+        sent, took_s = emitted(tmp_path / "spool", events)
+    assert (sent, took_s < GENEROUS_S) == ([False, False], True)
+    assert len(types(tmp_path / "spool")) == 2
+
+
+def test_one_part_of_several_that_hangs_leaves_time_for_the_others(
+    tmp_path: Path, events: list[Any], server: Any
+) -> None:
+    with endpoint(hangs_on_accept) as port:
+        parts = {
+            "dead": {"type": "http", "url": f"http://127.0.0.1:{port}"},
+            "well": {"type": "http", "url": server.url},
+        }
+        configure(type="composite", transports=parts)
+        _, took_s = emitted(tmp_path / "spool", events)
+    assert took_s < GENEROUS_S
+    assert [body["eventType"] for body in server.bodies] == ["START", "COMPLETE"]
+    assert [found.target for found in spools.kept(tmp_path / "spool")] == ["dead", "dead"]
+
+
+def test_a_long_spool_takes_no_more_time_than_a_gate_has(
+    tmp_path: Path, events: list[Any], server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "PATIENCE_S", 1.5)
+    spool = tmp_path / "spool"
+    configure(type="http", url="http://127.0.0.1:1")
+    with LineageEmitter(spool) as emitter:
+        emitter.emit(events[0])
+    (first,) = spool.iterdir()
+    for number in range(200):
+        text = first.read_text()
+        spools.keep(spool, text.replace("01939b7e", f"{number:08x}"), f"{number}-START")
+    server.delay_s = 0.05
+    configure(type="http", url=server.url)
+    sent, took_s = emitted(spool, events)
+    assert (sent, took_s < 2 * GENEROUS_S) == ([True, True], True)
+    left = len(spools.kept(spool))
+    assert 0 < left < 201
+    # Every one of them is in the spool or with the server.
+    assert left + len(server.bodies) - 2 >= 201
+
+
+def test_a_gate_waits_two_seconds_and_its_process_ends(tmp_path: Path, events: list[Any]) -> None:
+    program = (
+        "import sys, time; from pathlib import Path\n"
+        "from dqx_airflow.lineage.emitter import LineageEmitter\n"
+        "from dqx_airflow.lineage.transport import rebuilt\n"
+        "import json\n"
+        "event = rebuilt(json.loads(sys.stdin.read()))\n"
+        "began = time.monotonic()\n"
+        "with LineageEmitter(Path(sys.argv[1])) as emitter:\n"
+        "    sent = [emitter.emit(event), emitter.emit(event)]\n"
+        "print(sent, time.monotonic() - began < 4, flush=True)\n"
+    )
+    from openlineage.client.serde import Serde
+
+    with endpoint(hangs_on_accept) as port:
+        configure(type="http", url=f"http://127.0.0.1:{port}")
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "spool")],
+            input=Serde.to_json(events[0]),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+    assert done.stdout == "[False, False] True\n"
+    assert len(types(tmp_path / "spool")) == 2
+
+
+def test_patience_is_shared() -> None:
+    patience = Patience(0.25, each_s=0.15)
+    assert patience.wait_for(lambda: 5) == 5
+    with pytest.raises(KeyError):
+        patience.wait_for(lambda: {}["a"])
+    with pytest.raises(UnfinishedError, match=r"within 0\.15 s"):
+        patience.wait_for(lambda: time.sleep(2))
+    with pytest.raises(UnfinishedError):
+        patience.wait_for(lambda: time.sleep(2))
+    with pytest.raises(ExhaustedError, match=r"the 0\.25 s for lineage are over"):
+        patience.wait_for(lambda: 5)
