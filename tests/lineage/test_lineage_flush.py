@@ -1,0 +1,87 @@
+"""`dql lineage flush`: what it sends, what it leaves, and how it says so."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile_endpoints import endpoint, hangs_on_accept
+from typer.testing import CliRunner, Result
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.lineage import spool as spools
+from dqx_airflow.lineage.emitter import LineageEmitter
+from dqx_airflow.lineage.events import start_event, terminal_event
+from dqx_airflow.values import GateReport, GateRequest
+
+
+def flush(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["lineage", "flush", *arguments])
+
+
+def configure(url: str) -> None:
+    os.environ["OPENLINEAGE__TRANSPORT"] = json.dumps({"type": "http", "url": url})
+
+
+@pytest.fixture
+def root(tmp_path: Path, request_: GateRequest, passed: GateReport) -> Path:
+    """A results root, beside which the two events of a run wait."""
+    configure("http://127.0.0.1:1")
+    with LineageEmitter(spools.beside(str(tmp_path))) as emitter:
+        emitter.emit(start_event(request_, passed.run_id, passed.started_at))
+        emitter.emit(terminal_event(request_, passed))
+    return tmp_path
+
+
+def test_what_waits_is_sent_in_its_order(root: Path, server: Any) -> None:
+    configure(server.url)
+    done = flush("--root", str(root))
+    spool = spools.beside(str(root))
+    assert (done.exit_code, done.stdout) == (0, f"2 sent, 0 left in {spool}\n")
+    assert [body["eventType"] for body in server.bodies] == ["START", "COMPLETE"]
+    again = flush("--spool", str(spool), "--format", "json")
+    assert again.exit_code == 0
+    assert json.loads(again.stdout) == {"spool": str(spool), "sent": 0, "left": 0}
+
+
+def test_what_cannot_be_sent_is_left(root: Path) -> None:
+    spool = spools.beside(str(root))
+    with endpoint(hangs_on_accept) as port:
+        configure(f"http://127.0.0.1:{port}")
+        done = flush("--root", f"file://{root}", "--timeout", "0.3", "--format", "json")
+    assert done.exit_code == 4
+    assert json.loads(done.stdout) == {"spool": str(spool), "sent": 0, "left": 2}
+    del os.environ["OPENLINEAGE__TRANSPORT"]
+    os.environ["DQX_LINEAGE_SPOOL"] = str(spool)
+    assert (flush().exit_code, flush().stdout) == (4, f"0 sent, 2 left in {spool}\n")
+    assert len(spools.kept(spool)) == 2
+
+
+@pytest.mark.parametrize("arguments", [(), ("--root", "s3://lake/dqx")])
+def test_it_asks_for_the_spool_where_none_is_known(arguments: tuple[str, ...]) -> None:
+    done = flush(*arguments)
+    assert done.exit_code == 2
+    assert "error: which spool?" in done.stderr
+    assert "DQX_LINEAGE_SPOOL" in done.stderr
+
+
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert flush("--spool", str(tmp_path / "nowhere")).exit_code == 0
+
+
+def test_a_gate_keeps_its_events_where_the_environment_says(
+    tmp_path: Path, request_: GateRequest, passed: GateReport
+) -> None:
+    from dqx_airflow.engine.run_events import run_events
+    from dqx_airflow.results.store import ResultsStore
+
+    os.environ["DQX_LINEAGE_SPOOL"] = str(tmp_path / "elsewhere")
+    configure("http://127.0.0.1:1")
+    store = ResultsStore(str(tmp_path / "results"))
+    with run_events(request_, passed.run_id, passed.started_at, store) as end:
+        end(passed)
+    assert len(spools.kept(tmp_path / "elsewhere")) == 2
+    assert not spools.beside(str(tmp_path / "results")).exists()
