@@ -25,8 +25,9 @@ PATIENCE_S = 2.0
 # One event more than the other tries of the client would take all of that time.
 _TIMEOUT_S = 2.0
 _RETRY = {"total": 1, "connect": 1, "read": 0, "status": 0, "backoff_factor": 0.1}
-# A server that says "come back in an hour" would be obeyed.
-_NO_NAPS = {"respect_retry_after_header": False}
+# A server that says "come back in an hour" would be obeyed, and before another try all of an answer
+# is read, which may have no end.
+_NO_NAPS = {"respect_retry_after_header": False, "status_forcelist": []}
 
 
 class SkippedError(Exception):
@@ -100,7 +101,7 @@ def limited(config: dict[str, Any]) -> dict[str, Any]:
         is_shorter = isinstance(given, int | float) and given < _TIMEOUT_S
         config["timeout"] = given if is_shorter else _TIMEOUT_S
         retry = config["retry"] if isinstance(config.get("retry"), dict) else _RETRY
-        config["retry"] = {**_NO_NAPS, **retry}
+        config["retry"] = {**retry, **_NO_NAPS}
     elif kind == "composite":
         children = config.get("transports")
         if isinstance(children, dict):
