@@ -50,12 +50,14 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
         settings["format"] = told
     options, version = settings.pop("options", ()), settings.pop("version", None)
     keys, masked = settings.pop("keys", ()), settings.pop("masked", ())
+    trust_log = settings.pop("trust_log", True)
     ref = DatasetRef(
         name,
         options=_options(name, options),
         version=_version(name, version),
         keys=_columns(name, "keys", keys),
         masked=_columns(name, "masked", masked),
+        trust_log=_truth(name, "trust_log", trust_log),
         **{key: str(value) for key, value in settings.items()},
     )
     check_ref(ref)
@@ -227,3 +229,11 @@ def _version(name: str, given: Any) -> int | None:
         raise RequestError(
             f"dataset '{name}' has version={given!r}: write the number of a Delta version"
         ) from None
+
+
+def _truth(name: str, setting: str, given: Any) -> bool:
+    """True or false, which may come from a template or a command line, as text."""
+    found = {"true": True, "false": False}.get(str(given).strip().lower())
+    if found is None:
+        raise RequestError(f"dataset '{name}' has {setting}={given!r}: write true or false")
+    return found

@@ -117,6 +117,8 @@ class DatasetRef:
     a Delta version, `timestamp` the one that was the newest at an ISO moment; without them the
     newest one when the gate starts is read, and pinned for the whole run. `keys` are the columns
     by which people know a row. What `masked` columns hold never leaves Spark: `***` stands for it.
+    Without `trust_log`, nothing is taken from the statistics in the transaction log of a Delta
+    table: its rows are read.
     """
 
     name: str
@@ -134,6 +136,7 @@ class DatasetRef:
     schema: str | None = None
     date_format: str | None = None
     time_zone: str | None = None
+    trust_log: bool = True
 
     @property
     def location(self) -> str:

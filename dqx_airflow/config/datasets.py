@@ -24,7 +24,7 @@ _OPTION = "option."
 _FORM = "write NAME=PATH, or NAME=table:CATALOG.SCHEMA.TABLE"
 _KEYS = tuple(key for key in SETTINGS if key not in (*_PLACES, "options"))
 _BEFORE_A_SETTING = re.compile(rf"[,;&](?=(?:{'|'.join(_KEYS)})=)")
-_NO_TEXTS = ("options", "version", "keys", "masked")
+_NO_TEXTS = ("options", "version", "keys", "masked", "trust_log")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@
     "spark.sql.ansi.enabled" = true
 
     [defaults]
-    date = "yesterday"              # also output, results, fail_on, allow_empty, require_history
+    date = "yesterday"              # also output, results, fail_on, allow_empty,
+                                    # require_history, trust_log
 
     [datasets.orders]
     path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"
@@ -71,7 +72,10 @@ _OUTPUTS = tuple(output.value for output in Output)
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """What holds where a call says nothing. `results` is the root of a results store, `date` None
-    stands for today."""
+    stands for today.
+
+    Without `trust_log`, no dataset trusts the log of its table, whatever its own settings say.
+    """
 
     date: str | None = None
     output: Output = Output.TABLE
@@ -79,6 +83,7 @@ class Defaults:
     fail_on: Severity = Severity.P1
     allow_empty: bool = False
     require_history: bool = False
+    trust_log: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +368,7 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "allow_empty": (_truth, "write true or false"),
     "require_history": (_truth, "write true or false"),
+    "trust_log": (_truth, "write true or false"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,27 +15,52 @@ from dqx_airflow.engine.opened import OpenDataset
 
 
 @dataclass(frozen=True, slots=True)
+class LookedInto:
+    """A dataset that a result looks into: how it is read, of which date, and its files."""
+
+    scope: str
+    date: date | None
+    chain: Chain
+
+    @property
+    def fingerprint(self) -> str:
+        text = f"{self.scope} {self.date} {self.chain.fingerprint}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
 class Basis:
     """The files that a result depends on: those of its dataset, and those of its lookups."""
 
     own: Chain
-    looked_into: tuple[str, ...]
+    looked_into: tuple[LookedInto, ...]
 
     @property
     def fingerprint(self) -> str:
-        return " ".join((self.own.fingerprint, *self.looked_into))
+        return " ".join((self.own.fingerprint, *(item.fingerprint for item in self.looked_into)))
 
     def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
         """The files of the dataset that were added; None where anything else has changed."""
         own, *looked_into = fingerprint.split(" ")
-        return self.own.added_since(own) if tuple(looked_into) == self.looked_into else None
+        is_same = looked_into == [item.fingerprint for item in self.looked_into]
+        return self.own.added_since(own) if is_same else None
+
+    def is_older_than(self, moment_ns: int) -> bool:
+        """False where a file may have been written again since a moment and look the same."""
+        chains = (self.own, *(item.chain for item in self.looked_into))
+        return all(chain.is_older_than(moment_ns) for chain in chains)
 
 
 @dataclass(slots=True)
 class Sight:
-    """The files of datasets as they were at one moment. `listed` tells those at a path."""
+    """The files of datasets as they were at one moment.
+
+    :param listed: tells those at a path.
+    :param scope: tells how a dataset is read.
+    """
 
     listed: Callable[[OpenDataset], Sequence[DataFile] | None]
+    scope: Callable[[OpenDataset], str]
     _files: dict[str, Sequence[DataFile] | None] = field(default_factory=dict)
     _chains: dict[tuple[str, date | None], Chain | None] = field(default_factory=dict)
 
@@ -43,14 +69,17 @@ class Sight:
         if not need.is_storable:
             return None
         own = self._chain(dataset, need.date)
+        if own is None:
+            return None
         looked_into = []
         for name in need.looks_into:
             reference = references.opened[name]
             on = references.date if reference.ref.date_column else None
-            looked_into.append(self._chain(reference, on))
-        known = [chain.fingerprint for chain in looked_into if chain is not None]
-        is_known = own is not None and len(known) == len(looked_into)
-        return Basis(own, tuple(known)) if own is not None and is_known else None
+            chain = self._chain(reference, on)
+            if chain is None:
+                return None
+            looked_into.append(LookedInto(self.scope(reference), on, chain))
+        return Basis(own, tuple(looked_into))
 
     def _chain(self, dataset: OpenDataset, on: date | None) -> Chain | None:
         name = dataset.ref.name
@@ -61,11 +90,11 @@ class Sight:
         return self._chains[name, on]
 
 
-def as_opened() -> Sight:
-    """The files that were there when the datasets were opened."""
-    return Sight(lambda dataset: dataset.files)
+def as_opened(dataset: OpenDataset) -> Sequence[DataFile] | None:
+    """The files that were there when a dataset was opened."""
+    return dataset.files
 
 
-def as_now() -> Sight:
-    """The files that are there when somebody asks for them."""
-    return Sight(lambda dataset: None if dataset.files is None else files_at(dataset.location))
+def as_now(dataset: OpenDataset) -> Sequence[DataFile] | None:
+    """The files that are there now."""
+    return None if dataset.files is None else files_at(dataset.location)

@@ -157,7 +157,7 @@ class DateColumn:
             except ValueError:
                 return False
         if isinstance(wanted, int):
-            return not folder.isdigit() or int(folder) != wanted
+            return folder.isdecimal() and int(folder) != wanted
         return folder != wanted
 
 

@@ -7,6 +7,7 @@ What no commit takes up is invisible to readers, and VACUUM removes it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -70,6 +71,9 @@ def write_files(
         "_file_modification_time", F.unix_millis("_file_modification_time")
     )
     adds, total, counted = [], 0, 0
+    # Spark renames what it has written, and the log is believed for no file that is younger than it
+    # says.
+    now_ms = int(time.time() * 1000)
     for path, size, modified_ms, count, odd, *found in rows.collect():
         name = unquote(path).rpartition(f"/{folder}/")[2]
         extremes = found[len(partition_by) :]
@@ -77,7 +81,8 @@ def write_files(
         statistics = {"numRecords": count, **_statistics(count, thirds)}
         partition = {**constants, **dict(zip(partition_by, found, strict=False))}
         told = json.dumps(statistics, default=str)
-        adds.append(AddAction(f"{folder}/{name}", size, partition, modified_ms, True, told))
+        written_ms = max(modified_ms, now_ms)
+        adds.append(AddAction(f"{folder}/{name}", size, partition, written_ms, True, told))
         total += count
         counted += odd
     return WrittenFiles(tuple(adds), total, counted)

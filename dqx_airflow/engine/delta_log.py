@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyspark.sql.types import StructType
 
 from dqx_airflow.engine.date_column import DateColumn
 from dqx_airflow.engine.files import DataFile
-from dqx_airflow.engine.paths import is_local
+from dqx_airflow.engine.loose_bounds import loose_files
+from dqx_airflow.engine.table_storage import StoredFile, TableStorage
 from dqx_airflow.metrics.registry import Aggregate, Statistic
 from dqx_airflow.values import MetricValue
 
@@ -52,9 +53,12 @@ class Part:
 class DeltaLog:
     """The log of a table at one version.
 
+    It speaks only for files that are there: whatever it says of some is held against storage.
+
     :param path: of the table, as Spark reads it.
     :param is_of_now: false for a version that was asked for. Its files may have been removed
         since.
+    :param is_trusted: false where its statistics are not to be used: it may lie about the rows.
     """
 
     table: DeltaTable = field(repr=False)
@@ -62,6 +66,9 @@ class DeltaLog:
     schema: StructType
     dates: DateColumn | None
     is_of_now: bool = True
+    is_trusted: bool = True
+    _lost: dict[date | None, str | None] = field(default_factory=dict, repr=False)
+    _by_date: dict[date | None, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
 
     @property
     def version(self) -> int:
@@ -85,6 +92,11 @@ class DeltaLog:
         return rows
 
     @cached_property
+    def _loose(self) -> frozenset[str] | None:
+        """The files whose statistics are no more than bounds; None where nobody knows."""
+        return loose_files(self.path, self.version)
+
+    @cached_property
     def is_partitioned_by_date(self) -> bool:
         """True where a file has rows of one date alone, and the log knows which."""
         if self.dates is None or self.dates.is_moment:
@@ -94,7 +106,7 @@ class DeltaLog:
     def parts_of(self, dates: Collection[date | None]) -> list[Part]:
         """The files that may hold rows of the dates, by partition, else by their statistics."""
         return self._parts(
-            row for row in self._files if any(on is None or self._may_hold(row, on) for on in dates)
+            {row["path"]: row for on in dates for row in self._rows_of_date(on)}.values()
         )
 
     def parts_with(self, files: Iterable[DataFile]) -> list[Part]:
@@ -117,25 +129,94 @@ class DeltaLog:
         path = unquote(logged)
         return path if "://" in path or path.startswith("/") else f"{self.path}/{path}"
 
-    def lost_file(self, on: date | None) -> str | None:
-        """A file of the date that the log names and that is not there; only looked for here, on
-        this machine."""
-        if not is_local(self.path):
+    def lost_file(self, dates: Collection[date | None]) -> str | None:
+        """A file that may have rows of the dates, and is gone, or not the one that the log names:
+        in a few words.
+
+        None also where the files cannot be listed: then Spark will find out.
+        """
+        return next(filter(None, map(self._lost_file, dates)), None)
+
+    def _lost_file(self, on: date | None) -> str | None:
+        if on not in self._lost:
+            rows = self._rows_of_date(on)
+            found = self._stored(rows)
+            faults = (self._fault(row, found) for row in rows) if found is not None else ()
+            self._lost[on] = next(filter(None, faults), None)
+        return self._lost[on]
+
+    def _fault(self, row: dict[str, Any], found: Mapping[str, StoredFile | None]) -> str | None:
+        uri = self._uri(row["path"])
+        there = found[uri]
+        if there is None:
+            return f"{uri}, which is not there"
+        if there.size != row["size_bytes"]:
+            return f"{uri} as a file of {row['size_bytes']:,} bytes, and it has {there.size:,}"
+        return None
+
+    def _stored(self, rows: Iterable[dict[str, Any]]) -> Mapping[str, StoredFile | None] | None:
+        """What is there in the place of files; None where they cannot be listed."""
+        try:
+            return self._storage.look_at([self._uri(row["path"]) for row in rows])
+        except (OSError, ValueError, DeltaError):
             return None
-        uris = [uri for part in self.parts_of([on]) for uri in part.uris]
-        return next((uri for uri in uris if is_local(uri) and not Path(uri).exists()), None)
+
+    @cached_property
+    def _storage(self) -> TableStorage:
+        return TableStorage(self.path)
 
     def files_of(
         self, on: date | None, values: Mapping[str, Any] = MappingProxyType({})
     ) -> list[DataFile]:
-        """The files that may hold rows of the date with these values in some columns, with their
-        paths as the log has them."""
+        """The files that may hold rows of the date with these values in some columns, as the log
+        has them."""
+        columns = self.table.metadata().partition_columns
         return [
-            DataFile(row["path"], row["size_bytes"], _nanoseconds(row["modification_time"]))
-            for row in self._files
-            if (on is None or self._may_hold(row, on))
-            and all(_may_have(row, name, value) for name, value in values.items())
+            DataFile(
+                row["path"],
+                row["size_bytes"],
+                _milliseconds(row["modification_time"]) * 1_000_000,
+                partition=tuple(str(row[f"partition.{name}"]) for name in columns),
+            )
+            for row in self._rows_of_date(on)
+            if all(_may_have(row, name, value) for name, value in values.items())
         ]
+
+    def files_held(self, on: date | None) -> list[DataFile] | None:
+        """The files that may hold rows of the date, with what storage says of them; None where they
+        are not those that the log names."""
+        found = self._stored(self._rows_of_date(on))
+        if found is None or self._lost_file(on) is not None:
+            return None
+        return [
+            replace(file, changed_ns=there.changed_ns, inode=there.inode)
+            for file in self.files_of(on)
+            if (there := found[self._uri(file.path)]) is not None
+        ]
+
+    def is_believed(self, dates: Collection[date | None]) -> bool:
+        """True where what the log says of the files of the dates is believed: they are those that
+        it names, and none was written after it was."""
+        return self.is_trusted and all(map(self._are_as_written, dates))
+
+    def _are_as_written(self, on: date | None) -> bool:
+        rows = self._rows_of_date(on)
+        found = self._stored(rows)
+        if found is None or self._lost_file(on) is not None:
+            return False
+        there = ((row["modification_time"], found[self._uri(row["path"])]) for row in rows)
+        return all(
+            file is not None and file.changed_ns // 1_000_000 <= _milliseconds(written)
+            for written, file in there
+        )
+
+    def _rows_of_date(self, on: date | None) -> list[dict[str, Any]]:
+        """What the log knows of the files that may hold rows of the date."""
+        if on not in self._by_date:
+            self._by_date[on] = [
+                row for row in self._files if on is None or self._may_hold(row, on)
+            ]
+        return self._by_date[on]
 
     def _may_hold(self, row: dict[str, Any], on: date) -> bool:
         column = self.dates
@@ -146,27 +227,27 @@ class DeltaLog:
             if column.is_moment:
                 return value is not None and column.may_lie(on, value, value)
             return bool(value == column.value(on))
+        if not self.is_trusted:
+            return True
         return column.may_lie(on, row.get(f"min.{column.name}"), row.get(f"max.{column.name}"))
 
     def rows_of(self, on: date | None) -> int | None:
         """How many rows the files have that may hold the date; None where the log does not say."""
-        counts = [
-            row.get("num_records") for row in self._files if on is None or self._may_hold(row, on)
-        ]
+        counts = [row.get("num_records") for row in self._rows_of_date(on)]
         return None if None in counts else sum(filter(None, counts))
 
     def answers(self, aggregates: Iterable[Aggregate], on: date | None) -> dict[str, MetricValue]:
         """The aggregates that the log answers exactly for a date, by their SQL.
 
         It does where every file holds rows of this date alone and has the statistics that are
-        needed, and where no rows were deleted in place.
+        needed, where no rows were deleted in place, and where the files are there as written.
         """
         if self.features or not self.is_of_now:
             return {}
         if on is not None and not self.is_partitioned_by_date:
             return {}
-        rows = [row for row in self._files if on is None or self._may_hold(row, on)]
-        if any(row.get("num_records") is None for row in rows) or self.lost_file(on):
+        rows = self._rows_of_date(on)
+        if any(row.get("num_records") is None for row in rows) or not self.is_believed([on]):
             return {}
         found: dict[str, MetricValue] = {}
         for aggregate in aggregates:
@@ -182,6 +263,8 @@ class DeltaLog:
         if aggregate.statistic is Statistic.ROWS:
             return True, count
         if column is None or column not in self.schema.names or "." in column:
+            return False, None
+        if self._loose is None or any(row["path"] in self._loose for row in rows):
             return False, None
         nulls: list[Any] = [row.get(f"null_count.{column}") for row in rows]
         if None in nulls:
@@ -234,7 +317,6 @@ def _tells(uri: str, values: Iterable[tuple[str, Any]]) -> bool:
     )
 
 
-def _nanoseconds(moment: Any) -> int:
-    """A time of modification, of which the log has milliseconds."""
-    since = moment.timestamp() * 1000 if isinstance(moment, datetime) else moment
-    return int(since) * 1_000_000
+def _milliseconds(moment: Any) -> int:
+    """A time of modification, in milliseconds as the log has it."""
+    return int(moment.timestamp() * 1000 if isinstance(moment, datetime) else moment)

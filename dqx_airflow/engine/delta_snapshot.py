@@ -36,7 +36,13 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         version, struct = int(table.version()), struct_of(table)
     dates = DateColumn.of(ref, struct)
     is_of_now = ref.version is None and ref.timestamp is None
-    log = DeltaLog(table, path, struct, dates, is_of_now)
+    log = DeltaLog(table, path, struct, dates, is_of_now, ref.trust_log)
+
+    def check_files(dates: Collection[date | None]) -> None:
+        with deltalake_failures(ref, path):
+            which = log.lost_file(dates)
+        if which is not None:
+            raise lost_file(ref, which)
 
     def read_parts(told: Callable[[], list[Part]]) -> DataFrame:
         with deltalake_failures(ref, path):
@@ -46,9 +52,12 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
                 return frame_of_parts(spark, log, parts)
         except PySparkException as error:
             is_lost = error.getCondition() == "PATH_NOT_FOUND"
-            raise (lost_file(ref, error) if is_lost else unreadable(spark, ref, error)) from error
+            gone = (error.getMessageParameters() or {}).get("path", "a file")
+            lost = lost_file(ref, f"{gone}, which is not there")
+            raise (lost if is_lost else unreadable(spark, ref, error)) from error
 
     def read(dates: Collection[date | None]) -> DataFrame:
+        check_files(dates)
         return read_parts(lambda: log.parts_of(dates))
 
     def read_files(files: Collection[DataFile]) -> DataFrame:
@@ -60,9 +69,14 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     if has_delta(spark):
         frame = spark.read.format("delta").option("versionAsOf", version).load(path)
         struct = frame.schema
-        return OpenDataset(
-            ref, struct, lambda _: frame, path, dates, version, log, read_files=alone
-        )
+
+        def read_by_source(dates: Collection[date | None]) -> DataFrame:
+            if not (features or log.is_believed(dates)):
+                return read(dates)  # Spark's source goes by the statistics of files as well
+            check_files(dates)
+            return frame
+
+        return OpenDataset(ref, struct, read_by_source, path, dates, version, log, read_files=alone)
     if features:
         raise DatasetError(
             f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "

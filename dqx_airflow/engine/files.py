@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
 from dqx_airflow.engine.paths import GLOB, escaped, for_spark
 
@@ -19,9 +20,18 @@ _TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{}
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
+    """A file as a listing shows it, or a log.
+
+    :param changed_ns: when its inode was changed, which nobody can set back; 0 where there is none.
+    :param partition: what a log says of the columns by which its table is partitioned.
+    """
+
     path: str
     size: int
     modified_ns: int
+    changed_ns: int = 0
+    inode: int = 0
+    partition: tuple[str, ...] = ()
 
 
 def files_at(location: str) -> tuple[DataFile, ...] | None:
@@ -31,11 +41,21 @@ def files_at(location: str) -> tuple[DataFile, ...] | None:
         is_glob = GLOB.search(path) is not None and for_spark(location) == location
         places = _matching(system, path) if is_glob else system.get_file_info([path])
         found = [info for place in places for info in _below(system, place)]
+        files = [data_file(system, info) for info in found]
     except (OSError, ValueError):
         return None
-    if not found:
-        return None
-    return tuple(sorted((DataFile(i.path, i.size, i.mtime_ns) for i in found), key=_path))
+    return tuple(sorted(files, key=_path)) if files else None
+
+
+def data_file(system: FileSystem, info: FileInfo) -> DataFile:
+    """A file that was listed, and what this machine knows of it besides.
+
+    :raises OSError: it is gone.
+    """
+    if not isinstance(system, LocalFileSystem):
+        return DataFile(info.path, info.size, info.mtime_ns)
+    its = os.stat(info.path)
+    return DataFile(info.path, its.st_size, its.st_mtime_ns, its.st_ctime_ns, its.st_ino)
 
 
 def is_folder(location: str) -> bool:

@@ -1,4 +1,5 @@
-"""Fingerprints: by them a stored state is known to be that of the very files that are there now.
+"""Fingerprints: by them a stored state is known to be that of the very files that are there now,
+read in the very same way.
 
 Where files were only added, that is known too: the fingerprint of those before is a link of the
 chain that leads to the one of all. No fingerprint, no reuse: of catalog tables, and of places whose
@@ -9,30 +10,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import date
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
-
-from pyspark.sql import SparkSession
 
 import dqx_airflow
 from dqx_airflow.engine.files import DataFile
+from dqx_airflow.engine.fixed_filters import is_fixed
 from dqx_airflow.engine.opened import OpenDataset
+from dqx_airflow.values import DatasetRef
 
-_SETTINGS = (
-    "spark.sql.session.timeZone",
-    "spark.sql.ansi.enabled",
-    "spark.sql.caseSensitive",
-    "spark.sql.legacy.timeParserPolicy",
+STATE_FORMAT = 2
+"""Counts up whenever a state of the same aggregate and files gets another form, or meaning."""
+
+WITHOUT_EFFECT = MappingProxyType(
+    {
+        "name": "a state belongs to the data, whatever a gate calls it; the names of references "
+        "are part of the aggregates that look into them",
+        "path": "the absolute path counts, which is the place of the dataset",
+        "version": "the files of the version count, with their partitions and columns",
+        "timestamp": "the files of the version count, with their partitions and columns",
+        "keys": "they choose what is shown of failing rows",
+        "masked": "what reveals a masked column is not stored at all",
+    }
 )
-"""The settings of a session that change what an aggregate yields."""
+"""Why a setting of a dataset makes no difference to a state. Every other one does."""
 
-
-_CALLS = re.compile(r"\(|current_|localtimestamp", re.IGNORECASE)
-"""Whatever may be a call in a filter: `now()`, `rand()`, and `current_date` without brackets."""
+_COARSE_NS = 1_000_000_000
+"""Object stores tell times in whole seconds."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,12 @@ class Chain:
         there = self._links.get(fingerprint)
         return None if there is None else self.files[there:]
 
+    def is_older_than(self, moment_ns: int) -> bool:
+        """False where a file may have been written again since a moment and look the same: where
+        its time is one of whole seconds, and not before the moment."""
+        times = (file.changed_ns or file.modified_ns for file in self.files)
+        return all(time % _COARSE_NS or time + _COARSE_NS <= moment_ns for time in times)
+
     @cached_property
     def _links(self) -> dict[str, int]:
         """How many files each link is of."""
@@ -63,19 +77,31 @@ class Chain:
         found = hashlib.sha256(self.ground.encode())
         yield found.hexdigest()
         for file in self.files:
-            length = len(file.path)  # without it, one path could pass for two files
-            found.update(f"{length}:{file.path}:{file.size}:{file.modified_ns};".encode())
+            found.update(_json([getattr(file, name) for name in _OF_FILE]).encode())
             yield found.hexdigest()
 
 
-def scope_of(dataset: OpenDataset, spark: SparkSession) -> str:
+_OF_FILE = tuple(field.name for field in fields(DataFile))
+
+
+def scope_of(dataset: OpenDataset, settings: Mapping[str, str | None], spark_version: str) -> str:
     """What the states of a dataset have in common, whatever its files: where it is, how it is
     read, and by which engine."""
-    ref = dataset.ref
-    settings = [spark.conf.get(name, None) for name in _SETTINGS]
-    read = [dataset.location, ref.format, sorted(ref.options), ref.filter, ref.schema]
-    read += [ref.date_column, ref.date_format, ref.time_zone]
-    return _digest([read, settings, dqx_airflow.__version__, spark.version])
+    return _digest(
+        {
+            "state format": STATE_FORMAT,
+            "versions": [dqx_airflow.__version__, spark_version],
+            "settings": dict(settings),
+            "location": dataset.location,
+            "read by": _read_by(dataset.ref),
+        }
+    )
+
+
+def _read_by(ref: DatasetRef) -> dict[str, Any]:
+    """The settings by which a dataset is read: all of them, unless there is a reason not to."""
+    names = (field.name for field in fields(ref) if field.name not in WITHOUT_EFFECT)
+    return {name: getattr(ref, name) for name in names}
 
 
 def chain_of(
@@ -86,11 +112,15 @@ def chain_of(
 
     :param listed: the files at the path of a dataset that has no log.
     """
-    if dataset.ref.filter is not None and _CALLS.search(dataset.ref.filter):
+    condition = dataset.ref.filter
+    if condition is not None and not is_fixed(condition, dataset.struct.names):
         return None
     version = None
     if dataset.log is not None:
-        files = dataset.log.files_of(on)
+        held = dataset.log.files_held(on)
+        if held is None:
+            return None
+        files = held
         # Rows deleted in place leave the files as they are, and the log does not list them.
         version = dataset.log.version if dataset.log.features else None
     elif dataset.files is not None and listed is not None:
@@ -100,8 +130,8 @@ def chain_of(
         ]
     else:
         return None
-    fields = [(field.name, field.type) for field in dataset.fields]
-    return Chain(_json([fields, version]), tuple(sorted(files, key=_age)))
+    columns = [(column.name, column.type) for column in dataset.fields]
+    return Chain(_json([columns, version]), tuple(sorted(files, key=_age)))
 
 
 def _age(file: DataFile) -> tuple[int, str]:

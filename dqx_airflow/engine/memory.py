@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cached_property
 
 from pyspark.sql import SparkSession
 
@@ -15,22 +16,43 @@ from dqx_airflow.engine.fingerprints import scope_of
 from dqx_airflow.engine.found import Begun, Found, Need
 from dqx_airflow.engine.frames import References
 from dqx_airflow.engine.opened import OpenDataset
+from dqx_airflow.engine.session_settings import settings_of
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.values import Origin
 
 _log = logging.getLogger("dqx.gate")
 
+_SKEW_NS = 2_000_000_000
+"""How much the clock of an object store may be ahead of ours."""
 
-@dataclass(slots=True)
+
+@dataclass
 class Memory:
-    """Recalls and keeps the states of one run."""
+    """Recalls and keeps the states of one run, which began `at` a moment.
+
+    Of a session that does not tell its settings, it does neither.
+    """
 
     spark: SparkSession
     store: StateStore
     run_id: str
     at: datetime
-    _before: Sight = field(default_factory=as_opened)
+    _scopes: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _settings(self) -> Mapping[str, str | None] | None:
+        return settings_of(self.spark)
+
+    @cached_property
+    def _before(self) -> Sight:
+        return Sight(as_opened, self._scope_of)
+
+    def _scope_of(self, dataset: OpenDataset) -> str:
+        name = dataset.ref.name
+        if name not in self._scopes:
+            self._scopes[name] = scope_of(dataset, self._settings or {}, self.spark.version)
+        return self._scopes[name]
 
     def recall(
         self,
@@ -41,6 +63,8 @@ class Memory:
     ) -> None:
         """Adds what is stored for the very files that are there now, and begins with what is
         stored for some of them."""
+        if self._settings is None:
+            return
         wanted = {
             (need.date, need.aggregate.sql): (need, basis)
             for need in needs
@@ -50,7 +74,7 @@ class Memory:
             return
         dates = list(dict.fromkeys(on for on, _ in wanted))
         try:
-            states = self.store.recall(scope_of(dataset, self.spark), dates)
+            states = self.store.recall(self._scope_of(dataset), dates)
         except StoreError as error:
             _log.warning("stored states are not used: %s", error)
             return
@@ -76,18 +100,22 @@ class Memory:
         needs: Iterable[Need],
         found: Found,
     ) -> None:
-        """Stores what was found out about some needs, unless files changed meanwhile."""
-        now = as_now()
+        """Stores what was found out about some needs, unless files changed meanwhile, or may have
+        without looking so."""
+        if self._settings is None:
+            return
+        now = Sight(as_now, self._scope_of)
+        begun_ns = int(self.at.timestamp() * 1_000_000_000) - _SKEW_NS
         by_date: dict[date | None, dict[str, str]] = {}
         for need in needs:
             before = self._before.basis_of(need, dataset, references)
             after = now.basis_of(need, dataset, references)
             is_same = before and after and before.fingerprint == after.fingerprint
-            if need in found and before and is_same:
+            if need in found and before and is_same and before.is_older_than(begun_ns):
                 by_date.setdefault(need.date, {})[need.aggregate.sql] = before.fingerprint
         states = [_state(on, fingerprints, found) for on, fingerprints in by_date.items()]
         try:
-            self.store.keep(scope_of(dataset, self.spark), self.run_id, self.at, states)
+            self.store.keep(self._scope_of(dataset), self.run_id, self.at, states)
         except StoreError as error:
             _log.warning("states are not stored: %s", error)
 

@@ -71,11 +71,10 @@ def package_for(spark: SparkSession, kind: str) -> str:
     return f'give the gate packages="{package}"' if package else "give the gate its package"
 
 
-def lost_file(ref: DatasetRef, error: PySparkException) -> DatasetError:
-    path = (error.getMessageParameters() or {}).get("path", "a file")
+def lost_file(ref: DatasetRef, which: str) -> DatasetError:
     return DatasetError(
-        f"dataset '{ref.name}': the log of the Delta table names {path}, which is not there",
-        "restore the file, or name a version that was not vacuumed",
+        f"dataset '{ref.name}': the log of the Delta table names {which}",
+        "restore the file, or name a version whose files are all there",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -28,13 +29,15 @@ def rendered(given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSett
     return given
 
 
-def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
+def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> DatasetRef:
     """The dataset `name`: a path, a table, or its settings.
 
+    :param trust_log: false where none of the datasets of a gate trusts the log of its table.
     :raises GateMisconfigured: it makes no sense.
     """
     try:
-        return datasets.dataset_ref(name, given)
+        ref = datasets.dataset_ref(name, given)
+        return ref if trust_log else replace(ref, trust_log=False)
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
 

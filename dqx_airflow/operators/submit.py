@@ -73,6 +73,9 @@ class GateOperator(SparkJobOperator):
         other dates. Without it the gate is warned, and says so first.
     :param recompute: reads all data again: by default what was computed before is taken from the
         results store, as long as the files are the very same.
+    :param trust_log: what the transaction log of a Delta table says of its rows is believed, as
+        far as it is exact and its files are there. With False the rows themselves are read; a
+        dataset may have the same setting for itself.
     :param sample_rows: how many failing rows of an assertion are kept in the results at most; 0
         keeps none.
     :param quarantine: where the rows go that count against an assertion which failed with a
@@ -130,6 +133,7 @@ class GateOperator(SparkJobOperator):
         allow_empty: bool = False,
         require_history: bool = False,
         recompute: bool = False,
+        trust_log: bool = True,
         sample_rows: int = DEFAULT_SAMPLE_ROWS,
         quarantine: str | Mapping[str, str] | None = None,
         promote_to: str | os.PathLike[str] | Mapping[str, str] | None = None,
@@ -157,6 +161,7 @@ class GateOperator(SparkJobOperator):
         self.allow_empty = allow_empty
         self.require_history = require_history
         self.recompute = recompute
+        self.trust_log = trust_log
         self.sample_rows = sample_rows
         self.quarantine = quarantine
         self.promote_to = promote_to
@@ -302,7 +307,10 @@ class GateOperator(SparkJobOperator):
             run_key=of_task.run_key_of(context, self.gate, told.on),
             attempt=of_task.attempt_of(context),
             suite=source,
-            datasets=tuple(dataset_ref(str(name), given) for name, given in settings.items()),
+            datasets=tuple(
+                dataset_ref(str(name), given, trust_log=self.trust_log)
+                for name, given in settings.items()
+            ),
             results_root=self._place.root,
             fail_on=Severity(self.fail_on),
             allow_empty=self.allow_empty,

@@ -47,7 +47,8 @@ _TABLES: Mapping[str, tuple[Schema, str]] = {
         "One row for each aggregate of each date that was computed: what later runs reuse as long "
         "as the files are the same. Where files were only added, to a Delta table or a folder of "
         "Parquet files, the new ones alone are read for counts, sums and extremes, and what they "
-        "hold is merged with the state, if that gives the very same value as reading all would.",
+        "hold is merged with the state, if that gives the very same value as reading all would. "
+        "[Datasets](datasets.md#what-is-believed) says what a state depends on.",
     ),
 }
 
@@ -109,10 +110,10 @@ _MEANING = {
     "number": "the place of the row in the sample, from 0",
     "dataset": "the dataset that the row is in",
     "row": "JSON: the key columns and those at fault, masked",
-    "scope": "the dataset, and how it was read",
+    "scope": "the dataset, how it was read, by which versions and in what session",
     "aggregate": "what was computed",
     "result": "JSON: its value; NULL where the date had no rows",
-    "fingerprint": "the files that it was computed from, and their order",
+    "fingerprint": "the files that it was computed from, in their order, and what lookups saw",
     "stored_at": "when it was stored",
 }
 

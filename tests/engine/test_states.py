@@ -198,13 +198,60 @@ def test_a_change_of_the_reference_makes_a_lookup_stale(
     assert verdict(gate(suite, orders, known)[0], "known") == (0, "scan")
 
 
+KNOWN = 'assert values(id) in values(id, dataset known) name "known"'
+
+
+def _in_delta(folder: Path) -> DatasetRef:
+    days = pa.array([TODAY, TODAY, TODAY - timedelta(1)], pa.date32())
+    write_deltalake(str(folder), pa.table({"id": pa.array([0, 1, 2], pa.int64()), "ds": days}))
+    return DatasetRef("known", str(folder))
+
+
+def _in_csv(folder: Path) -> DatasetRef:
+    folder.mkdir()
+    (folder / "a.csv").write_text("id\n0\n1\n2\n")
+    return DatasetRef("known", str(folder), format="csv", schema="id bigint")
+
+
+READ_OTHERWISE = {
+    "a filter": (_in_delta, {"filter": "id > 0"}, 1),
+    "a date": (_in_delta, {"date_column": "ds"}, 1),
+    "options": (_in_csv, {"options": (("nullValue", "1"),)}, 1),
+    "a schema": (_in_csv, {"schema": "x bigint, id bigint"}, 0),
+}
+
+
+@pytest.mark.parametrize("change", READ_OTHERWISE)
+def test_a_reference_that_is_read_otherwise_is_another_one(
+    gate: Gate, tmp_path: Path, change: str
+) -> None:
+    make, settings, missing = READ_OTHERWISE[change]
+    path = tmp_path / "numbers"
+    write_deltalake(str(path), pa.table({"id": pa.array([0, 1, 2], pa.int64())}))
+    numbers, known = DatasetRef("orders", str(path)), make(tmp_path / "known")
+    assert verdict(gate(KNOWN, numbers, known)[0], "known") == (0, "scan")
+    assert verdict(gate(KNOWN, numbers, known)[0], "known") == (0, "stored state")
+    otherwise = replace(known, **settings)
+    assert verdict(gate(KNOWN, numbers, otherwise)[0], "known") == (missing, "scan")
+
+
+def test_a_reference_is_looked_into_on_the_date_of_the_gate(gate: Gate, tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    write_deltalake(str(path), pa.table({"id": pa.array([0, 1, 2], pa.int64())}))
+    numbers = DatasetRef("orders", str(path))
+    known = replace(_in_delta(tmp_path / "known"), date_column="ds")
+    assert verdict(gate(KNOWN, numbers, known)[0], "known") == (1, "scan")
+    yesterday = gate(KNOWN, numbers, known, on=TODAY - timedelta(1))[0]
+    assert verdict(yesterday, "known") == (2, "scan")
+
+
 def test_sql_of_the_users_is_computed_again(gate: Gate, orders: DatasetRef) -> None:
     suite = 'assert sql("max(price)") > 0 name "text"'  # it may call current_date()
     gate(suite, orders)
     assert verdict(gate(suite, orders)[0], "text") == (1.0, "scan")
 
 
-@pytest.mark.parametrize("filter", ["ds <= current_date", "ds <= now()"])
+@pytest.mark.parametrize("filter", ["ds <= current_date", "ds <= now()", "ds <= DATE'today'"])
 def test_a_filter_that_may_change_by_itself_is_computed_again(
     gate: Gate, orders: DatasetRef, filter: str
 ) -> None:

@@ -149,6 +149,8 @@ class _Reader:
             date_from=date_from,
         )
         datasets = {**settings.refs, **given}
+        if not settings.defaults.trust_log:
+            datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
         requests = [self._request(suite, template, datasets) for suite in suites]
         found = tuple(request for request in requests if request is not None)
         if suites and not found and not self._has_errors:
