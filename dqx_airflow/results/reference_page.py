@@ -48,7 +48,7 @@ _TABLES: Mapping[str, tuple[Schema, str]] = {
         "as the files are the same. Where files were only added, to a Delta table or a folder of "
         "Parquet files, the new ones alone are read for counts, sums and extremes, and what they "
         "hold is merged with the state, if that gives the very same value as reading all would. "
-        "[Datasets](datasets.md#what-is-believed) says what a state depends on.",
+        "[What is believed](believed.md) says what a state depends on.",
     ),
 }
 

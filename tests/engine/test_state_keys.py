@@ -206,6 +206,7 @@ SAME_REQUEST = {
     "contract": (EnforcedContract("c", "1", "dcs"), "the suite is made of it"),
     "promote_to": ((("orders", "/p"),), "copies rows"),
     "date_from": ("the schedule", "the date itself counts"),
+    "promote_slice": ((("k", "a"),), "copies rows"),
 }
 """What a request may say otherwise, and why a state is the same then."""
 
