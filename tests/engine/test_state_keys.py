@@ -207,6 +207,7 @@ SAME_REQUEST = {
     "promote_to": ((("orders", "/p"),), "copies rows"),
     "date_from": ("the schedule", "the date itself counts"),
     "promote_slice": ((("k", "a"),), "copies rows"),
+    "require_history": (True, "judges values"),
 }
 """What a request may say otherwise, and why a state is the same then."""
 
