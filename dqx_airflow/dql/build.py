@@ -292,6 +292,12 @@ class _Builder:
     def _is_not_null(self, children: list[Any], span: Span) -> nodes.Not:
         return nodes.Not(nodes.IsNull(children[0], span), span)
 
+    def _is_nan(self, children: list[Any], span: Span) -> nodes.IsNan:
+        return nodes.IsNan(children[0], span)
+
+    def _is_not_nan(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(nodes.IsNan(children[0], span), span)
+
     # Expressions
 
     def _arithmetic(self, children: list[Any], span: Span) -> nodes.Arithmetic:

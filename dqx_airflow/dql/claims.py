@@ -24,7 +24,10 @@ from dqx_airflow.values import MetricValue, Span
 MOST_VALUES = 10_000
 """So many metric values may go into one assertion: windows in windows multiply."""
 
-_BOOLEAN = (nodes.Junction, nodes.Not, nodes.Compare, nodes.Within, nodes.Member, nodes.IsNull)
+_BOOLEAN = (
+    *(nodes.Junction, nodes.Not, nodes.Compare, nodes.Within, nodes.Member),
+    *(nodes.IsNull, nodes.IsNan),
+)
 _PREDICATES = (*_BOOLEAN, nodes.Matches, nodes.Like, nodes.HasFormat, nodes.Quantified)
 
 

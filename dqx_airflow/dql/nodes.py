@@ -202,6 +202,12 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
+class IsNan:
+    operand: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Quantified:
     """`every(array, predicate)` or `some(array, predicate)`, the predicate about an `Item`."""
 
@@ -240,6 +246,7 @@ Expression: TypeAlias = (
     | Like
     | HasFormat
     | IsNull
+    | IsNan
     | Quantified
     | Item
 )

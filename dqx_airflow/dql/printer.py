@@ -132,6 +132,8 @@ def _show(node: nodes.Expression) -> tuple[str, int]:
             return f"{_within(left, op)} {op} {_within(right, op, right=True)}", _STRENGTH[op]
         case nodes.Not(operand=nodes.IsNull(operand=operand)):
             return f"{_within(operand, 'test', right=True)} is not null", _STRENGTH["test"]
+        case nodes.Not(operand=nodes.IsNan(operand=operand)):
+            return f"{_within(operand, 'test', right=True)} is not nan", _STRENGTH["test"]
         case nodes.Not(operand=nodes.Member(operand=operand, choices=choices)):
             text = f"{_within(operand, 'test', right=True)} not in {show(choices)}"
             return text, _STRENGTH["test"]
@@ -167,6 +169,8 @@ def _show_test(node: nodes.Expression, negation: str = "") -> str:
             return f"{operand_of(operand)} is {negation}{name.text}"
         case nodes.IsNull(operand=operand):
             return f"{operand_of(operand)} is null"
+        case nodes.IsNan(operand=operand):
+            return f"{operand_of(operand)} is nan"
         case _:
             raise TypeError(f"no expression: {node!r}")
 

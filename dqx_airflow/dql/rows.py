@@ -67,7 +67,7 @@ class RowChecker:
             case nodes.HasFormat(operand=operand, format=name):
                 self._value(operand)
                 self._format(name)
-            case nodes.IsNull(operand=operand):
+            case nodes.IsNull(operand=operand) | nodes.IsNan(operand=operand):
                 self._value(operand)
             case nodes.Quantified():
                 self._quantified(node)
@@ -157,6 +157,6 @@ class RowChecker:
 
     def _format(self, name: nodes.Name) -> None:
         if name.text not in TEXT_FORMATS:
-            near = did_you_mean(name.text, (*TEXT_FORMATS, "null"))
+            near = did_you_mean(name.text, (*TEXT_FORMATS, "null", "nan"))
             help_line = _OF_METRICS.get(name.text, near)
             self.arguments.error("E113", f"unknown format '{name.text}'", name.span, help_line)

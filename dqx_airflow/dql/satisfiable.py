@@ -149,6 +149,7 @@ class _Reader:
                 | nodes.Like(operand=operand)
                 | nodes.HasFormat(operand=operand)
                 | nodes.IsNull(operand=operand)
+                | nodes.IsNan(operand=operand)
             ):
                 yield from self.names_in(operand)
 

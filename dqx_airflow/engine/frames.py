@@ -13,8 +13,9 @@ from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.metrics.columns import Place
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.texts import malformed_alias
+from dqx_airflow.plan.comparisons import as_key
 from dqx_airflow.plan.model import Lookup, MetricRequest
-from dqx_airflow.plan.schema_check import places_of, texts_of
+from dqx_airflow.plan.schema_check import Schema, places_of, texts_of
 
 DATE = "dqx: date of the row"
 """The column that holds the date of a row, where there are rows of several dates."""
@@ -114,11 +115,14 @@ def with_lookups(
     frame: DataFrame,
     lookups: Sequence[Lookup],
     references: References,
+    schema: Schema,
 ) -> DataFrame:
     """The frame with one more column for each lookup: true, or NULL where the value is missing.
 
     Spark plans each as an existence join: the reference is neither made distinct nor can it
     multiply rows.
+
+    :param schema: that of the frame.
     """
     if not lookups:
         return frame
@@ -129,11 +133,12 @@ def with_lookups(
         reference = references.opened[lookup.reference]
         places = places_of((), [lookup], reference.schema)
         tables[table] = with_places(rows_of(reference, references.date), places)
-        value = formatted(quote_name("scanned", lookup.column))
-        key, alias = (
-            formatted(quote_name(name)) for name in (lookup.reference_column, lookup.alias)
-        )
-        known = f"SELECT {key} FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
+        here = schema.type_of(lookup.column)
+        there = reference.schema.type_of(lookup.reference_column)
+        value = formatted(as_key(quote_name("scanned", lookup.column), here, there))
+        key = formatted(as_key(quote_name(lookup.reference_column), there, here))
+        alias = formatted(quote_name(lookup.alias))
+        known = f"SELECT {key} AS key FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
         columns.append(f"nullif({value} IN ({known}), false) AS {alias}")
     query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned"  # noqa: S608
     return spark.sql(query, **tables)

@@ -82,7 +82,7 @@ def rows_with_faults(
     frame = rows_with_texts(dataset, references.date)
     frame = with_places(frame, places_of(requests, lookups, dataset.schema))
     frame = with_malformed(frame, dataset, requests)
-    return with_lookups(spark, frame, lookups, references)
+    return with_lookups(spark, frame, lookups, references, dataset.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +171,19 @@ class _Sampler:
             .where(f"{rank} <= {self.most}")
         )
         shown = [f"WHEN {nr} THEN {self._json(item)}" for nr, item in enumerate(faults)]
-        frame = frame.selectExpr(fault, rank, f"CASE {fault} {' '.join(shown)} END")
+        causes = [
+            f"WHEN {fault} = {nr} AND {cause.sql} THEN {at}"
+            for nr, item in enumerate(faults)
+            for at, cause in enumerate(item.causes)
+        ]
+        cause_of_row = f"CASE {' '.join(causes)} END" if causes else "CAST(NULL AS INT)"
+        frame = frame.selectExpr(fault, rank, f"CASE {fault} {' '.join(shown)} END", cause_of_row)
         rows: list[list[FailingRow]] = [[] for _ in faults]
-        for number, _, text in sorted(frame.collect()):
-            rows[number].append(FailingRow(self.dataset.ref.name, faults[number].reason, text))
+        found = sorted(frame.collect(), key=lambda row: (row[0], row[1]))
+        for number, _, text, at in found:
+            item = faults[number]
+            reason = item.reason if at is None else f"{item.causes[at].words}: {item.reason}"
+            rows[number].append(FailingRow(self.dataset.ref.name, reason, text))
         return {item: _Sample(tuple(own)) for item, own in zip(faults, rows, strict=True)}
 
     def _repeated(self, fault: Fault) -> _Sample:

@@ -39,7 +39,8 @@ from dqx_airflow.metrics.registry import Aggregate, Scan
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
-from dqx_airflow.plan.predicates import aggregates_of, lookups_of
+from dqx_airflow.plan.predicates import aggregates_of, lookups_of, voids_of
+from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,
     answer_from_schema,
@@ -48,6 +49,7 @@ from dqx_airflow.plan.schema_check import (
     objection_to,
     objection_to_lookup,
     places_of,
+    void_with_nan,
 )
 
 
@@ -88,7 +90,8 @@ def scan(
             scanned.values[request] = request.definition.empty
         else:
             possible.append(request)
-    parts = {request: aggregates_of(request) for request in possible}
+    types = RowTypes(schema.type_of)
+    parts = {request: aggregates_of(request, types) for request in possible}
     needs = _needs_of(parts, dataset, schema)
     found = Found()
     ask_log(dataset, needs, found)
@@ -111,7 +114,7 @@ def scan(
         if memory is not None:
             memory.keep(dataset, references, missing, found)
     for request, aggregates in parts.items():
-        _answer(request, [part.sql for part in aggregates], found, scanned)
+        _answer(request, [part.sql for part in aggregates], types, found, scanned)
     return scanned
 
 
@@ -163,7 +166,7 @@ def _scan_rows(
         frame = with_malformed(frame, dataset, requests)
         looked_into = {name for need in reading for name in need.looks_into}
         wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
-        frame = with_lookups(spark, frame, wanted, references)
+        frame = with_lookups(spark, frame, wanted, references, dataset.schema)
         aggregates = list(dict.fromkeys(need.aggregate for need in reading))
         with jobs_called(spark, f"{dataset.ref.name}: {what_is_read(aggregates)}"):
             if all(item.distinct for item in aggregates):
@@ -207,7 +210,13 @@ def _needs_of(
     return list(needs)
 
 
-def _answer(request: MetricRequest, parts: Sequence[str], found: Found, scanned: Scanned) -> None:
+def _answer(
+    request: MetricRequest,
+    parts: Sequence[str],
+    types: RowTypes,
+    found: Found,
+    scanned: Scanned,
+) -> None:
     """The value of a request of what its aggregates yielded, or why it has none."""
     broken = [found.broken[sql] for sql in parts if sql in found.broken]
     if broken:
@@ -218,4 +227,11 @@ def _answer(request: MetricRequest, parts: Sequence[str], found: Found, scanned:
         scanned.values[request] = request.definition.empty
         return
     results = tuple(found.values[request.date, sql] for sql in parts)
-    scanned.values[request] = request.definition.value(request.arguments, results)
+    columns = tuple(voids_of(request, types))
+    own = len(results) - len(columns)
+    pairs = zip(columns, results[own:], strict=True)
+    nan_counts = {column: int(count or 0) for column, count in pairs}
+    if any(nan_counts.values()):
+        void_with_nan(request, nan_counts, scanned)
+    else:
+        scanned.values[request] = request.definition.value(request.arguments, results[:own])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dqx_airflow.diagnostics.listing import listed
@@ -21,7 +22,7 @@ from dqx_airflow.metrics.registry import (
     Statistic,
     Unit,
 )
-from dqx_airflow.metrics.shortcuts import Bound, SameAs, Within
+from dqx_airflow.metrics.shortcuts import Bound, NeverNan, SameAs, Within
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.texts import malformed_sql
 from dqx_airflow.metrics.types import Family
@@ -73,6 +74,15 @@ def _extreme(function: str, column: str) -> Aggregate:
 
 def _sum(column: str) -> Aggregate:
     return Aggregate(f"try_sum({quote_name(column)})", column=column, merge=Merge.SUM)
+
+
+def nan_count(column: str) -> Aggregate:
+    """How many values of a column of numbers are NaN."""
+    return replace(_rows_where(_is_nan(column)), shortcut=NeverNan(column))
+
+
+def _is_nan(column: str) -> str:
+    return f"isnan({quote_name(column)})"
 
 
 def _length(function: str, column: str) -> Aggregate:
@@ -260,6 +270,20 @@ _ENTRIES = (
         raised_by=_rows_without,
     ),
     Metric(
+        "nan_count",
+        (_NUMBER,),
+        Unit.ROWS,
+        "The number of rows in which the column is NaN, which no number of another type than float"
+        " and double is.",
+        "assert nan_count(price) == 0",
+        lambda arguments: (nan_count(arguments[0]),),
+        empty=0,
+        in_python=in_python.nan_count,
+        raised_by=lambda arguments: RowsBehind(
+            f"{arguments[0]} is NaN", condition=_is_nan(arguments[0])
+        ),
+    ),
+    Metric(
         "average",
         (_NUMBER,),
         Unit.COLUMN,
@@ -268,6 +292,7 @@ _ENTRIES = (
         _average,
         value=lambda _, results: results[1] if results[0] is None else results[0],
         in_python=in_python.mean,
+        is_void_with_nan=True,
     ),
     Metric(
         "sum",
@@ -277,6 +302,7 @@ _ENTRIES = (
         "assert sum(revenue) is positive",
         lambda arguments: (_sum(arguments[0]),),
         in_python=in_python.total,
+        is_void_with_nan=True,
     ),
     Metric(
         "minimum",
@@ -287,6 +313,7 @@ _ENTRIES = (
         lambda arguments: (_extreme("min", arguments[0]),),
         in_python=in_python.smallest,
         lowered_by=_rows_beyond,
+        is_void_with_nan=True,
     ),
     Metric(
         "maximum",
@@ -297,6 +324,7 @@ _ENTRIES = (
         lambda arguments: (_extreme("max", arguments[0]),),
         in_python=in_python.largest,
         raised_by=_rows_beyond,
+        is_void_with_nan=True,
     ),
     Metric(
         "variance",
@@ -309,6 +337,7 @@ _ENTRIES = (
             results[0] if isinstance(results[1], int) and results[1] > 1 else None
         ),
         in_python=in_python.sample_variance,
+        is_void_with_nan=True,
     ),
     Metric(
         "unique_count",
@@ -363,6 +392,7 @@ _ENTRIES = (
         "assert percentile(latency_ms, 99%) < 500",
         lambda arguments: (Aggregate(f"percentile({_column(arguments)}, {arguments[1]!r})"),),
         in_python=in_python.percentile,
+        is_void_with_nan=True,
     ),
     Metric(
         "first",
@@ -387,6 +417,7 @@ _ENTRIES = (
         ),
         least=-1,
         in_python=in_python.correlation,
+        is_void_with_nan=True,
     ),
     Metric(
         "min_length",

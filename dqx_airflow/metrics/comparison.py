@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 from datetime import date, datetime, timezone
+from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.moments import date_in, moment_in
-from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.types import WHOLE_SIZES, Family, decimal_type, family_of
 
-_FLOATING = ("float", "double")
+FLOATING = ("float", "double")
+"""The types that hold NaN."""
+
+_LAST_FRACTION, _LAST_BIGINT = 2**53, 2**63
+"""From the first on, every double is a whole number; from the second on, none is a bigint."""
 
 
 def order_key(value: Any) -> Any:
@@ -37,16 +42,44 @@ def order_key(value: Any) -> Any:
 def comparable(left: Any, left_type: str, right: Any, right_type: str) -> tuple[Any, Any]:
     """The order keys of two values of types that can be compared; None for NULL.
 
-    Numbers are compared exactly, unless one of them is floating; a date is its midnight in UTC; a
-    text beside a date or timestamp is read as one.
+    Numbers are compared exactly; a date is its midnight in UTC; a text beside a date or timestamp
+    is read as one. Beside a decimal, a floating number is the one that it is written as: 0.1, not
+    the binary fraction next to it.
     """
     if left is None or right is None:
         return None, None
-    if left_type in _FLOATING or right_type in _FLOATING:
-        return order_key(float(left)), order_key(float(right))
+    types = left_type, right_type
+    if FLOATING[0] in types or FLOATING[1] in types:
+        is_decimal = any(kind.startswith("decimal") for kind in types)
+        return (
+            _number_key(left, left_type, is_decimal),
+            _number_key(right, right_type, is_decimal),
+        )
     if Family.TIME in (family_of(left_type), family_of(right_type)):
-        return _moment(left, right_type), _moment(right, left_type)
-    return order_key(left), order_key(right)
+        return moment_of(left), moment_of(right)
+    return order_key(literal_value(left)), order_key(literal_value(right))
+
+
+def literal_value(value: Any) -> Any:
+    """A literal as Spark has it: with a point it is a decimal, if that has enough digits."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    written = Decimal(repr(value))
+    return value if decimal_type(written) is None else written
+
+
+def _number_key(value: Any, spark_type: str, is_beside_decimal: bool) -> tuple[bool, Any]:
+    if spark_type in WHOLE_SIZES:
+        return False, value
+    if spark_type not in FLOATING:
+        return False, literal_value(value)
+    found = float(value)
+    if math.isnan(found):
+        return True, 0
+    if not is_beside_decimal or math.isinf(found):
+        return False, found
+    is_whole = _LAST_FRACTION <= abs(found) < _LAST_BIGINT
+    return False, Decimal(int(found)) if is_whole else Decimal(repr(found))
 
 
 def literal_type(value: object) -> str:
@@ -59,8 +92,8 @@ def literal_type(value: object) -> str:
             if digits > 18 and not -(2**63) <= value < 2**63:
                 return f"decimal({digits},0)"
             return "int" if -(2**31) <= value < 2**31 else "bigint"
-        case float():
-            return "double"
+        case float() | Decimal():
+            return decimal_type(Decimal(str(value))) or "double"
         case date():
             return "date"
         case _:
@@ -78,8 +111,3 @@ def moment_of(value: date | datetime | str | None) -> datetime | None:
             return value.astimezone(timezone.utc).replace(tzinfo=None)
         case _:
             return datetime(value.year, value.month, value.day)
-
-
-def _moment(value: Any, beside: str) -> datetime | None:
-    is_day_in_text = isinstance(value, str) and beside == "date"
-    return moment_of(date_in(value) if is_day_in_text else value)

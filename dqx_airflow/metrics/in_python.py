@@ -70,6 +70,10 @@ def largest(column: Column) -> Any:
     return max(column.present, key=order_key, default=None)
 
 
+def nan_count(column: Column) -> int:
+    return sum(isinstance(value, float) and math.isnan(value) for value in column.values)
+
+
 def sample_variance(column: Column) -> float | None:
     values = [float(value) for value in column.present]
     if len(values) < 2:

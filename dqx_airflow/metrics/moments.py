@@ -45,6 +45,12 @@ def moment_in(text: str) -> datetime | None:
         return None
 
 
+def has_nanoseconds(text: str) -> bool:
+    """True where the moment that a text is has more digits behind the second than a timestamp."""
+    found = _MOMENT.fullmatch(text.strip(_BLANKS))
+    return found is not None and bool((found["part"] or "")[6:].strip("0"))
+
+
 def _date(found: re.Match[str]) -> date | None:
     try:
         return date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))

@@ -187,7 +187,8 @@ class Metric:
     nothing but the types of the columns by name, with words about the value where it says little.
     A metric `is_of_texts` where it is about the texts of a file before they are cast: what its
     aggregates read is `metrics.texts.malformed_alias`, what `in_python` gets whether rows are
-    malformed. Where there are no texts, it has the value `empty`.
+    malformed. Where there are no texts, it has the value `empty`. A metric that `is_void_with_nan`
+    has no value where a column that it is about holds NaN.
     """
 
     name: str
@@ -209,6 +210,7 @@ class Metric:
     lowered_by: Callable[[Arguments], RowsBehind] | None = None
     of_schema: Callable[[Arguments, Mapping[str, str]], tuple[MetricValue, str]] | None = None
     is_of_texts: bool = False
+    is_void_with_nan: bool = False
 
     @property
     def signature(self) -> str:

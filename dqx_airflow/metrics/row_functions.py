@@ -11,12 +11,14 @@ from typing import Any
 from dqx_airflow.metrics.comparison import moment_of, order_key
 from dqx_airflow.metrics.in_python import rounded_half_up
 from dqx_airflow.metrics.moments import date_in
-from dqx_airflow.metrics.types import Family, parts_of, widest
+from dqx_airflow.metrics.types import WHOLE_SIZES, Family, parts_of, widest
 
 _TEXT = frozenset({Family.TEXT})
 _NUMBER = frozenset({Family.NUMBER})
 _MOMENT = frozenset({Family.TIME, Family.TEXT})
 _COLLECTION = frozenset({Family.ARRAY, Family.MAP})
+_TEXTS = frozenset({"string", "varchar", "char"})
+_NO_MOMENT = "no date or timestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,9 @@ class RowFunction:
     The first argument is of the families in `accepts`, any where there are none, and the others
     can be compared with it; those from `literals` on have to be written out. `type_of` gives the
     type of the result for those of the arguments, `in_python` the result for their values. Where
-    one of these is NULL, so is the result, unless the function `takes_null`.
+    one of these is NULL, so is the result, unless the function `takes_null`. `of_bigint` is the
+    SQL for whole numbers, which are made bigints before. `lost` says what happened where there is
+    no result although the arguments have values, which is so for the types in `loses` alone.
     """
 
     name: str
@@ -39,6 +43,13 @@ class RowFunction:
     in_python: Callable[..., Any]
     literals: int | None = None
     takes_null: bool = False
+    of_bigint: Callable[..., str] | None = None
+    lost: str | None = None
+    loses: frozenset[str] = frozenset()
+
+    def loses_of(self, spark_type: str) -> bool:
+        """True where it may have no result for a value of the type."""
+        return spark_type.split("(", maxsplit=1)[0] in self.loses
 
 
 def _called(function: str) -> Callable[..., str]:
@@ -60,7 +71,11 @@ def _of_moment(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunct
         moment = moment_of(value)
         return None if moment is None else take(moment)
 
-    return RowFunction(name, 1, 1, doc, sql, _MOMENT, lambda _: "int", in_python)
+    return RowFunction(
+        *(name, 1, 1, doc, sql, _MOMENT, lambda _: "int", in_python),
+        lost=_NO_MOMENT,
+        loses=_TEXTS,
+    )
 
 
 def _weekday(name: str, doc: str) -> RowFunction:
@@ -82,6 +97,16 @@ def _round(value: Any, digits: int = 0) -> Any:
     if isinstance(value, int):
         return value if digits >= 0 else int(rounded_half_up(Decimal(value), digits))
     return rounded_half_up(value, digits) if digits < -value.as_tuple().exponent else value
+
+
+def _round_bigint(number: str, digits: str = "0") -> str:
+    if int(digits) >= 0:
+        return number
+    return f"TRY_CAST(round(CAST({number} AS DECIMAL(20,0)), {digits}) AS BIGINT)"
+
+
+def _widened(number: str, *_: str) -> str:
+    return "bigint" if number in WHOLE_SIZES else number
 
 
 def _date(value: Any) -> date | None:
@@ -125,8 +150,12 @@ _ENTRIES = (
         "The absolute value of a number.",
         _called("abs"),
         _NUMBER,
-        type_of=lambda number: number,
+        type_of=_widened,
         in_python=_abs,
+        # By itself it is negative for the smallest number where ANSI mode is off.
+        of_bigint=lambda n: f"CASE WHEN {n} < 0 THEN try_subtract(0L, {n}) ELSE {n} END",
+        lost="overflow",
+        loses=frozenset({"bigint"}),
     ),
     RowFunction(
         "round",
@@ -135,9 +164,12 @@ _ENTRIES = (
         "The number rounded half up, to so many digits.",
         _called("round"),
         _NUMBER,
-        type_of=lambda number, *_: number,
+        type_of=_widened,
         in_python=_round,
         literals=1,
+        of_bigint=_round_bigint,
+        lost="overflow",
+        loses=frozenset({"bigint", "decimal", "float", "double"}),
     ),
     RowFunction(
         "coalesce",
@@ -197,6 +229,8 @@ _ENTRIES = (
         _MOMENT,
         type_of=lambda _: "date",
         in_python=_date,
+        lost=_NO_MOMENT,
+        loses=_TEXTS,
     ),
 )
 

@@ -22,6 +22,8 @@ from dqx_airflow.values import MetricValue
 
 Limit: TypeAlias = int | float | str | date
 
+_NAN = "NaN"
+
 _HOLDS: dict[str, Callable[[Limit, Limit], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -68,6 +70,8 @@ class Within:
         """
         if results == (None, None):
             return 0
+        if _NAN in results:
+            return None
         kind = type_of(self.column)
         try:
             extremes = [_value(str(result), kind) for result in results]
@@ -78,6 +82,23 @@ class Within:
             for range_ in self.ranges
         )
         return 0 if is_within else None
+
+
+@dataclass(frozen=True, slots=True)
+class NeverNan:
+    """Answers 0, where the largest value of a column is not NaN: Spark has it behind infinity."""
+
+    column: str
+
+    @property
+    def asks(self) -> tuple[Aggregate, ...]:
+        return _extremes_of(self.column)[1:]
+
+    def fits(self, type_of: TypeOf) -> bool:
+        return True
+
+    def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
+        return None if results == (_NAN,) else 0
 
 
 @dataclass(frozen=True, slots=True)

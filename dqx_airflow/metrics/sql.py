@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
+
+from dqx_airflow.metrics.types import decimal_type
 
 
 def quote_name(*path: str) -> str:
@@ -13,8 +16,12 @@ def quote_name(*path: str) -> str:
     return f"identifier({quote_literal(quoted)})" if "${" in quoted else quoted
 
 
-def quote_literal(value: str | int | float | bool | date) -> str:
-    """A literal of Spark SQL. Text cannot end the literal, whatever it holds."""
+def quote_literal(value: str | int | float | Decimal | bool | date) -> str:
+    """A literal of Spark SQL. Text cannot end the literal, whatever it holds.
+
+    A number with a point is a decimal, as it is written: beside a double, Spark makes the nearest
+    double of it. One with more digits than a decimal has is a double.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -23,6 +30,7 @@ def quote_literal(value: str | int | float | bool | date) -> str:
         return f"'{escaped}'"
     if isinstance(value, date):
         return f"DATE'{value.isoformat()}'"
-    if isinstance(value, float):
-        return f"{value!r}D"
+    if isinstance(value, float | Decimal):
+        written = Decimal(str(value))
+        return f"{float(value)!r}D" if decimal_type(written) is None else f"{written:f}BD"
     return str(value)

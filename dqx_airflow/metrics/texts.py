@@ -1,7 +1,7 @@
 """Values written as text, in files whose columns are declared: which text is a value of a type.
 
 A text is well formed where the cast loses nothing. Blanks around it do not matter, but a text of
-blanks alone is nothing but text. Fractions of a second are cut behind the sixth digit.
+blanks alone is nothing but text. A fraction of a second has six digits at most.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ _BLANKS = r"[\x00-\x20]*"
 _NUMBER = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
 _NO_NUMBER = r"[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)"
 _DAY = r"(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_FRACTION = r"[.][0-9]{0,6}0*"
 
 PATTERNS = {
     "decimal": _NUMBER,
     "float": f"({_NUMBER}|{_NO_NUMBER})",
     "double": f"({_NUMBER}|{_NO_NUMBER})",
     "date": rf"{_DAY}([ T]00:00(:00([.]0*)?)?)?",  # a time of the day would be lost
-    "timestamp": rf"{_DAY}([ T].*)?",  # without a day it would be a time of today
-    "timestamp_ntz": rf"{_DAY}([ T][0-9:.]*)?",  # a zone would be lost
+    # Without a day it would be a time of today.
+    "timestamp": rf"{_DAY}([ T][^.]*({_FRACTION}([^0-9.].*)?)?)?",
+    "timestamp_ntz": rf"{_DAY}([ T][0-9:]*({_FRACTION})?)?",  # a zone would be lost
 }
 """What the whole text has to match besides, where Spark's cast takes more."""
 

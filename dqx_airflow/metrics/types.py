@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 
@@ -102,6 +103,16 @@ def decimal_size(number_type: str) -> tuple[int, int]:
         return WHOLE_SIZES[number_type], 0
     precision, scale = parts_of(number_type)
     return int(precision), int(scale)
+
+
+def decimal_type(value: Decimal) -> str | None:
+    """The smallest decimal type that holds a number; None where it has too many digits for any."""
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        return None
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(0, exponent), scale)
+    return f"decimal({precision},{scale})" if precision <= LONGEST_DECIMAL else None
 
 
 def widest(*types: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -33,6 +34,7 @@ from dqx_airflow.plan.model import (
 )
 from dqx_airflow.values import MetricValue, Origin, Outcome, Severity, Status, Verdict
 
+_FURTHER_DIGITS = re.compile(r"[.,][0-9]{6}([0-9]+)")
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -338,14 +340,21 @@ def _no_value(term: Term) -> str:
 def _comparable(*values: MetricValue) -> tuple[Any, ...]:
     """Texts as moments where all of them are dates or timestamps, else the values as they are.
 
-    So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T00:00:00` are equal.
+    So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T00:00:00` are equal. What Python cuts off
+    behind the sixth digit of a second counts.
     """
     try:
         moments = tuple(datetime.fromisoformat(value) for value in values)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return values
     zoned = {moment.tzinfo is not None for moment in moments}
-    return moments if len(zoned) == 1 else values
+    if len(zoned) > 1:
+        return values
+    rests = (_FURTHER_DIGITS.search(str(value)) for value in values)
+    return tuple(
+        (moment, rest[1].rstrip("0") if rest else "")
+        for moment, rest in zip(moments, rests, strict=True)
+    )
 
 
 def _passed(holds: bool) -> tuple[Status, str | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.printer import show
@@ -28,10 +29,13 @@ from dqx_airflow.plan.model import (
     MetricRequest,
     Plan,
     PlannedAssertion,
+    RowPredicate,
     Scanned,
     Term,
 )
-from dqx_airflow.plan.predicates import arguments_of, lookups_of, predicate_sql
+from dqx_airflow.plan.predicates import arguments_of, causes_of, lookups_of, predicate_sql
+from dqx_airflow.plan.row_types import RowTypes
+from dqx_airflow.plan.row_values import Cause
 from dqx_airflow.plan.schema_check import Schema, columns_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 
@@ -41,7 +45,8 @@ class Fault:
     """Rows of a dataset on the target date that count against an assertion, and why.
 
     `condition` is Spark SQL that is true for them. Rows that repeat each other share their values
-    of the columns `repeated`, and may have a condition besides. `columns` are those at fault.
+    of the columns `repeated`, and may have a condition besides. `columns` are those at fault,
+    `causes` what may have made the condition true besides what it says.
     """
 
     request: MetricRequest
@@ -49,6 +54,7 @@ class Fault:
     columns: tuple[str, ...]
     condition: str | None = None
     repeated: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
 
 def faults_of(
@@ -104,7 +110,8 @@ def _faults(
         behind = definition.raised_by if part.is_above else definition.lowered_by
         if behind is None or schema is None or request.date not in (None, plan.date):
             continue
-        rows = behind(arguments_of(request, predicate_sql))
+        types = RowTypes(schema.type_of)
+        rows = behind(arguments_of(request, partial(predicate_sql, types=types)))
         reason = behind(arguments_of(request, show)).words
         condition = rows.condition
         if rows.compared is not None:
@@ -116,7 +123,13 @@ def _faults(
             reason = f"{reason}{times} {excess.op} {limit}"
         columns = dict.fromkeys(columns_of(request, schema))
         columns.update(dict.fromkeys(lookup.column for lookup in lookups_of(request)))
-        yield Fault(request, reason, tuple(columns), condition, rows.repeated)
+        causes = tuple(
+            cause
+            for argument in request.arguments
+            if isinstance(argument, RowPredicate)
+            for cause in causes_of(argument.node, types)
+        )
+        yield Fault(request, reason, tuple(columns), condition, rows.repeated, causes)
 
 
 def _excess(

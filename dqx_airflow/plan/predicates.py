@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import members_in
 from dqx_airflow.dql.items import ITEM
+from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import rewritten
+from dqx_airflow.metrics.builtin import nan_count
+from dqx_airflow.metrics.comparison import FLOATING
 from dqx_airflow.metrics.quick_patterns import quick_pattern, quicker
-from dqx_airflow.metrics.registry import Aggregate, Arguments, RowCondition
-from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.registry import Aggregate, Arguments, Kind, RowCondition
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.metrics.types import parts_of
+from dqx_airflow.plan.comparisons import among, compared, within
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate
 from dqx_airflow.plan.ranges import range_of
+from dqx_airflow.plan.row_types import RowTypes
+from dqx_airflow.plan.row_values import UNKNOWN, Cause, RowValue, nan_in, value_of
 
-_COMPARATORS = {"==": "=", "!=": "<>"}
+UNTYPED = RowTypes(lambda _: UNKNOWN)
+"""For a plan whose datasets nobody has opened yet."""
+
 _ITEM = quote_name(ITEM)
-_TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
 
 
 def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> RowPredicate:
@@ -47,9 +55,23 @@ def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
     )
 
 
-def aggregates_of(request: MetricRequest) -> tuple[Aggregate, ...]:
-    """The aggregates that a request needs."""
-    return request.definition.aggregates(arguments_of(request, _condition))
+def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Aggregate, ...]:
+    """The aggregates that a request needs; those of NaN last, as `voids_of` has them."""
+    own = request.definition.aggregates(arguments_of(request, lambda node: _condition(node, types)))
+    return (*own, *voids_of(request, types).values())
+
+
+def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
+    """The columns with which a request has no value where one of their values is NaN, each with
+    the number of these."""
+    if not request.definition.is_void_with_nan:
+        return {}
+    columns = [given for argument, given in request.given if argument.kind is Kind.COLUMN]
+    return {
+        column: nan_count(column)
+        for column in dict.fromkeys(columns)
+        if column is not None and types.of_column(column) in FLOATING
+    }
 
 
 def arguments_of(request: MetricRequest, told: Callable[[nodes.Expression], object]) -> Arguments:
@@ -60,49 +82,147 @@ def arguments_of(request: MetricRequest, told: Callable[[nodes.Expression], obje
     )
 
 
-def _condition(node: nodes.Expression) -> RowCondition:
+def _condition(node: nodes.Expression, types: RowTypes) -> RowCondition:
     shortcut = range_of(node)
     column = None if shortcut is None else shortcut.column
-    return RowCondition(predicate_sql(node), shortcut, column)
+    return RowCondition(predicate_sql(node, types), shortcut, column)
 
 
-def predicate_sql(node: nodes.Expression) -> str:
-    """The predicate as Spark SQL; a lookup is the column of its alias."""
-    match node:
-        case nodes.Junction(op=op, left=left, right=right):
-            return f"({predicate_sql(left)} {op.upper()} {predicate_sql(right)})"
-        case nodes.Not(operand=operand):
-            return f"(NOT {predicate_sql(operand)})"
-        case nodes.Compare(op=op, left=left, right=right):
-            return f"({_value(left)} {_COMPARATORS.get(op, op)} {_value(right)})"
-        case nodes.Within(operand=operand, low=low, high=high):
-            return f"({_value(operand)} BETWEEN {_value(low)} AND {_value(high)})"
-        case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
-            return f"({_value(operand)} IN ({', '.join(map(_value, items))}))"
-        case nodes.Member(operand=operand):
-            # NULL where the column is NULL: such a row is not evaluated.
-            alias = quote_name(lookup_of("", node).alias)
-            return f"(CASE WHEN {_value(operand)} IS NOT NULL THEN {alias} IS NOT NULL END)"
-        case nodes.Matches(operand=operand, pattern=pattern):
-            return _matches(operand, pattern.value)
-        case nodes.Like(operand=operand, pattern=pattern):
-            return f"({_value(operand)} LIKE {quote_literal(pattern.value)})"
-        case nodes.HasFormat(operand=operand, format=name):
-            return _matches(operand, whole(TEXT_FORMATS[name.text].pattern))
-        case nodes.IsNull(operand=operand):
-            return f"({_value(operand)} IS NULL)"
-        case nodes.Quantified(name=nodes.Name(text="every"), array=array, predicate=predicate):
-            return f"forall({_value(array)}, {_ITEM} -> {predicate_sql(predicate)})"
-        case nodes.Quantified(array=array, predicate=predicate):
-            # `exists` has no third truth value where a legacy option of Spark is set so.
-            return f"(NOT forall({_value(array)}, {_ITEM} -> (NOT {predicate_sql(predicate)})))"
-        case _:
-            raise AssertionError(f"not a predicate: {node}")
+def predicate_sql(node: nodes.Expression, types: RowTypes = UNTYPED) -> str:
+    """The predicate as Spark SQL; a lookup is the column of its alias.
+
+    It is false, and so is its opposite, where a value that it tests is NaN, or has no result
+    although there were values to compute it from.
+
+    :param types: with them, comparisons are exact and all causes are looked at.
+    """
+    return _Writer(types).write(node)
 
 
-def _matches(operand: nodes.Expression, pattern: str) -> str:
+def causes_of(node: nodes.Expression, types: RowTypes) -> tuple[Cause, ...]:
+    """Why the predicate may be false of a row, besides that its tests say so."""
+    found: dict[Cause, None] = {}
+    _Writer(types, lambda causes: found.update(dict.fromkeys(causes))).write(node)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes predicates; tells the causes of each test to `note`."""
+
+    types: RowTypes
+    note: Callable[[Sequence[Cause]], object] = lambda _: None
+
+    def write(self, node: nodes.Expression, *, is_opposite: bool = False) -> str:
+        """The predicate, or its opposite: which is that of its tests, since a test that fails for
+        a cause fails either way."""
+        match node:
+            case nodes.Junction(op=op, left=left, right=right):
+                word = {"and": "OR", "or": "AND"}[op] if is_opposite else op.upper()
+                sides = (self.write(side, is_opposite=is_opposite) for side in (left, right))
+                return f"({f' {word} '.join(sides)})"
+            case nodes.Not(operand=operand):
+                return self.write(operand, is_opposite=not is_opposite)
+            case nodes.Quantified(name=name, array=array, predicate=predicate):
+                items = self._value(array)
+                inner = self._among(items)
+                if (name.text == "every") is not is_opposite:
+                    found = inner.write(predicate, is_opposite=is_opposite)
+                    test = f"forall({items.sql}, {_ITEM} -> {found})"
+                else:
+                    # `exists` has no third truth value where a legacy option of Spark is set so.
+                    found = inner.write(predicate, is_opposite=is_opposite)
+                    test = f"(NOT forall({items.sql}, {_ITEM} -> (NOT {found})))"
+                return self._sound(test, items.causes)
+            case _:
+                test, causes = self._test(node)
+                return self._sound(f"(NOT {test})" if is_opposite else test, causes)
+
+    def _among(self, items: RowValue) -> _Writer:
+        """The writer for a predicate about the items of an array."""
+
+        def note(causes: Sequence[Cause]) -> None:
+            self.note(
+                [
+                    Cause(
+                        cause.words,
+                        f"coalesce(exists({items.sql}, {_ITEM} -> {cause.sql}), false)",
+                    )
+                    for cause in causes
+                ]
+            )
+
+        inner = next(iter(parts_of(items.type)), UNKNOWN)
+        return _Writer(replace(self.types, of_item=inner), note)
+
+    def _sound(self, test: str, causes: Sequence[Cause]) -> str:
+        if not causes:
+            return test
+        self.note(causes)
+        conditions = tuple(dict.fromkeys(cause.sql for cause in causes))
+        several = f"({' OR '.join(conditions)})"
+        return f"({test} AND NOT {several if len(conditions) > 1 else conditions[0]})"
+
+    def _value(self, node: nodes.Expression) -> RowValue:
+        return value_of(node, self.types)
+
+    def _test(self, node: nodes.Expression) -> tuple[str, list[Cause]]:
+        """A test as Spark SQL, and why it may have no answer."""
+        match node:
+            case nodes.Compare(op=op, left=left, right=right):
+                parts = [left, right]
+                values = [self._value(part) for part in parts]
+                return compared(op, *values), _causes(parts, values)
+            case nodes.Within(operand=operand, low=low, high=high):
+                parts = [operand, low, high]
+                values = [self._value(part) for part in parts]
+                return within(*values), _causes(parts, values)
+            case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
+                parts = [operand, *items]
+                values = [self._value(part) for part in parts]
+                return among(values[0], values[1:]), _causes(parts, values)
+            case nodes.Member(operand=operand):
+                # NULL where the column is NULL: such a row is not evaluated.
+                value, alias = self._value(operand), quote_name(lookup_of("", node).alias)
+                test = f"(CASE WHEN {value.sql} IS NOT NULL THEN {alias} IS NOT NULL END)"
+                return test, _causes([operand], [value])
+            case nodes.IsNan(operand=operand):
+                value = self._value(operand)
+                test = f"(CASE WHEN {value.sql} IS NOT NULL THEN isnan({value.sql}) END)"
+                return test, list(value.causes)
+            case nodes.Matches(operand=operand, pattern=pattern):
+                value = self._value(operand)
+                return _matches(operand, value.sql, pattern.value), list(value.causes)
+            case nodes.Like(operand=operand, pattern=pattern):
+                value = self._value(operand)
+                return f"({value.sql} LIKE {quote_literal(pattern.value)})", list(value.causes)
+            case nodes.HasFormat(operand=operand, format=name):
+                value = self._value(operand)
+                expression = whole(TEXT_FORMATS[name.text].pattern)
+                return _matches(operand, value.sql, expression), list(value.causes)
+            case nodes.IsNull(operand=operand):
+                value = self._value(operand)
+                return f"({value.sql} IS NULL)", list(value.causes)
+            case _:
+                raise AssertionError(f"not a predicate: {node}")
+
+
+def _causes(parts: Sequence[nodes.Expression], values: Sequence[RowValue]) -> list[Cause]:
+    """What went wrong in the making of the values that are compared, and which of them are NaN."""
+    found = [cause for value in values for cause in value.causes]
+    is_number = any(value.is_number for value in values)
+    for part, value in zip(parts, values, strict=True):
+        # What is compared with a number is one.
+        known = replace(value, type="double") if value.type == UNKNOWN and is_number else value
+        condition = nan_in(known)
+        if condition is not None:
+            found.append(Cause(f"NaN in {show(part)}", condition))
+    return found
+
+
+def _matches(operand: nodes.Expression, text: str, pattern: str) -> str:
     """What is quicker is asked first, and the pattern itself where that says no."""
-    text, quick = _value(operand), quick_pattern(pattern)
+    quick = quick_pattern(pattern)
     plain = f"{text} RLIKE {quote_literal(quick)}"
     first = quicker(text, quick) if isinstance(operand, nodes.Name) else None
     return f"({plain})" if first is None else f"({first} OR {plain})"
@@ -116,25 +236,3 @@ def lookup_of(dataset: str, member: nodes.Member) -> Lookup:
     assert isinstance(column, nodes.Name)
     assert isinstance(reference, nodes.Name)
     return Lookup(dataset, member.operand.text, reference.text, column.text)
-
-
-def _value(node: nodes.Expression) -> str:
-    match node:
-        case nodes.Name(text=name):
-            return quote_name(name)
-        case nodes.Item(path=path):
-            return quote_name(ITEM, *path)
-        case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
-            return f"INTERVAL '{seconds}' SECOND"
-        case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
-            return quote_literal(value)
-        case nodes.Day(value=day):
-            return quote_literal(day)
-        case nodes.Negative(operand=operand):
-            return f"try_subtract(0, {_value(operand)})"
-        case nodes.Arithmetic(op=op, left=left, right=right):
-            return f"{_TRY[op]}({_value(left)}, {_value(right)})"
-        case nodes.Call(name=name, arguments=arguments):
-            return ROW_FUNCTIONS[name.text].sql(*map(_value, arguments))
-        case _:
-            return "NULL"

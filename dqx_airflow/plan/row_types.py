@@ -15,7 +15,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.comparison import literal_type
-from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.moments import has_nanoseconds, moment_in
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
@@ -39,7 +39,7 @@ _NUMBER = frozenset({Family.NUMBER})
 _ARRAY = frozenset({Family.ARRAY})
 
 _LEAST_SCALE = 6
-_DAY_COUNTS = ("tinyint", "smallint", "int")
+_DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 
 
 class Objection(Exception):  # noqa: N818 - it is raised to be told, nothing went wrong
@@ -79,6 +79,8 @@ class RowTypes:
                 self._demand(operand, _TEXT, f"is {name.text}")
             case nodes.IsNull(operand=operand):
                 self.type_of(operand)
+            case nodes.IsNan(operand=operand):
+                self._demand(operand, _NUMBER, "is nan")
             case nodes.Quantified(predicate=predicate):
                 self.among_items(node).check(predicate)
 
@@ -113,7 +115,7 @@ class RowTypes:
                 return literal_type(day)
             case nodes.Negative(operand=operand):
                 found = self._demand(operand, _NUMBER, "-")
-                return arithmetic_type("-", literal_type(0), found) or found
+                return "bigint" if found in WHOLE_SIZES else found
             case nodes.Arithmetic(op=op, left=left, right=right):
                 types = self.type_of(left), self.type_of(right)
                 result = arithmetic_type(op, *types)
@@ -221,7 +223,9 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
     elif len(families) == 1:
         return None
     elif families == {Family.TIME, Family.TEXT} and text is not None:
-        return None if moment_in(text) else f'"{text}" is no date'
+        if moment_in(text) is None:
+            return f'"{text}" is no date'
+        return "a timestamp has six digits behind the point" if has_nanoseconds(text) else None
     return "they cannot be compared"
 
 
@@ -258,7 +262,11 @@ def _number_type(op: str, left: str, right: str) -> str:
     if "double" in (left, right) or "float" in (left, right):
         return left if left == right and op != "/" else "double"
     if left in WHOLE_SIZES and right in WHOLE_SIZES:
-        return "double" if op == "/" else widest(left, right)
+        if op == "/":
+            return "double"
+        # In 64 bits there is room for the product of smaller ones.
+        if op != "*" or "bigint" not in (left, right):
+            return "bigint"
     (precision, scale), (other_precision, other_scale) = decimal_size(left), decimal_size(right)
     match op:
         case "*":

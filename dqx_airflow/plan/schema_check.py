@@ -71,6 +71,19 @@ def answer_from_schema(request: MetricRequest, schema: Schema, found: Scanned) -
         found.details[request] = details
 
 
+def void_with_nan(request: MetricRequest, counts: Mapping[str, int], found: Scanned) -> None:
+    """Leaves a request without a value, for the values of its columns that are NaN.
+
+    :param counts: how many there are of each column.
+    """
+    found.values[request] = None
+    found.details[request] = "; ".join(
+        f"column '{column}' holds {count} NaN value{'' if count == 1 else 's'}"
+        for column, count in counts.items()
+        if count
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class AskedTexts:
     """The columns whose texts a request is about, and whether it counts lines that are broken."""

@@ -40,6 +40,13 @@ def calculate(op: str, left: Any, right: Any, result_type: str) -> Any:
         return None
 
 
+def negated(value: Any, result_type: str) -> Any:
+    """`-value`; None where it does not fit the type."""
+    if result_type in WHOLE_SIZES:
+        return -value if has_bits_for(-value, result_type) else None
+    return value.copy_negate() if isinstance(value, Decimal) else -value
+
+
 def has_bits_for(value: int, whole_type: str) -> bool:
     """Whether a type of whole numbers holds the value."""
     most = 1 << (_WHOLE_BITS[whole_type] - 1)

@@ -8,10 +8,11 @@ from datetime import date
 from typing import Any
 
 from dqx_airflow.metrics.comparison import moment_of
-from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.in_python import Column, nan_count
 from dqx_airflow.metrics.plain import plain
 from dqx_airflow.metrics.registry import Kind, Scan
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
+from dqx_airflow.plan.predicates import voids_of
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,
@@ -19,6 +20,7 @@ from dqx_airflow.plan.schema_check import (
     objection_to,
     objection_to_lookup,
     texts_of,
+    void_with_nan,
 )
 from dqx_airflow.reference.java_patterns import UntranslatableError
 from dqx_airflow.reference.predicates import Known, Row
@@ -124,10 +126,22 @@ def _measure_dataset(
             found.failures[request] = reason
         else:
             try:
-                found.values[request] = _value(request, dataset, known)
+                _answer(request, dataset, known, found)
             except UntranslatableError as error:
                 found.failures[request] = f"a regular expression needs Spark: {error}"
     return found
+
+
+def _answer(
+    request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known], found: Scanned
+) -> None:
+    rows = dataset.rows_on(request.date)
+    columns = voids_of(request, RowTypes(dataset.schema.type_of))
+    nan_counts = {column: nan_count(dataset.column(column, rows)) for column in columns}
+    if any(nan_counts.values()):
+        void_with_nan(request, nan_counts, found)
+    else:
+        found.values[request] = _value(request, dataset, known)
 
 
 def _value(request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known]) -> MetricValue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,15 +10,15 @@ from datetime import timedelta
 from typing import Any
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.metrics.comparison import comparable
+from dqx_airflow.metrics.comparison import comparable, literal_value
 from dqx_airflow.metrics.in_python import Column
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
-from dqx_airflow.metrics.types import spelled_like
+from dqx_airflow.metrics.types import WHOLE_SIZES, spelled_like
 from dqx_airflow.plan.model import Lookup
 from dqx_airflow.plan.predicates import lookup_of
 from dqx_airflow.plan.row_types import RowTypes
-from dqx_airflow.reference.arithmetic import calculate, narrowed
+from dqx_airflow.reference.arithmetic import calculate, has_bits_for, narrowed, negated
 from dqx_airflow.reference.java_patterns import compile_java, compile_like
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -61,15 +62,32 @@ class Row:
     known: Mapping[Lookup, Known]
     item: Any = None
 
-    def holds(self, node: nodes.Expression) -> bool | None:
-        """Whether a predicate that `RowTypes.check` found sound is true of the row."""
+    def holds(self, node: nodes.Expression, *, is_opposite: bool = False) -> bool | None:
+        """Whether a predicate that `RowTypes.check` found sound is true of the row.
+
+        Neither it nor its opposite is, where a value that is tested is NaN, or was lost on the way.
+        """
         match node:
-            case nodes.Junction(op="and", left=left, right=right):
-                return _and(self.holds(left), self.holds(right))
-            case nodes.Junction(left=left, right=right):
-                return _not(_and(_not(self.holds(left)), _not(self.holds(right))))
+            case nodes.Junction(op=op, left=left, right=right):
+                sides = [self.holds(side, is_opposite=is_opposite) for side in (left, right)]
+                if (op == "and") is not is_opposite:
+                    return _and(*sides)
+                return _not(_and(*map(_not, sides)))
             case nodes.Not(operand=operand):
-                return _not(self.holds(operand))
+                return self.holds(operand, is_opposite=not is_opposite)
+            case nodes.Quantified(array=array):
+                items = self.value(array)
+                if self.is_lost(array):
+                    return False
+                return None if items is None else self._holds_of(items, node, is_opposite)
+            case _ if not self._is_sound(node):
+                return False
+            case _:
+                truth = self._test(node)
+                return _not(truth) if is_opposite else truth
+
+    def _test(self, node: nodes.Expression) -> bool | None:
+        match node:
             case nodes.Compare(op=op, left=left, right=right):
                 return self._compare(op, left, right)
             case nodes.Within(operand=operand, low=low, high=high):
@@ -88,18 +106,75 @@ class Row:
                 return self._find(compile_java(expression).search, operand)
             case nodes.IsNull(operand=operand):
                 return self.value(operand) is None
-            case nodes.Quantified(array=array):
-                items = self.value(array)
-                return None if items is None else self._holds_of(items, node)
+            case nodes.IsNan(operand=operand):
+                value = self.value(operand)
+                return None if value is None else _has_nan(value)
             case _:
                 raise AssertionError(f"not a predicate: {node}")
 
-    def _holds_of(self, items: Sequence[Any], node: nodes.Quantified) -> bool | None:
+    def _holds_of(
+        self, items: Sequence[Any], node: nodes.Quantified, is_opposite: bool
+    ) -> bool | None:
         types = self.types.among_items(node)
-        truths = [replace(self, types=types, item=item).holds(node.predicate) for item in items]
-        if node.name.text == "every":
+        rows = [replace(self, types=types, item=item) for item in items]
+        truths = [row.holds(node.predicate, is_opposite=is_opposite) for row in rows]
+        if (node.name.text == "every") is not is_opposite:
             return _all(truths)
         return _not(_all(map(_not, truths)))
+
+    def _is_sound(self, test: nodes.Expression) -> bool:
+        """False where nothing can be said: a value that is tested was lost, or is NaN."""
+        match test:
+            case nodes.Compare(left=left, right=right):
+                parts = [left, right]
+            case nodes.Within(operand=operand, low=low, high=high):
+                parts = [operand, low, high]
+            case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
+                parts = [operand, *items]
+            case nodes.Member(operand=operand):
+                parts = [operand]
+            case nodes.IsNull(operand=operand) | nodes.IsNan(operand=operand):
+                return not self.is_lost(operand)
+            case nodes.Matches() | nodes.Like() | nodes.HasFormat():
+                return not self.is_lost(test.operand)
+            case _:
+                raise AssertionError(f"not a test: {test}")
+        return not any(self.is_lost(part) or _has_nan(self.value(part)) for part in parts)
+
+    def is_lost(self, node: nodes.Expression) -> bool:
+        """True where an operation in a part of a predicate has no result although its operands
+        have values."""
+        match node:
+            case nodes.Negative(operand=operand):
+                return self.is_lost(operand) or self._loses(node, operand)
+            case nodes.Arithmetic(left=left, right=right):
+                is_lost = self.is_lost(left) or self.is_lost(right)
+                return is_lost or self._loses(node, left, right)
+            case nodes.Call(name=name, arguments=arguments):
+                function = ROW_FUNCTIONS[name.text]
+                if function.takes_null:
+                    return self._is_any_lost(arguments)
+                if any(map(self.is_lost, arguments)):
+                    return True
+                return function.lost is not None and self._loses(node, *arguments)
+            case _:
+                return False
+
+    def _is_any_lost(self, arguments: Iterable[nodes.Expression]) -> bool:
+        """As of arguments of which the first counts that is not NULL."""
+        for argument in arguments:
+            if self.is_lost(argument):
+                return True
+            if self.value(argument) is not None:
+                break
+        return False
+
+    def _loses(self, node: nodes.Expression, *operands: nodes.Expression) -> bool:
+        values = [self.value(operand) for operand in operands]
+        if None in values:
+            return False
+        result = self.value(node)
+        return result is None or (_is_infinite(result) and not any(map(_is_infinite, values)))
 
     def value(self, node: nodes.Expression) -> Any:
         """The value of a part of a predicate."""
@@ -111,12 +186,12 @@ class Row:
             case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
                 return timedelta(seconds=seconds)
             case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
-                return value
+                return literal_value(value)
             case nodes.Day(value=day):
                 return day
             case nodes.Negative(operand=operand):
                 value = self.value(operand)
-                return None if value is None else calculate("-", 0, value, self._type(node))
+                return None if value is None else negated(value, self._type(node))
             case nodes.Arithmetic(op=op, left=left, right=right):
                 sides = self.value(left), self.value(right)
                 return None if None in sides else calculate(op, *sides, self._type(node))
@@ -126,6 +201,8 @@ class Row:
                 if None in values and not function.takes_null:
                     return None
                 result = function.in_python(*values)
+                if result is not None and self._type(node) in WHOLE_SIZES:
+                    return result if has_bits_for(result, self._type(node)) else None
                 return narrowed(result) if self._type(node) == "float" else result
             case _:
                 return None
@@ -152,6 +229,23 @@ class Row:
     def _is_known(self, lookup: Lookup) -> bool | None:
         value = self.value_of(lookup.column)
         return None if value is None else value in self.known[lookup]
+
+
+def _has_nan(value: Any) -> bool:
+    """True for NaN, and for arrays and structs that hold it."""
+    match value:
+        case float():
+            return math.isnan(value)
+        case tuple():
+            return any(map(_has_nan, value))
+        case dict():
+            return any(map(_has_nan, value.values()))
+        case _:
+            return False
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and math.isinf(value)
 
 
 def _all(truths: Iterable[bool | None]) -> bool | None:

@@ -1,0 +1,164 @@
+"""Comparisons of two values as Spark SQL, exact where Spark's own are not.
+
+Spark compares a bigint or a decimal with a double as two doubles, and makes two decimals of one
+size before it compares them, for which there may be no room.
+"""
+
+from __future__ import annotations
+
+from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.types import (
+    LONGEST_DECIMAL,
+    WHOLE_SIZES,
+    Family,
+    decimal_size,
+    family_of,
+)
+from dqx_airflow.plan.row_values import RowValue
+
+_OPERATORS = {"==": "=", "!=": "<>"}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+_LAST_FRACTION, _LAST_BIGINT = "9007199254740992D", "9223372036854775808D"
+"""From the first on, every double is a whole number; from the second on, none is a bigint."""
+_DIGITS_OF_A_DOUBLE = 15
+"""A decimal of so many digits is the same after it was a double."""
+_FRACTION = 22
+"""So many digits of a double below `_LAST_FRACTION` have room behind the point."""
+
+
+def compared(op: str, left: RowValue, right: RowValue) -> str:
+    """`left op right`, with an operator of DQL."""
+    found = _exactly(op, left, right)
+    return found or f"({_side(left, right)} {_OPERATORS.get(op, op)} {_side(right, left)})"
+
+
+def within(value: RowValue, low: RowValue, high: RowValue) -> str:
+    """That a value lies between two others, both included."""
+    ends = _exactly(">=", value, low), _exactly("<=", value, high)
+    if ends == (None, None) and _side(value, low) == _side(value, high):
+        return f"({_side(value, low)} BETWEEN {_side(low, value)} AND {_side(high, value)})"
+    return f"({compared('>=', value, low)} AND {compared('<=', value, high)})"
+
+
+def among(value: RowValue, choices: list[RowValue]) -> str:
+    """That a value is one of some literals."""
+    # In a list, Spark makes all of it one type.
+    kinds = {(_exactly("==", value, choice), _side(value, choice)) for choice in choices}
+    is_one_kind = kinds == {(None, value.sql)} and _have_room(value, choices)
+    if is_one_kind or not choices:
+        return f"({value.sql} IN ({', '.join(_side(item, value) for item in choices)}))"
+    return f"({' OR '.join(compared('==', value, choice) for choice in choices)})"
+
+
+def as_key(value: str, own: str, other: str) -> str:
+    """A value of the type `own` for a lookup among values of the type `other`: where one of them is
+    floating, what equals it exactly, or NULL."""
+    if own not in FLOATING or other in FLOATING:
+        return value
+    double = f"CAST({value} AS DOUBLE)"
+    bigint = f"TRY_CAST({double} AS BIGINT)"
+    if other in WHOLE_SIZES:
+        is_same = f"abs({double}) < {_LAST_BIGINT} AND CAST({bigint} AS DOUBLE) = {double}"
+        return f"CASE WHEN {is_same} THEN {bigint} END"
+    size = f"DECIMAL({LONGEST_DECIMAL},{decimal_size(other)[1]})"
+    is_whole = f"abs({double}) >= {_LAST_FRACTION} AND abs({double}) < {_LAST_BIGINT}"
+    written = f"TRY_CAST({double} AS {size})"
+    return (
+        f"CASE WHEN {is_whole} THEN TRY_CAST({bigint} AS {size}) "
+        f"WHEN CAST({written} AS DOUBLE) = {double} THEN {written} END"
+    )
+
+
+def _side(value: RowValue, other: RowValue) -> str:
+    """A side of a comparison that Spark itself does exactly."""
+    if value.type == "float" and other.is_number and not other.is_floating:
+        return f"CAST({value.sql} AS DOUBLE)"
+    if value.is_literal and family_of(value.type) is Family.TEXT and other.type == "date":
+        # Spark would make a date of the text, and forget the time of the day.
+        moment = moment_in(value.sql.strip("'"))
+        if moment is not None and moment.time() != moment.min.time():
+            return f"TIMESTAMP_NTZ'{moment.isoformat(sep=' ')}'"
+    return value.sql
+
+
+def _have_room(value: RowValue, choices: list[RowValue]) -> bool:
+    """True where a decimal holds the value and all choices, or none is needed."""
+    numbers = [item for item in (value, *choices) if item.is_number and not item.is_floating]
+    if value.is_floating or not numbers:
+        return True
+    sizes = [decimal_size(item.type) for item in numbers]
+    scale = max(scale for _, scale in sizes)
+    return max(precision - own for precision, own in sizes) + scale <= LONGEST_DECIMAL
+
+
+def _exactly(op: str, left: RowValue, right: RowValue) -> str | None:
+    """None where Spark's own comparison is exact."""
+    if not (left.is_number and right.is_number):
+        return None
+    if right.is_floating and not left.is_floating:
+        return _beside_double(op, left, right)
+    if left.is_floating and not right.is_floating:
+        return _beside_double(_FLIPPED.get(op, op), right, left)
+    if left.is_floating or (left.is_whole and right.is_whole):
+        return None
+    return _decimals(op, left, right)
+
+
+def _beside_double(op: str, exact: RowValue, floating: RowValue) -> str | None:
+    if floating.is_literal or (exact.is_literal and _is_a_double(exact)):
+        return None
+    precision, scale = decimal_size(exact.type)
+    is_small = exact.type in ("tinyint", "smallint", "int") or (
+        not exact.is_whole and precision <= _DIGITS_OF_A_DOUBLE
+    )
+    if is_small:
+        return None
+    sign = _OPERATORS.get(op, op)
+    double = floating.sql if floating.type == "double" else f"CAST({floating.sql} AS DOUBLE)"
+    near = f"CAST({exact.sql} AS DOUBLE)"
+    bigint = f"TRY_CAST({double} AS BIGINT)"
+    is_less = "true" if op in ("<", "<=", "!=") else "false"
+    if exact.is_whole:
+        # No bigint is as large as the first double behind them.
+        equal = (
+            f"CASE WHEN {double} < {_LAST_BIGINT} THEN {exact.sql} {sign} {bigint} "
+            f"ELSE {is_less} END"
+        )
+    else:
+        whole = RowValue(f"CAST({bigint} AS DECIMAL(20,0))", "decimal(20,0)")
+        digits = max(scale, _FRACTION)
+        written = RowValue(
+            f"TRY_CAST({double} AS DECIMAL({LONGEST_DECIMAL},{digits}))",
+            f"decimal({LONGEST_DECIMAL},{digits})",
+        )
+        large = RowValue(f"TRY_CAST({double} AS DECIMAL(38,0))", "decimal(38,0)")
+        equal = (
+            f"CASE WHEN abs({double}) >= {_LAST_BIGINT} THEN {compared(op, exact, large)} "
+            f"WHEN abs({double}) >= {_LAST_FRACTION} THEN {compared(op, exact, whole)} "
+            f"ELSE {compared(op, exact, written)} END"
+        )
+    return f"(CASE WHEN {near} = {double} THEN {equal} ELSE {near} {sign} {double} END)"
+
+
+def _is_a_double(literal: RowValue) -> bool:
+    """True for a literal that stands for a double, and for a whole number that is one."""
+    return not literal.is_whole or int(float(literal.sql)) == int(literal.sql)
+
+
+def _decimals(op: str, left: RowValue, right: RowValue) -> str | None:
+    sizes = decimal_size(left.type), decimal_size(right.type)
+    scale = max(scale for _, scale in sizes)
+    if max(precision - own for precision, own in sizes) + scale <= LONGEST_DECIMAL:
+        return None
+    sign = _OPERATORS.get(op, op)
+    one, other = (
+        f"TRY_CAST({side.sql} AS DECIMAL({LONGEST_DECIMAL},{scale}))" for side in (left, right)
+    )
+    # For what has no room, the other one is nothing.
+    return (
+        f"coalesce({one} {sign} {other}, "
+        f"CASE WHEN {one} IS NULL AND {right.sql} IS NOT NULL THEN sign({left.sql}) {sign} 0 "
+        f"WHEN {left.sql} IS NOT NULL THEN 0 {sign} sign({right.sql}) END)"
+    )

@@ -1,0 +1,220 @@
+"""Values of a row as Spark SQL: nothing in it raises, and nothing gets lost without a trace.
+
+Whole numbers are widened, so that they do not overflow. Where an operation may still have no
+result, although its operands have values, there is a cause beside the SQL that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.items import ITEM
+from dqx_airflow.dql.printer import show
+from dqx_airflow.metrics.comparison import FLOATING, literal_type
+from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import (
+    LONGEST_DECIMAL,
+    WHOLE_SIZES,
+    Family,
+    decimal_size,
+    family_of,
+    fields_of,
+    parts_of,
+)
+from dqx_airflow.plan.row_types import DURATION, RowTypes, arithmetic_type
+
+UNKNOWN = "void"
+"""The type of what is not known, and of NULL."""
+
+_TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
+_INFINITY = "double('infinity')"
+_FIRST_DAY, _LAST_DAY = -719162, 2932896
+"""0001-01-01 and 9999-12-31, in days since 1970-01-01."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a predicate cannot be true of a row: in words, and as Spark SQL that is true of such
+    rows and never NULL."""
+
+    words: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowValue:
+    """A value as Spark SQL with its type, and what may have gone wrong in the making of it."""
+
+    sql: str
+    type: str = UNKNOWN
+    causes: tuple[Cause, ...] = ()
+    is_literal: bool = False
+
+    @property
+    def is_floating(self) -> bool:
+        return self.type in FLOATING
+
+    @property
+    def is_whole(self) -> bool:
+        return self.type in WHOLE_SIZES
+
+    @property
+    def is_number(self) -> bool:
+        return family_of(self.type) is Family.NUMBER
+
+
+def value_of(node: nodes.Expression, types: RowTypes) -> RowValue:
+    """A part of a predicate that `types` found sound."""
+    match node:
+        case nodes.Name(text=name):
+            return RowValue(quote_name(name), types.of_column(name))
+        case nodes.Item(path=path):
+            return RowValue(quote_name(ITEM, *path), types.type_of(node))
+        case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
+            return RowValue(f"INTERVAL '{seconds}' SECOND", DURATION, is_literal=True)
+        case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
+            return RowValue(quote_literal(value), literal_type(value), is_literal=True)
+        case nodes.Day(value=day):
+            return RowValue(quote_literal(day), literal_type(day), is_literal=True)
+        case nodes.Negative(operand=operand):
+            return _negative(value_of(operand, types), show(node))
+        case nodes.Arithmetic(op=op, left=left, right=right):
+            return _arithmetic(op, value_of(left, types), value_of(right, types), show(node))
+        case nodes.Call():
+            return _call(node, [value_of(argument, types) for argument in node.arguments])
+        case _:
+            return RowValue("NULL")
+
+
+def nan_in(value: RowValue, depth: int = 0) -> str | None:
+    """Spark SQL that is true where a value is NaN, or holds it; None where it cannot."""
+    sql = value.sql
+    if value.is_literal:
+        return None
+    if value.is_floating:
+        return f"isnan({sql})"
+    if value.type.startswith("array<"):
+        (inner,) = parts_of(value.type)
+        part = f"part{depth}"
+        found = nan_in(RowValue(part, inner), depth + 1)
+        return found and f"coalesce(exists({sql}, {part} -> {found}), false)"
+    fields = (
+        nan_in(RowValue(f"{sql}.{quote_name(name)}", inner), depth)
+        for name, inner in fields_of(value.type).items()
+    )
+    parts = [part for part in fields if part is not None]
+    return f"({' OR '.join(parts)})" if len(parts) > 1 else next(iter(parts), None)
+
+
+def _negative(value: RowValue, words: str) -> RowValue:
+    if not value.is_number:
+        return replace(value, sql=f"try_subtract(0, {value.sql})", is_literal=False)
+    if not value.is_whole:
+        return replace(value, sql=f"(- {value.sql})", is_literal=False)
+    if value.type != "bigint":
+        return RowValue(f"(- CAST({value.sql} AS BIGINT))", "bigint", value.causes)
+    sql = f"try_subtract(0L, {value.sql})"
+    return RowValue(sql, "bigint", (*value.causes, _lost("overflow", words, sql, value)))
+
+
+def _arithmetic(op: str, left: RowValue, right: RowValue, words: str) -> RowValue:
+    causes = (*left.causes, *right.causes)
+    types = left.type, right.type
+    result = UNKNOWN if UNKNOWN in types else arithmetic_type(op, *types) or UNKNOWN
+    if result == "date":
+        return _days_away(op, left, right, words)
+    first = left.sql
+    if left.is_whole and right.is_whole and op != "/":
+        wide = "DECIMAL(20,0)" if result.startswith("decimal") else "BIGINT"
+        first = f"CAST({first} AS {wide})"
+    sql = f"{_TRY[op]}({first}, {right.sql})"
+    if not _has_room(op, left, right, result):
+        causes = (*causes, *_losses(op, left, right, RowValue(sql, result), words))
+    return RowValue(sql, result, causes)
+
+
+def _has_room(op: str, left: RowValue, right: RowValue, result: str) -> bool:
+    """True where every result of the operation fits its type."""
+    if op == "/" or not (left.is_number and right.is_number) or result in (UNKNOWN, *FLOATING):
+        return False
+    if result in WHOLE_SIZES:
+        return "bigint" not in (left.type, right.type)
+    (precision, scale), (other_precision, other_scale) = map(decimal_size, (left.type, right.type))
+    if op == "*":
+        # The product of two bigints has 38 digits: they are smaller than 10 to the 19th.
+        digits = 38 if left.is_whole and right.is_whole else precision + other_precision + 1
+        return digits <= LONGEST_DECIMAL
+    whole = max(precision - scale, other_precision - other_scale)
+    return whole + max(scale, other_scale) + 1 <= LONGEST_DECIMAL
+
+
+def _days_away(op: str, left: RowValue, right: RowValue, words: str) -> RowValue:
+    """A date so many days away; Spark's own arithmetic begins anew behind the last of its dates."""
+    day, days = (left, right) if left.type == "date" else (right, left)
+    added = f"{_TRY[op]}(CAST(unix_date({day.sql}) AS BIGINT), {days.sql})"
+    sql = (
+        f"CASE WHEN {added} BETWEEN {_FIRST_DAY} AND {_LAST_DAY} "
+        f"THEN date_from_unix_date(TRY_CAST({added} AS INT)) END"
+    )
+    causes = (*left.causes, *right.causes, _lost("overflow", words, sql, left, right))
+    return RowValue(sql, "date", causes)
+
+
+def _losses(
+    op: str, left: RowValue, right: RowValue, result: RowValue, words: str
+) -> Iterator[Cause]:
+    """Why an operation may have no result."""
+    if op == "/":
+        yield Cause(
+            f"division by zero in {words}",
+            f"coalesce({right.sql} = 0 AND {left.sql} IS NOT NULL, false)",
+        )
+    if result.is_floating:
+        finite = (f"abs({side.sql}) <> {_INFINITY}" for side in (left, right) if side.is_floating)
+        parts = " AND ".join((f"abs({result.sql}) = {_INFINITY}", *finite))
+        yield Cause(f"overflow in {words}", f"coalesce({parts}, false)")
+    else:
+        yield _lost("overflow", words, result.sql, left, right)
+
+
+def _lost(what: str, words: str, result: str, *operands: RowValue) -> Cause:
+    """That there is no result although all operands have values."""
+    given = (f"{side.sql} IS NOT NULL" for side in operands if not side.is_literal)
+    return Cause(f"{what} in {words}", f"({' AND '.join((*given, f'{result} IS NULL'))})")
+
+
+def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
+    function = ROW_FUNCTIONS[call.name.text]
+    first = arguments[0]
+    if first.is_whole and function.of_bigint is not None:
+        wide = (
+            first if first.type == "bigint" else replace(first, sql=f"CAST({first.sql} AS BIGINT)")
+        )
+        sql = function.of_bigint(wide.sql, *(item.sql for item in arguments[1:]))
+    else:
+        sql = function.sql(*(item.sql for item in arguments))
+    result = function.type_of(*(item.type for item in arguments))
+    if function.takes_null:
+        return RowValue(sql, result, tuple(_reached(arguments)))
+    causes = tuple(cause for item in arguments for cause in item.causes)
+    if function.lost is not None and (first.type == UNKNOWN or function.loses_of(first.type)):
+        if result in FLOATING:
+            parts = f"abs({sql}) = {_INFINITY} AND abs({first.sql}) <> {_INFINITY}"
+            cause = Cause(f"{function.lost} in {show(call)}", f"coalesce({parts}, false)")
+        else:
+            cause = _lost(function.lost, show(call), sql, first)
+        causes = (*causes, cause)
+    return RowValue(sql, result, causes)
+
+
+def _reached(arguments: list[RowValue]) -> Iterator[Cause]:
+    """The causes in arguments of which the first counts that is not NULL."""
+    before: list[str] = []
+    for item in arguments:
+        for cause in item.causes:
+            sql = " AND ".join((*before, cause.sql))
+            yield Cause(cause.words, f"({sql})" if before else cause.sql)
+        before.append(f"{item.sql} IS NULL")
