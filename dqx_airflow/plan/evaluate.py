@@ -200,15 +200,16 @@ def _judge(assertion: PlannedAssertion, plan: Plan, measured: _Measured, found: 
         return verdict(Status.SKIPPED, gap.reason)
     value = _value_of(asked.term, measured)
     scaled, bounds = _sides(asked, value, measured)
-    status, why = _compare(assertion, scaled, bounds)
+    status, why = _compare(assertion, scaled, bounds, _voids(requests, found))
     if status is Status.FAILED and gap is not None:
         why = gap.reason
     threshold = bounds[0] if bounds else None
     if status is Status.FAILED and why is None and _is_age(assertion.term):
         why = f"that is {format_duration(value)}"  # seconds say little where it is about days
     if status is Status.FAILED:
-        details = (found.details.get(item) for item in requests)
-        why = "; ".join(filter(None, (why, *details))) or None
+        details = [found.details[item] for item in requests if item in found.details]
+        more = [text for text in dict.fromkeys(details) if text not in (why or "")]
+        why = "; ".join(filter(None, (why, *more))) or None
     expected = _expected(assertion.condition, bounds)
     return verdict(status, why, value, scaled, threshold, expected)
 
@@ -300,16 +301,31 @@ def _verdict(
     )
 
 
+def _voids(requests: Iterable[MetricRequest], found: Scanned) -> str | None:
+    """What took the values from metrics that have none, as far as it is known."""
+    voids = (
+        found.details.get(request)
+        for request in requests
+        if request.definition.is_void_with_nan and found.values.get(request) is None
+    )
+    return "; ".join(dict.fromkeys(filter(None, voids))) or None
+
+
 def _compare(
-    assertion: PlannedAssertion, value: MetricValue, bounds: tuple[MetricValue, ...]
+    assertion: PlannedAssertion,
+    value: MetricValue,
+    bounds: tuple[MetricValue, ...],
+    voids: str | None,
 ) -> tuple[Status, str | None]:
+    """:param voids: why metrics have no value, where more is known than that they have none."""
     condition = assertion.condition
     if condition.kind == "is None":
         return _passed(value is None)
     if condition.kind == "is not None":
-        return _passed(True) if value is not None else (Status.FAILED, _no_value(assertion.term))
+        why = voids or _no_value(assertion.term)
+        return _passed(True) if value is not None else (Status.FAILED, why)
     if value is None:
-        return Status.FAILED, f"the metric has no value ({_no_value(assertion.term)})"
+        return Status.FAILED, f"the metric has no value ({voids or _no_value(assertion.term)})"
     if any(bound is None for bound in bounds):
         return Status.FAILED, "the right-hand side has no value"
     if condition.kind == "fits":

@@ -14,6 +14,7 @@ from functools import partial
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.printer import show
+from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE
 from dqx_airflow.metrics.moments import moment_in
 from dqx_airflow.metrics.registry import Unit
@@ -33,7 +34,13 @@ from dqx_airflow.plan.model import (
     Scanned,
     Term,
 )
-from dqx_airflow.plan.predicates import arguments_of, causes_of, lookups_of, predicate_sql
+from dqx_airflow.plan.predicates import (
+    arguments_of,
+    causes_of,
+    lookups_of,
+    predicate_sql,
+    voids_of,
+)
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.row_values import Cause
 from dqx_airflow.plan.schema_check import Schema, columns_of
@@ -98,6 +105,8 @@ def _faults(
     now: datetime | None,
 ) -> Iterator[Fault]:
     scaled, bounds = sides_of(assertion, plan, found, skip_dates, now)
+    if scaled is None or None in bounds:
+        yield from _nan_faults(assertion, plan, found, schemas)
     if scaled is None or not bounds or None in bounds:
         return
     excess = _excess(assertion.condition, scaled, bounds)
@@ -130,6 +139,22 @@ def _faults(
             for cause in causes_of(argument.node, types)
         )
         yield Fault(request, reason, tuple(columns), condition, rows.repeated, causes)
+
+
+def _nan_faults(
+    assertion: PlannedAssertion, plan: Plan, found: Scanned, schemas: Mapping[str, Schema]
+) -> Iterator[Fault]:
+    """The rows that take the values from the metrics of an assertion."""
+    for request in assertion.requests:
+        schema = schemas.get(request.dataset)
+        is_void = found.values.get(request) is None and request in found.details
+        if schema is None or not is_void or request.date not in (None, plan.date):
+            continue
+        for column in voids_of(request, RowTypes(schema.type_of)):
+            behind = METRICS["nan_count"].raised_by
+            assert behind is not None
+            rows = behind((column,))
+            yield Fault(request, rows.words, (column,), rows.condition)
 
 
 def _excess(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from lake import COUNTRIES, ORDERS, TODAY, delta, request
 from processes import environment
 
@@ -69,6 +70,50 @@ def verdict(report: GateReport, name: str = "a") -> Verdict:
 
 def rows(report: GateReport, name: str = "a") -> list[tuple[dict[str, Any], str]]:
     return [(json.loads(row.row), row.reason) for row in verdict(report, name).failing_rows]
+
+
+BROKEN = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4, 5], pa.int32()),
+        "x": pa.array([float("nan"), 1.0, -1.0, None, 2.0], pa.float64()),
+        "a": pa.array([2**62, 1, 1, 1, 1], pa.int64()),
+        "b": pa.array([2**62, 0, 1, 1, None], pa.int64()),
+        "day": pa.array(["2024-01-01", "soon", "2024-01-01", None, "2024-01-01"]),
+    }
+)
+CAUSES = [
+    ("each row: x >= 0", {1: "NaN in x: not (x >= 0)", 3: "not (x >= 0)"}),
+    ("95% of rows: not (x < 0)", {1: "NaN in x: not (not x < 0)", 3: "not (not x < 0)"}),
+    ("each row: a + b < 10", {1: "overflow in a + b: not (a + b < 10)"}),
+    ("each row: a / b > 0", {2: "division by zero in a / b: not (a / b > 0)"}),
+    ("each row: coalesce(a / b, 1) > 0", None),
+    (
+        "each row: date(day) < 2030-01-01",
+        {2: "no date or timestamp in date(day): not (date(day) < 2030-01-01)"},
+    ),
+    ("minimum(x) > -10", {1: "x is NaN"}),
+    ("average(x) between -10 and 10", {1: "x is NaN"}),
+    ("nan_count(x) == 0", {1: "x is NaN"}),
+    ("each row: x is not nan", {1: "not (x is not nan)"}),
+    ("each row: x <= 100", {1: "NaN in x: not (x <= 100)"}),
+]
+
+
+def test_a_row_says_what_went_wrong_in_it_and_goes_into_quarantine(
+    run: Run, tmp_path: Path
+) -> None:
+    ref = replace(delta(tmp_path, "orders", BROKEN), keys=("id",))
+    claims = "\n".join(f'assert {claim} name "{n}"' for n, (claim, _) in enumerate(CAUSES))
+    away = str(tmp_path / "away")
+    gate = request(tmp_path, claims, [ref], quarantine=(("orders", away),))
+    report = run(gate)
+    for number, (claim, due) in enumerate(CAUSES):
+        found = {row["id"]: reason for row, reason in rows(report, str(number))}
+        if due is not None:
+            assert found == due, claim
+    assert {row["id"] for row, _ in rows(report, "4")} == {2}
+    assert verdict(report, "6").reason == "the metric has no value (column 'x' holds 1 NaN value)"
+    assert sorted(DeltaTable(away).to_pyarrow_table()["id"].to_pylist()) == [1, 2, 3]
 
 
 SAMPLES = [
