@@ -202,12 +202,27 @@ class EnforcedClause:
 
 
 @dataclass(frozen=True, slots=True)
+class UnjudgedClause:
+    """A clause of a contract that the datasets of the gate leave open: the name of its assertion,
+    its path, its place, and its line, the dataset that lacks something, and what it lacks."""
+
+    assertion: str
+    path: str
+    span: Span
+    line: str
+    dataset: str
+    severity: Severity
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class EnforcedContract:
     """The contract that a suite was compiled from.
 
     `clauses` tell for each assertion which clause it enforces. `documented` and `unsupported` are
     how many clauses of the document no assertion enforces. `sources` are its files. `pin` is the
-    version that the gate relies on (`2`, `2.3` or `2.3.0`), None where any one will do.
+    version that the gate relies on (`2`, `2.3` or `2.3.0`), None where any one will do. `unjudged`
+    are the clauses that need what the datasets of the gate lack: their verdicts are errors.
     """
 
     id: str
@@ -219,11 +234,12 @@ class EnforcedContract:
     unsupported: int = 0
     sources: tuple[SourceFile, ...] = ()
     pin: str | None = None
+    unjudged: tuple[UnjudgedClause, ...] = ()
 
     @property
     def in_report(self) -> EnforcedContract:
         """As a report tells it: without what the verdicts and the digests of its files tell."""
-        return replace(self, clauses=(), sources=())
+        return replace(self, clauses=(), sources=(), unjudged=())
 
 
 @dataclass(frozen=True, slots=True)

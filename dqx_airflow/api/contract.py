@@ -20,7 +20,8 @@ from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.source import Unreadable, read_source
 from dqx_airflow.errors import DqxError, RequestError, SourceError
-from dqx_airflow.plan.clauses import with_clauses
+from dqx_airflow.plan.clauses import unjudged_verdicts, with_clauses
+from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import Field, Severity, SourceFile, Status, Verdict
 
@@ -141,9 +142,13 @@ class Contract:
             skip_dates=skip_dates,
             now=now,
         )
-        verdicts = with_clauses(results.report.verdicts, enforced.contract)
+        report = results.report
+        verdicts = with_clauses(report.verdicts, enforced.contract)
+        verdicts += unjudged_verdicts(enforced.contract)
+        outcome = decide(verdicts, report.fail_on, require_history=require_history)
         told = enforced.contract.in_report
-        return replace(results, report=replace(results.report, verdicts=verdicts, contract=told))
+        report = replace(report, verdicts=verdicts, contract=told, outcome=outcome)
+        return replace(results, report=report)
 
     def of_schemas(
         self, model: str | None = None, *, version: str | None = None, strict: bool = False

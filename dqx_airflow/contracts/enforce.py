@@ -15,13 +15,16 @@ from dqx_airflow.contracts.references import FileReader, no_files
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import (
     DatasetRef,
     EnforcedClause,
     EnforcedContract,
+    Severity,
     SourceFile,
+    UnjudgedClause,
 )
 
 
@@ -69,8 +72,7 @@ class Enforcement:
         """The suite over these datasets. Clauses that compare days need one with dates."""
         contract = self.contract
         assert contract is not None
-        undated = [ref.name for ref in datasets if ref.date_column is None]
-        compiled = compile_contract(contract, undated=undated)
+        compiled = compile_contract(contract, datasets)
         clauses = coverage(contract, compiled)
         lines = {file: text.split("\n") for file, text in self.sources.items()}
         counted = counts(clauses)
@@ -94,6 +96,19 @@ class Enforcement:
                 if len(text) <= LONGEST_KEPT_SOURCE
             ),
             pin=self.pin,
+            unjudged=tuple(
+                UnjudgedClause(
+                    left.name,
+                    clause.path,
+                    clause.span,
+                    lines[clause.span.file][clause.span.line - 1],
+                    left.dataset,
+                    Severity(left.rule.severity or DEFAULT_SEVERITY),
+                    left.reason,
+                )
+                for left in compiled.unjudged
+                for clause in left.rule.clauses[:1]
+            ),
         )
         suite = SourceFile(f"{self.source.name} (compiled)", compiled.text)
         return Enforced(suite, enforced, clauses, _objections(suite, enforced, datasets))

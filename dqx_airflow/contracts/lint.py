@@ -105,7 +105,9 @@ def _columns_of(demand: Demand) -> tuple[str, ...]:
     match demand:
         case Unique(columns=columns) | Distinct(columns=columns):
             return columns
-        case Complete(column=column) | Fresh(column=column) | Retained(column=column):
+        case Fresh(column=None):
+            return ()
+        case Complete(column=str(column)) | Fresh(column=str(column)) | Retained(column=column):
             return (column,)
         case Prompt(source=source, processed=processed):
             return source, processed

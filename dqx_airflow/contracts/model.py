@@ -222,9 +222,10 @@ class QueryGives:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The youngest value of the column is at most so many seconds old."""
+    """The youngest value of the column is at most so many seconds old. Without a column it is the
+    only timestamp of the model, or the date column of its dataset."""
 
-    column: str
+    column: str | None
     age_s: float
 
 
@@ -261,7 +262,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class HourlyVolume:
-    """The rows of each hour of the column stay within the bounds; hours without rows aside."""
+    """The rows of each hour of the column stay within the bounds; hours without rows count too."""
 
     column: str
     low: float | None
@@ -270,7 +271,7 @@ class HourlyVolume:
 
 @dataclass(frozen=True, slots=True)
 class Arrives:
-    """There are new rows every day of an interval of so many seconds."""
+    """There are new rows within every interval of so many seconds, on whatever day of it."""
 
     column: str | None
     interval_s: float

@@ -8,7 +8,9 @@ from datetime import date, timedelta
 
 from dqx_airflow.contracts.model import Contract
 
-_VERSION = re.compile(r"v?(\d+(?:\.\d+)*)(?:[-+.][\w.+-]+)?", re.ASCII)
+_VERSION = re.compile(r"v?(\d+(?:\.\d+)*)([-+.][\w.+-]+)?", re.ASCII)
+_WHOLE = 3
+"""So many numbers make a whole version: major, minor, patch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,8 @@ def is_version(pin: str) -> bool:
 def objection_to_version(contract: Contract, expected: str) -> str | None:
     """Why the version of a contract is not the one that is pinned; None where it is.
 
-    `2` admits every 2.x.y, `2.3` every 2.3.x, `2.3.0` itself alone.
+    `2` admits every 2.x.y, `2.3` every 2.3.x. A whole version such as `2.3.0`, and one with a
+    suffix such as `2.3.0-rc1`, admit themselves alone.
     """
     pin = _VERSION.fullmatch(expected.strip())
     if pin is None:
@@ -42,7 +45,10 @@ def objection_to_version(contract: Contract, expected: str) -> str | None:
         return f"{contract.id} has version '{written}', which is none that a pin could mean"
     wanted, there = pin[1].split("."), found[1].split(".")
     there += ["0"] * (len(wanted) - len(there))
-    if [int(part) for part in there[: len(wanted)]] == [int(part) for part in wanted]:
+    is_itself = len(there) == len(wanted) and found[2] == pin[2]
+    is_series = len(wanted) < _WHOLE and pin[2] is None
+    same = [int(part) for part in there[: len(wanted)]] == [int(part) for part in wanted]
+    if same and (is_series or is_itself):
         return None
     return (
         f"{contract.id} is at version {written}, and version {expected} is pinned: "

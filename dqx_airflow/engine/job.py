@@ -33,7 +33,7 @@ from dqx_airflow.engine.rows import with_failing_rows
 from dqx_airflow.engine.run_events import run_events
 from dqx_airflow.engine.session import create_session, quiet_pyspark
 from dqx_airflow.errors import DeadlineError, DqxError, SourceError
-from dqx_airflow.plan.clauses import verdicts_on_tables, with_clauses
+from dqx_airflow.plan.clauses import unjudged_verdicts, verdicts_on_tables, with_clauses
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan
@@ -150,7 +150,7 @@ def _validate(
     faults = faults_of(plan, verdicts, found, schemas, skip_dates=request.skip_dates, now=started)
     quarantined = quarantine_rows(spark, opened, request, verdicts, faults, run_id)
     verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
-    verdicts = with_clauses(verdicts, request.contract)
+    verdicts = with_clauses(verdicts, request.contract) + unjudged_verdicts(request.contract)
     if request.contract is not None:
         verdicts += verdicts_on_tables(request.contract, published_contracts(spark, opened))
     conditions = {name: condition_of(spark, dataset, plan.date) for name, dataset in opened.items()}

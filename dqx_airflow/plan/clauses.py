@@ -52,6 +52,27 @@ def verdicts_on_tables(
     )
 
 
+def unjudged_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...]:
+    """The errors of the clauses that need what the datasets of the gate lack: a promise that
+    nobody looks at is not kept."""
+    return tuple(
+        Verdict(
+            name=clause.assertion,
+            check=clause.dataset,
+            datasets=(clause.dataset,),
+            expression=clause.path,
+            expected="a dataset that it can be judged by",
+            severity=clause.severity,
+            status=Status.ERROR,
+            reason=clause.reason,
+            span=clause.span,
+            source_line=clause.line,
+            clause=clause.path,
+        )
+        for clause in (contract.unjudged if contract else ())
+    )
+
+
 def _told(verdict: Verdict, clause: EnforcedClause | None) -> Verdict:
     if clause is None:
         return verdict

@@ -21,7 +21,7 @@ from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.format import format_source
 from dqx_airflow.dql.printer import show_claim
-from dqx_airflow.values import SourceFile
+from dqx_airflow.values import DatasetRef, SourceFile
 
 HERE = Path(__file__).parent
 CLAIMS = list(cases(*HERE.glob("claims/*.md")))
@@ -31,8 +31,8 @@ SUITES = list(cases(*HERE.glob("suites/*.md")))
 @pytest.mark.parametrize("case", CLAIMS, ids=str)
 def test_a_rule_becomes_what_the_case_claims(case: Case) -> None:
     block = case.block("rules")
-    undated = block.option("undated").split(",")
-    compiled = compile_contract(written_contract(block.text), undated=undated)
+    undated = [DatasetRef(name, path="p") for name in block.option("undated").split(",") if name]
+    compiled = compile_contract(written_contract(block.text), undated)
     is_sound(compiled)
     case.expect(_claims(compiled))
 

@@ -61,7 +61,8 @@ def test_titles_are_unique() -> None:
 
 
 def _judged(case: Case, database: MemoryDatabase | SparkDatabase) -> tuple[Verdict, ...]:
-    checked = check_source(SourceFile("suite.dql", compile_contract(_contract(case)).text))
+    compiled = compile_contract(_contract(case), database.datasets)
+    checked = check_source(SourceFile("suite.dql", compiled.text))
     assert not checked.errors
     return run(checked, database, DAY, allow_empty=True, now=NOW).report.verdicts
 

@@ -23,7 +23,9 @@ def contract(version: str | None = "2.3.0", **lifecycle: object) -> Contract:
     ("version", "pin"),
     [
         ("2.3.0", "2"), ("2.3.0", "2.3"), ("2.3.0", "2.3.0"), ("v2.3.0", "2.3"), ("2", "2.0"),
-        ("2.3.0-rc1", "2.3"), ("2024-06", "2024-06"), ("02.3", "2"),
+        ("2.3.0-rc1", "2.3"), ("2024-06", "2024-06"), ("02.3", "2"), ("2.3.0.7", "2.3"),
+        ("2.3.0-rc1", "2.3.0-rc1"), ("v2.3.0-rc1", "2.3.0-rc1"), ("2.3", "2.3.0"),
+        ("2.3.0.7", "2.3.0.7"), ("2.3.0", " v2.3.0"),
     ],
 )  # fmt: skip
 def test_a_pin_admits_all_versions_below_it(version: str, pin: str) -> None:
@@ -37,6 +39,15 @@ def test_a_pin_admits_all_versions_below_it(version: str, pin: str) -> None:
         ("2.3.0", "2.4", "pinned"),
         ("2.3.0", "2.3.1", "pinned"),
         ("20.3.0", "2", "pinned"),
+        ("2.3.0-rc1", "2.3.0", "pinned"),
+        ("2.3.0.7", "2.3.0", "pinned"),
+        ("2.3.0+build5", "2.3.0", "pinned"),
+        ("2.3.0.beta", "2.3.0", "pinned"),
+        ("2.3.0", "2.3.0-rc1", "pinned"),
+        ("2.3.0-rc2", "2.3.0-rc1", "pinned"),
+        ("2.3.0-rc10", "2.3.0-rc1", "pinned"),
+        ("2.3.1-rc1", "2.3-rc1", "pinned"),
+        ("2.3.0", "2.3.0.7", "pinned"),
         (None, "2", "names no version"),
         ("newest", "2", "'newest'"),
         ("2.3.0", "two", "'two' is no version"),

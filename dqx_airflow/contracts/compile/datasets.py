@@ -9,7 +9,7 @@ from dqx_airflow.contracts.compile.measured import compared, placeholders
 from dqx_airflow.contracts.compile.nested import nested
 from dqx_airflow.contracts.compile.place import Claim, Place, each_row, no_rows, query, sql
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
-from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, kind_of
+from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, UnjudgedError, kind_of
 from dqx_airflow.contracts.model import (
     Arrives,
     Condition,
@@ -69,7 +69,22 @@ def rows_satisfy(place: Place) -> Claim:
 def fresh(place: Place) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Fresh)
-    return _younger(place, demand.column, demand.age_s)
+    return _younger(place, demand.column or _clock(place), demand.age_s)
+
+
+def _clock(place: Place) -> str:
+    """The column by which the age of a model is measured whose contract names none: its only
+    timestamp, or the date column that the gate has for it.
+
+    :raises UnenforceableError: there is neither.
+    """
+    found = [item.path for item in place.model.fields if kind_of(item) is Kind.TIMESTAMP]
+    if len(found) == 1:
+        return found[0]
+    if place.ref is not None and place.ref.date_column is not None:
+        return place.ref.date_column
+    what = "none of its columns is a timestamp" if not found else "it has several timestamps"
+    raise UnjudgedError(f"the age of which column? {what}: name one, or give it a date_column")
 
 
 def prompt(place: Place) -> Claim:
@@ -98,8 +113,9 @@ def retained(place: Place) -> Claim:
 def volume(place: Place) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Volume)
-    rows = "num_rows()" if demand.days <= 1 else f"mean(num_rows(), n {demand.days})"
+    rows = "num_rows()" if demand.days <= 1 else mean_rows(place, demand.days)
     if demand.baseline is None:
+        _need_dates(place)
         days = max(demand.days, 2)
         return _within(f"num_rows() / mean(num_rows(), n {days}, lag 1)", demand.low, demand.high)
     low, high = (
@@ -107,6 +123,19 @@ def volume(place: Place) -> Claim:
         for factor in (demand.low, demand.high)
     )
     return _within(rows, low, high)
+
+
+def mean_rows(place: Place, days: int) -> str:
+    """The mean of the rows of so many days. A day without rows counts: it is what went wrong."""
+    _need_dates(place)
+    return f"mean(coalesce(num_rows(), 0), n {days})"
+
+
+def _need_dates(place: Place) -> None:
+    """:raises UnenforceableError: the dataset that the gate has is not told apart by days."""
+    if place.ref is not None and place.ref.date_column is None:
+        reason = f"it compares days, and dataset '{place.model.name}' has no date_column"
+        raise UnjudgedError(reason)
 
 
 def hourly_volume(place: Place) -> Claim:
@@ -119,13 +148,42 @@ def hourly_volume(place: Place) -> Claim:
     ]
     if not bounds:
         raise UnenforceableError("it has no bounds")
-    column, model = _quoted(demand.column), quote_name(place.model.name)
+    zone = place.ref.time_zone if place.ref else None
+    moment, now = _local(_quoted(demand.column), zone), _local("current_timestamp()", zone)
+    model = quote_name(place.model.name)
+    moments = f"SELECT {moment} AS moment FROM {model}"  # noqa: S608
     hours = (
-        f"SELECT date_trunc('HOUR', {column}) AS hour, count(*) AS found FROM {model} "  # noqa: S608
-        f"WHERE {column} IS NOT NULL GROUP BY 1"
+        f"SELECT date_trunc('HOUR', moment) AS hour, count(*) AS found FROM ({moments}) "  # noqa: S608
+        "WHERE moment IS NOT NULL GROUP BY 1"
     )
+    if demand.low is not None:
+        hours = _with_empty_hours(place, moments, hours, now)
     text = f"SELECT count(*) FROM ({hours}) WHERE {' OR '.join(bounds)}"  # noqa: S608
     return Claim(f"{query(text)} == 0")
+
+
+def _with_empty_hours(place: Place, moments: str, hours: str, now: str) -> str:
+    """The hours, also those without rows: of all days of the rows, as far as they are over; of a
+    dataset without dates from the first hour with rows to the last."""
+    first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
+    if place.ref is None or place.ref.date_column is not None:
+        first = "date_trunc('DAY', min(moment))"
+        over = f"date_trunc('HOUR', {now}) - INTERVAL '1' HOUR"
+        end = "date_trunc('DAY', max(moment)) + INTERVAL '1' DAY - INTERVAL '1' HOUR"
+        last = f"greatest({last}, least({end}, {over}))"
+    every = f"SELECT explode(sequence({first}, {last}, INTERVAL '1' HOUR)) AS hour FROM ({moments})"  # noqa: S608
+    return (
+        f"SELECT hour, coalesce(found, 0) AS found FROM ({every}) "  # noqa: S608
+        f"LEFT JOIN ({hours}) USING (hour)"
+    )
+
+
+def _local(moment: str, zone: str | None) -> str:
+    """A moment as the clocks of a zone show it; those of the session without one."""
+    if zone is None:
+        return moment
+    name = zone.replace("'", "")
+    return f"from_utc_timestamp(to_utc_timestamp({moment}, current_timezone()), '{name}')"
 
 
 def arrives(place: Place) -> Claim:
@@ -135,7 +193,7 @@ def arrives(place: Place) -> Claim:
         return _younger(place, demand.column, demand.interval_s)
     _time(demand.interval_s)
     days = max(1, math.ceil(demand.interval_s / _DAY_S))
-    return Claim("num_rows() > 0" if days == 1 else f"mean(num_rows(), n {days}) > 0")
+    return Claim("num_rows() > 0" if days == 1 else f"{mean_rows(place, days)} > 0")
 
 
 def show_free(path: str) -> str:

@@ -9,6 +9,7 @@ from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
+from dqx_airflow.values import DatasetRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,14 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A rule where it stands. `way` leads from the column to the field; empty without a field."""
+    """A rule where it stands. `way` leads from the column to the field; empty without a field.
+    `ref` is the dataset of the model, where it is known which one the gate has."""
 
     contract: Contract
     model: Model
     way: tuple[Field, ...]
     rule: Rule
+    ref: DatasetRef | None = None
 
     @property
     def item(self) -> Field | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.demands import DEMANDS
 from dqx_airflow.contracts.compile.nested import ways
 from dqx_airflow.contracts.compile.place import Claim, Place, Within
-from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.compile.terms import UnenforceableError, UnjudgedError
 from dqx_airflow.contracts.model import (
     Contract,
     Note,
@@ -23,11 +23,10 @@ from dqx_airflow.dql.format import format_source
 from dqx_airflow.dql.layout import WIDTH
 from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
 from dqx_airflow.dql.printer import show_name, show_text
-from dqx_airflow.values import SourceFile
+from dqx_airflow.values import DatasetRef, SourceFile
 
 _FILE = "suite.dql"
 _INDENT = " " * 4
-_COMPARES_DAYS = re.compile(r"\bmean\(num_rows\(\), n ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +42,27 @@ class Compiled:
     enforced: tuple[tuple[str, Rule], ...]
     included: tuple[tuple[str, Rule], ...]
     notes: tuple[Note, ...]
+    unjudged: tuple[Unjudged, ...] = ()
 
 
-def compile_contract(contract: Contract, *, undated: Collection[str] = ()) -> Compiled:
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A rule that the datasets of the gate leave open: the name of its assertion, the dataset, and
+    what is missing. It is among the `notes` too."""
+
+    name: str
+    dataset: str
+    rule: Rule
+    reason: str
+
+
+def compile_contract(contract: Contract, datasets: Iterable[DatasetRef] = ()) -> Compiled:
     """The suite that enforces a contract. `dql check` finds no error in it.
 
-    :param undated: the datasets without a date column, of which no two days can be compared.
+    :param datasets: those that the gate has, as far as they are known. A rule that needs dates is
+        unjudged over one without.
     """
-    drafting = _Drafting(contract, undated)
+    drafting = _Drafting(contract, {ref.name: ref for ref in datasets})
     drafting.draft_all()
     while True:
         lines, places = drafting.lines()
@@ -71,6 +83,7 @@ def compile_contract(contract: Contract, *, undated: Collection[str] = ()) -> Co
             for rule, reason in drafting.refused
             for clause in rule.clauses
         ),
+        tuple(drafting.unjudged),
     )
 
 
@@ -90,20 +103,22 @@ class _Drafting:
     """Drafts the assertions of a contract. `refused` are the rules without one, and why."""
 
     contract: Contract
-    undated: Collection[str]
+    datasets: Mapping[str, DatasetRef]
     drafts: list[_Draft] = field(default_factory=list)
     refused: list[tuple[Rule, str]] = field(default_factory=list)
+    unjudged: list[Unjudged] = field(default_factory=list)
     _names: set[str] = field(default_factory=set)
 
     def draft_all(self) -> None:
         for model in self.contract.models:
             types: dict[int, _Draft] = {}
+            ref = self.datasets.get(model.name)
             for column in model.fields:
                 for way in ways(column):
                     for rule in way[-1].rules:
-                        self._draft(Place(self.contract, model, way, rule), types)
+                        self._draft(Place(self.contract, model, way, rule, ref), types)
             for rule in model.rules:
-                self._draft(Place(self.contract, model, (), rule), types)
+                self._draft(Place(self.contract, model, (), rule, ref), types)
 
     def refuse(self, wrong: dict[int, str]) -> None:
         """Takes back the drafts with these numbers."""
@@ -119,6 +134,9 @@ class _Drafting:
             claim = self._claim(place)
         except UnenforceableError as error:
             self.refused.append((place.rule, str(error)))
+            if isinstance(error, UnjudgedError) and place.ref is not None:
+                left = Unjudged(self._name(place), place.model.name, place.rule, str(error))
+                self.unjudged.append(left)
             return
         if isinstance(claim, Within):
             outer = types.get(id(claim.column))
@@ -144,8 +162,6 @@ class _Drafting:
             for dataset in (model, *claim.others):
                 if not dataset or "\n" in dataset or not terms.is_writable(dataset):
                     raise UnenforceableError(f"DQL has no way to write the dataset {dataset!r}")
-            if model in self.undated and _COMPARES_DAYS.search(claim.text):
-                raise UnenforceableError("it compares days, and the dataset has no date column")
         return claim
 
     def _name(self, place: Place) -> str:

@@ -21,6 +21,11 @@ class UnenforceableError(ValueError):
     """Why a rule cannot be enforced, in a few words."""
 
 
+class UnjudgedError(UnenforceableError):
+    """A demand that could be enforced over another dataset: of the one that the gate has, its
+    assertion is an error."""
+
+
 class Kind(str, Enum):
     """What the values of a field are, as far as comparing them is concerned."""
 

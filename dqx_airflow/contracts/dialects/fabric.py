@@ -356,11 +356,11 @@ def _freshness(reading: Reading, freshness: Mapping | None, clock: str | None) -
     if freshness is None or minutes is None:
         return
     nodes = freshness.get("max_age_minutes"), freshness.get("measured_as")
-    if clock is not None:
-        yield clock, reading.rule("freshness", Fresh(clock, minutes * MINUTE_S), *nodes)
+    if clock is None and nodes[1] is not None:
+        for node in nodes:
+            reading.unsupported(node, f"the age of which column? {_SAY_CLOCK}")
         return
-    for node in nodes:
-        reading.unsupported(node, f"the age of which column? {_SAY_CLOCK}")
+    yield clock, reading.rule("freshness", Fresh(clock, minutes * MINUTE_S), *nodes)
 
 
 def _volume(reading: Reading, volume: Mapping | None, clock: str | None) -> Iterator[Promise]:

@@ -290,10 +290,8 @@ def _freshness(reading: Reading, freshness: Mapping | None) -> Iterator[Rule]:
     named = reading.text(freshness, "column")
     column = column_path(named) if named is not None else None
     at, column_node = _at(freshness, "max_hours"), _at(freshness, "column")
-    if hours is not None and column is not None:
+    if hours is not None:
         yield reading.rule("freshness", Fresh(column, hours * HOUR_S), at, column_node)
-    else:
-        reading.unsupported(at, f"the age of which column? {_SAY_COLUMN}")
     frequency = _at(freshness, "update_frequency")
     interval = interval_s(reading.text(freshness, "update_frequency") or "")
     if interval is None:

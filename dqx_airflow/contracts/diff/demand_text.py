@@ -82,7 +82,7 @@ def demand_text(demand: Demand) -> str:
         case QueryGives():
             return f"{_line(demand.query)} gives {_condition(demand.condition)}"
         case Fresh():
-            return f"{demand.column} at most {_duration(demand.age_s)} old"
+            return f"{demand.column or 'data'} at most {_duration(demand.age_s)} old"
         case Prompt():
             share = "" if demand.share >= 1 else f" for {_percent(demand.share)} of the rows"
             between = f"from {demand.source} to {demand.processed}"

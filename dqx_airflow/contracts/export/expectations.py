@@ -302,6 +302,8 @@ def missing_rows(table: str, demand: Refers) -> str:
 
 
 def _fresh(_: Place, demand: Fresh) -> Told:
+    if demand.column is None:
+        return "it names no column"
     return _aged(f"max({sql_name(demand.column)})", demand.age_s)
 
 
