@@ -236,6 +236,12 @@ class DeltaLog:
         counts = [row.get("num_records") for row in self._rows_of_date(on)]
         return None if None in counts else sum(filter(None, counts))
 
+    def rows_in(self, files: Iterable[DataFile]) -> int | None:
+        """How many rows some of the files have; None where the log does not say."""
+        paths = {file.path for file in files}
+        counts = [row.get("num_records") for row in self._files if row["path"] in paths]
+        return None if None in counts else sum(filter(None, counts))
+
     def answers(self, aggregates: Iterable[Aggregate], on: date | None) -> dict[str, MetricValue]:
         """The aggregates that the log answers exactly for a date, by their SQL.
 

@@ -29,6 +29,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import RemoveAction, create_table_with_add_actions
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets import is_table
@@ -490,8 +491,18 @@ class _Promotion:
         if self._condition is None or is_exact or not replaced:
             return WrittenFiles()
         frame = frame_of_parts(self.spark, log, log.parts_with(replaced))
-        others = frame.where(f"NOT coalesce({self._condition}, false)")
-        return replace(self._written(others, f"{folder}/kept", columns), counted=0)
+        is_other = f"NOT coalesce({self._condition}, false)"
+        kept = self._written(frame.where(is_other), f"{folder}/kept", columns)
+        # A session may be told to pass over files that are missing or corrupt: theirs are the rows
+        # of others, too.
+        read, others = frame.select(F.count("*"), F.count_if(F.expr(is_other))).collect()[0]
+        told = log.rows_in(replaced)
+        if others != kept.rows or (told is not None and told != read):
+            raise self._failed(
+                f"of {told if told is not None else read} rows in the files that are replaced "
+                f"{read} can be read, and {kept.rows} of {others} others were kept"
+            )
+        return replace(kept, counted=0)
 
     @property
     def _facts(self) -> dict[str, Any]:

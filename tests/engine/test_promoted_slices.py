@@ -12,11 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.promoted_slices import Promoter, Slice
+from dqx_airflow.errors import PromotionError
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -239,6 +240,29 @@ def test_rows_outside_of_the_slice_are_not_promoted(run: Run, gates: list[GateRe
     odd = replace(gate, promote_slice=(("id", "many"),))
     assert "'many' is not a value of 'id' (bigint)" in reason(run(odd))
     assert not Path(gate.promote_to[0][1], "_delta_log").exists()
+
+
+@pytest.mark.spark
+def test_rows_of_others_are_not_lost_where_the_session_passes_over_corrupt_files(
+    spark: Any, run: Run, gates: list[GateRequest]
+) -> None:
+    gate, target = gates[0], gates[0].promote_to[0][1]
+    table = DeltaTable(gate.datasets[0].path or "").to_pyarrow_table()
+    for _ in range(2):
+        write_deltalake(target, table, mode="append")
+    lost = sorted(Path(target).glob("*.parquet"))[0]
+    sound = lost.read_bytes()
+    lost.write_bytes(b"PAR1" + bytes(len(sound) - 4))
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        with pytest.raises(PromotionError, match="of 6 rows in the files that are replaced 3 can"):
+            run(gate)
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+    assert DeltaTable(target).version() == 1
+    lost.write_bytes(sound)
+    assert run(replace(gate, attempt=Attempt(2, "again"))).outcome is Outcome.PASSED
+    assert [row[0] for row in found(gate)] == [0, 1, 2, 2]
 
 
 @pytest.mark.spark
