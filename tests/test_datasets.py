@@ -18,6 +18,7 @@ SOUND: list[dict[str, Any]] = [
     {"query": "SELECT * FROM a.b", "date_column": "at", "time_zone": "Europe/Zurich"},
     {"path": "/a", "format": "csv", "schema": "id int", "options": {"sep": ";"}},
     {"path": "/a", "format": "orc", "date_column": "ds", "date_format": "yyyyMMdd"},
+    {"path": "/a", "trust_log": False},
 ]
 
 
@@ -54,6 +55,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"query": "SELECT 1", "timestamp": "2024-03-02"}, "only Delta tables have versions"),
     ({"path": "/a", "version": 1, "timestamp": "2024-03-02"}, "and not both"),
     ({"path": "/a", "version": -1}, "begin with 0"),
+    ({"path": "/a", "trust_log": "no"}, "trust_log='no': write true or false"),
     ({"path": "/a", "timestamp": "yesterday"}, "timestamp='yesterday': write 2024-"),
     ({"path": "/a", "schema": "id int"}, "a table has its own"),
     ({"table": "a", "schema": "id int"}, "a table has its own"),

@@ -215,6 +215,18 @@ def test_settings_travel(gate: Gate, context: Context) -> None:
 
 
 @pytest.mark.parametrize(
+    ("of_gate", "of_dataset", "is_trusted"),
+    [(True, None, True), (True, False, False), (True, "False", False), (False, True, False)],
+)
+def test_a_log_is_trusted_where_neither_gate_nor_dataset_says_no(
+    gate: Gate, context: Context, of_gate: bool, of_dataset: bool | str | None, is_trusted: bool
+) -> None:
+    datasets = {"orders": {"path": "/lake", "trust_log": of_dataset}}
+    request = gate(datasets=datasets, trust_log=of_gate).build_request(context)
+    assert [ref.trust_log for ref in request.datasets] == [is_trusted]
+
+
+@pytest.mark.parametrize(
     ("given", "seconds"),
     [
         ({"timeout": 90}, 90.0),
