@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dqx_airflow.cli.run.call import Options, read_call
 from dqx_airflow.config.connection import Kind, connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
 from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
@@ -98,6 +99,20 @@ def test_everything_that_a_file_may_say_is_read(tmp_path: Path) -> None:
             "latest", path=str(tmp_path / "lake/latest"), timestamp="2024-03-02T06:00:00+00:00"
         ),
     }
+
+
+@pytest.mark.parametrize("by_default", [True, False])
+def test_no_dataset_trusts_its_log_where_the_defaults_say_so(
+    tmp_path: Path, by_default: bool
+) -> None:
+    places = '[datasets]\norders = "lake/orders"\nlines = { path = "/lines", trust_log = false }\n'
+    settings(tmp_path, f"[defaults]\ntrust_log = {str(by_default).lower()}\n{places}")
+    names = ("orders", "lines", "days")
+    checks = "".join(f'check "{name}" on {name} {{ assert num_rows() > 0 }} ' for name in names)
+    (tmp_path / "s.dql").write_text(f'suite "S" {{ {checks} }}')
+    call = read_call(Options((tmp_path / "s.dql",), datasets=("days=/days",)), date(2024, 3, 2))
+    trusted = {ref.name: ref.trust_log for ref in call.requests[0].datasets}
+    assert trusted == {"orders": by_default, "lines": False, "days": by_default}
 
 
 def test_the_example_of_the_module_is_sound(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from dqx_airflow.engine.job import plan_gate
 from dqx_airflow.engine.memory import Memory
 from dqx_airflow.engine.sources import open_dataset
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
+from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.values import (
     Attempt,
@@ -97,7 +98,8 @@ def keys_of(spark: Any, gate: GateRequest) -> Keys:
         memory = Memory(spark, cast(StateStore, kept), "run", datetime.now(timezone.utc))
         for item in () if one.is_implicit else one.requests:
             looks_into = tuple(lookup.reference for lookup in lookups_of(item))
-            needs = [Need(item.date, part, looks_into) for part in aggregates_of(item)]
+            types = RowTypes(opened[item.dataset].schema.type_of)
+            needs = [Need(item.date, part, looks_into) for part in aggregates_of(item, types)]
             found = Found()
             for need in needs:
                 found.add(need.date, {need.aggregate.sql: 7}, Origin.SCAN)
