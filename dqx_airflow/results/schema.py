@@ -1,4 +1,4 @@
-"""The columns of the results store.
+"""The tables of the results store: their columns, and how their rows are laid out in files.
 
 A table may have fewer columns than these (an older writer) or more (a newer one): what is
 missing reads as absent, what is unknown is ignored. Every column is therefore nullable. The keys
@@ -10,12 +10,17 @@ does, need not load pyarrow, which is 40 MB.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from arro3.core import DataType, Field, Schema
 
 _Column: TypeAlias = tuple[str, DataType]
+
+MONTH = "month"
+"""The column by which every table is partitioned: the month of its clock, as in 2024-02. Writers
+of older versions leave it NULL, so no reader relies on it: files are skipped by statistics."""
 
 RESULTS = "results"
 FAILING_ROWS = "failing_rows"
@@ -42,7 +47,7 @@ _KEYS = [
 
 
 def _schema(columns: Iterable[_Column]) -> Schema:
-    return Schema([Field(name, kind) for name, kind in columns])
+    return Schema([Field(name, kind) for name, kind in [*columns, (MONTH, _TEXT)]])
 
 
 def _value_fields(name: str) -> list[_Column]:
@@ -160,3 +165,66 @@ STATES_SCHEMA = _schema(
 )
 """One row for each aggregate of each date that was computed. `scope` is the dataset and how it was
 read, `result` the JSON form of the value, null where the date had no rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A table of the store, and how its rows lie in files.
+
+    `clock` is the column with the moment of a row: it decides the month that the row belongs to,
+    and when it is old. The rows of a file are sorted by `order`. `keys` are the columns with
+    statistics, by which readers skip files. Of the rows that are equal in `newest_of`, only the
+    newest counts, so the others may be dropped; where it is empty, every row counts.
+    """
+
+    name: str
+    schema: Schema
+    clock: str
+    order: tuple[str, ...]
+    keys: tuple[str, ...]
+    newest_of: tuple[str, ...] = ()
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of the Delta table."""
+        return {
+            "delta.checkpointInterval": "50",
+            # Opening a table lists its log. Nobody travels back in time here.
+            "delta.logRetentionDuration": "interval 1 days",
+            "delta.deletedFileRetentionDuration": "interval 7 days",
+            # Every run leaves a transaction identifier; nobody writes a run again after a month.
+            "delta.setTransactionRetentionDuration": "interval 30 days",
+            "delta.dataSkippingStatsColumns": ",".join(self.keys),
+        }
+
+
+_RUN_KEYS = ("run_id", "gate", "dataset_date", "scheduler_run", "attempt_id", "finished_at")
+_BY_GATE = ("gate", "finished_at", "run_id")
+
+TABLES: Mapping[str, TableDefinition] = {
+    table.name: table
+    for table in (
+        TableDefinition(RUNS, RUNS_SCHEMA, "finished_at", _BY_GATE, _RUN_KEYS),
+        TableDefinition(RESULTS, RESULTS_SCHEMA, "finished_at", (*_BY_GATE, "position"), _RUN_KEYS),
+        TableDefinition(
+            FAILING_ROWS,
+            FAILING_ROWS_SCHEMA,
+            "finished_at",
+            (*_BY_GATE, "position", "number"),
+            _RUN_KEYS,
+        ),
+        TableDefinition(
+            SOURCES, SOURCES_SCHEMA, "stored_at", ("digest",), ("digest", "stored_at"), ("digest",)
+        ),
+        TableDefinition(
+            STATES,
+            STATES_SCHEMA,
+            "stored_at",
+            ("scope", "dataset_date", "aggregate", "stored_at"),
+            ("scope", "dataset_date", "stored_at"),
+            ("scope", "dataset_date", "aggregate"),
+        ),
+    )
+}
+"""All tables, by name. `runs` comes first: whoever deletes rows begins with those that say that a
+run is complete."""

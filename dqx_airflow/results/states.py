@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TypeAlias
 
-from deltalake import QueryBuilder, write_deltalake
+from deltalake import QueryBuilder
 from deltalake.exceptions import CommitFailedError
 
 from dqx_airflow.results.query import rows_of
-from dqx_airflow.results.schema import STATES, STATES_SCHEMA
-from dqx_airflow.results.store import arrow_table, open_or_create
+from dqx_airflow.results.schema import STATES, TABLES
+from dqx_airflow.results.store import append, dated, open_or_create, tidy
 from dqx_airflow.results.tables import Location, foreign_errors_told, open_table
 from dqx_airflow.values import MetricValue
 
@@ -83,17 +83,18 @@ class StateStore:
         ]
         if not rows:
             return
-        table = arrow_table(rows, STATES_SCHEMA)
+        definition = TABLES[STATES]
         with foreign_errors_told(self.location, "write"):
+            added = dated(rows, definition)
             for attempts_left in (2, 1, 0):
+                table = open_or_create(self.location, definition)
                 try:
-                    write_deltalake(
-                        open_or_create(self.location, STATES, STATES_SCHEMA), table, mode="append"
-                    )
-                    return
+                    append(table, added)
+                    break
                 except CommitFailedError:
                     if not attempts_left:
                         raise
+        tidy(self.location, definition, table)
 
 
 def _states(rows: Iterable[Mapping[str, object]]) -> Iterable[State]:

@@ -20,25 +20,25 @@ from dqx_airflow.errors import StoreError
 from dqx_airflow.results.report_rows import Row, failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
-    FAILING_ROWS_SCHEMA,
+    MONTH,
     RESULTS,
-    RESULTS_SCHEMA,
     RUNS,
-    RUNS_SCHEMA,
     SOURCES,
-    SOURCES_SCHEMA,
+    TABLES,
+    TableDefinition,
 )
 from dqx_airflow.results.sources import source_rows
-from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
+from dqx_airflow.results.tables import (
+    NO_LOG_CLEANUP,
+    Location,
+    foreign_errors_told,
+    locate,
+    open_table,
+)
 from dqx_airflow.values import GateReport, SourceFile
 
-_TABLES = (RESULTS, FAILING_ROWS, SOURCES, RUNS)
+_TIDY_EVERY = 32
 _WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-_CONFIGURATION = {
-    "delta.appendOnly": "true",
-    # Every run leaves a transaction identifier; nobody writes a run again after a month.
-    "delta.setTransactionRetentionDuration": "interval 30 days",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,18 @@ class ResultsStore:
         """
         location, run_id = self.location, report.run_id
         kept = {digest: [row] for digest, row in source_rows(report, sources).items()}
+        tables = []
         with foreign_errors_told(location, "write"):
             if results := results_rows(report):
-                _append_once(location, RESULTS, RESULTS_SCHEMA, {run_id: results})
+                tables.append(_append_once(location, RESULTS, {run_id: results}))
             if failing := failing_rows(report):
-                _append_once(location, FAILING_ROWS, FAILING_ROWS_SCHEMA, {run_id: failing})
+                tables.append(_append_once(location, FAILING_ROWS, {run_id: failing}))
             if kept:
-                _append_once(location, SOURCES, SOURCES_SCHEMA, kept)
-            _append_once(location, RUNS, RUNS_SCHEMA, {run_id: [run_row(report)]})
+                tables.append(_append_once(location, SOURCES, kept))
+            tables.append(_append_once(location, RUNS, {run_id: [run_row(report)]}))
+        for appended in tables:
+            if appended is not None:
+                tidy(location, *appended)
 
     def check_writable(self) -> None:
         """Returns if this process can read and write the store; leaves nothing behind.
@@ -83,7 +87,7 @@ class ResultsStore:
         :raises StoreError: it cannot.
         """
         location = self.location
-        for name in _TABLES:
+        for name in TABLES:
             open_table(location, name)
         with foreign_errors_told(location, "write"):
             if location.is_local:
@@ -109,7 +113,7 @@ def probe_objects(location: Location) -> None:
 
 def _probe_folders(location: Location) -> None:
     root = Path(location.root)
-    folders = [Path(location.table(name)) for name in _TABLES]
+    folders = [Path(location.table(name)) for name in TABLES]
     folders += [folder / "_delta_log" for folder in folders]
     there = [folder for folder in folders if folder.is_dir()]
     base = next((path for path in (root, *root.parents) if path.exists()), root)
@@ -129,49 +133,83 @@ def arrow_table(rows: Iterable[Row], schema: Schema) -> pa.Table:
     return pa.Table.from_pylist([*rows], schema=pa.schema(schema))
 
 
+def dated(rows: Iterable[Row], definition: TableDefinition) -> pa.Table:
+    """The rows as they are written to a table, each with its month."""
+    with_month = [{**row, MONTH: f"{row[definition.clock]:%Y-%m}"} for row in rows]
+    return arrow_table(with_month, definition.schema)
+
+
 def _append_once(
-    location: Location, name: str, schema: Schema, rows: Mapping[str, list[Row]]
-) -> None:
-    """Appends, in one commit, those of the rows whose key is not there.
+    location: Location, name: str, rows: Mapping[str, list[Row]]
+) -> tuple[TableDefinition, DeltaTable] | None:
+    """Appends, in one commit, those of the rows whose key is not there. None where all are.
 
     A commit only records transaction identifiers, it does not look for them: so this does, and
     appends on top of exactly the version it looked at. Delta then refuses the commit if another
     writer recorded one of them meanwhile, or added columns; both are looked at again.
     """
+    definition = TABLES[name]
     for wait_s in (*_WAITS_S, None):
-        table = open_or_create(location, name, schema)
+        table = open_or_create(location, definition)
         new = [key for key in rows if table.transaction_version(f"dqx:{key}") is None]
         if not new:
-            return
-        added = arrow_table(chain.from_iterable(rows[key] for key in new), schema)
+            return None
+        added = dated(chain.from_iterable(rows[key] for key in new), definition)
         once = CommitProperties(app_transactions=[Transaction(f"dqx:{key}", 1) for key in new])
         try:
-            write_deltalake(
-                table, added, mode="append", schema_mode="merge", commit_properties=once
-            )
-            return
+            append(table, added, once)
+            return definition, table
         except CommitFailedError:
             if wait_s is None:
                 raise
             time.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (spreads the writers)
+    return None
 
 
-def open_or_create(location: Location, name: str, schema: Schema) -> DeltaTable:
-    """The table of that name, made with the schema where it is not there."""
-    table = open_table(location, name)
+def tidy(location: Location, definition: TableDefinition, table: DeltaTable) -> None:
+    """Merges small files after every 32nd version of a table. It takes no second, and never fails.
+
+    :param table: as it was after the append.
+    """
+    if table.version() % _TIDY_EVERY == 0:
+        # Imported late: the other 31 gates need nothing of it.
+        from dqx_airflow.results.compaction import compact_a_little
+
+        compact_a_little(location, definition, table)
+
+
+def append(table: DeltaTable, rows: pa.Table, properties: CommitProperties | None = None) -> None:
+    """Appends rows of `dated`, with the columns that the table does not have yet.
+
+    :raises CommitFailedError: another process changed the table in the way.
+    """
+    write_deltalake(
+        table,
+        rows,
+        mode="append",
+        schema_mode="merge",
+        commit_properties=properties,
+        post_commithook_properties=NO_LOG_CLEANUP,
+    )
+
+
+def open_or_create(location: Location, definition: TableDefinition) -> DeltaTable:
+    """The table, made where it is not there."""
+    table = open_table(location, definition.name)
     if table is not None:
         return table
     try:
         return DeltaTable.create(
-            location.table(name),
-            schema=schema,
+            location.table(definition.name),
+            schema=definition.schema,
             mode="ignore",
-            configuration=_CONFIGURATION,
+            partition_by=[MONTH],
+            configuration=definition.properties,
             storage_options=location.options,
         )
     except DeltaError:
         # Another writer made it a moment ago. If not, the error is the answer.
-        table = open_table(location, name)
+        table = open_table(location, definition.name)
         if table is None:
             raise
         return table

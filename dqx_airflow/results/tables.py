@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import TableNotFoundError
 
 from dqx_airflow.errors import DqxError, StoreError
@@ -20,6 +20,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _BACKTRACE = re.compile(r"\s*\d+: ")
 _PERCENT_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _LONGEST_CAUSE = 400
+
+NO_LOG_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+"""For commits: by default each of them lists the whole log to look for what expired."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ def test_a_table_without_what_every_report_has_is_an_error(tmp_path: Path) -> No
 
 def test_a_damaged_store_is_an_error_and_not_an_absent_report(tmp_path: Path) -> None:
     root = store(tmp_path, sample_report())
-    for path in (tmp_path / RUNS).glob("*.parquet"):
+    for path in (tmp_path / RUNS).glob("month=*/*.parquet"):
         path.write_bytes(b"not parquet")
     with pytest.raises(StoreError, match="cannot read the results store"):
         read_report(root, RUN_KEY, "attempt-1")

@@ -1,0 +1,217 @@
+"""The data files that a table consists of, and the commit that puts others in their place.
+
+deltalake can compact too, but two of its compactions at the same time double the rows (1.6.6: what
+only moves rows conflicts with nothing). Here every such commit carries the same transaction
+identifier, so that of two at a time Delta refuses one. Appends conflict with neither.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction, RemoveAction
+from pyarrow.dataset import dataset
+from pyarrow.fs import PyFileSystem
+
+from dqx_airflow.errors import StoreError
+from dqx_airflow.results.schema import MONTH, TableDefinition
+from dqx_airflow.results.tables import NO_LOG_CLEANUP, Location
+
+_LAYOUT = "dqx:layout"
+_ROWS_OF_GROUP = 8192
+_UNKNOWN_MONTH = "unknown"
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A file of the newest version. `month` is None for rows that were put into no month.
+
+    `oldest` and `newest` bound the clock of its rows; None where the log does not say.
+    """
+
+    path: str
+    size: int
+    rows: int
+    month: str | None
+    oldest: datetime | None
+    newest: datetime | None
+
+
+def is_partitioned(table: DeltaTable) -> bool:
+    """False for a table that a version before the partitions made, until it is migrated."""
+    return MONTH in table.metadata().partition_columns
+
+
+def require_plain(table: DeltaTable) -> None:
+    """Returns if every row of every file counts as it is.
+
+    :raises StoreError: another tool added deletion vectors or renamed columns.
+    """
+    features = {*(table.protocol().reader_features or ())}
+    if foreign := features & {"deletionVectors", "columnMapping"}:
+        raise StoreError(
+            f"{table.table_uri} has the Delta feature {', '.join(sorted(foreign))}, which another "
+            "tool added, so its files cannot be rewritten",
+            "optimize that table with the tool that added it",
+        )
+
+
+def live_files(definition: TableDefinition, table: DeltaTable) -> list[LiveFile]:
+    """The files that the table consists of, in no order."""
+    actions = pa.table(table.get_add_actions(flatten=True))
+    clock, month = definition.clock, f"partition.{MONTH}"
+    columns = ["path", "size_bytes", "num_records", month, f"min.{clock}", f"max.{clock}"]
+    there = actions.select([name for name in columns if name in actions.column_names])
+    return [
+        LiveFile(
+            row["path"],
+            row["size_bytes"],
+            row.get("num_records") or 0,
+            row.get(month),
+            row.get(f"min.{clock}"),
+            # Statistics are in whole milliseconds, rounded down.
+            row[f"max.{clock}"] + _MILLISECOND if row.get(f"max.{clock}") else None,
+        )
+        for row in there.to_pylist()
+    ]
+
+
+def read_files(location: Location, table: DeltaTable, files: Iterable[LiveFile]) -> pa.Table:
+    """All rows of some files, with the columns of the table."""
+    schema = pa.schema(table.schema().to_arrow())
+    if is_partitioned(table):
+        schema = schema.remove(schema.get_field_index(MONTH))
+    paths = [file.path for file in files]
+    return dataset(paths, schema, "parquet", filesystem_of(location, table)).to_table()
+
+
+def replace_files(
+    location: Location,
+    definition: TableDefinition,
+    table: DeltaTable,
+    removed: Sequence[LiveFile],
+    rows: pa.Table,
+    *,
+    deletes: bool = False,
+) -> int:
+    """Puts `rows` in the place of some files, sorted, one file for each month, in one commit.
+
+    Until it returns, nothing has changed for readers; whoever is killed leaves at most files that
+    no version refers to.
+
+    :param table: where the files are live. It may be behind: appends meanwhile are kept.
+    :param deletes: rows that count are left out, rather than only moved.
+    :raises CommitFailedError: another process rewrote files of the table meanwhile.
+    """
+    now = int(time.time() * 1000)
+    is_split = is_partitioned(table)
+    added = [
+        _write(location, definition, table, part, month, now, deletes)
+        for month, part in _by_month(definition, rows, is_split)
+        if part.num_rows
+    ]
+    gone = [
+        RemoveAction(file.path, deletes, now, file.size, {MONTH: file.month} if is_split else {})
+        for file in removed
+    ]
+    table.create_write_transaction(
+        [*added, *gone],
+        "append",
+        table.schema(),
+        [MONTH] if is_split else None,
+        commit_properties=layout_commit(table),
+        post_commithook_properties=NO_LOG_CLEANUP,
+    )
+    return len(added)
+
+
+def layout_commit(table: DeltaTable) -> CommitProperties:
+    """For commits that change which files there are: of two at the same time one fails."""
+    return CommitProperties(app_transactions=[Transaction(_LAYOUT, table.version())])
+
+
+def with_month(definition: TableDefinition, rows: pa.Table) -> pa.Table:
+    """The rows with the month of their clock."""
+    clock = rows[definition.clock].cast(pa.timestamp("us"))
+    months = pc.fill_null(pc.strftime(clock, "%Y-%m"), _UNKNOWN_MONTH)
+    return rows.set_column(rows.schema.get_field_index(MONTH), MONTH, months)
+
+
+def _by_month(
+    definition: TableDefinition, rows: pa.Table, is_split: bool
+) -> Iterable[tuple[str | None, pa.Table]]:
+    if MONTH not in rows.column_names:
+        rows = rows.append_column(MONTH, pa.nulls(len(rows), pa.string()))
+    rows = with_month(definition, rows)
+    if not is_split:
+        yield None, rows
+        return
+    for month in pc.unique(rows[MONTH]).to_pylist():
+        yield month, rows.filter(pc.equal(rows[MONTH], month)).drop_columns([MONTH])
+
+
+def _write(
+    location: Location,
+    definition: TableDefinition,
+    table: DeltaTable,
+    rows: pa.Table,
+    month: str | None,
+    now: int,
+    is_change: bool,
+) -> AddAction:
+    rows = rows.sort_by([(name, "ascending") for name in definition.order])
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        rows, sink, row_group_size=_ROWS_OF_GROUP, compression="zstd", write_page_index=True
+    )
+    content = sink.getvalue().to_pybytes()
+    folder = f"{MONTH}={month}/" if month else ""
+    path = f"{folder}part-{uuid.uuid4()}.zstd.parquet"
+    # deltalake's stream takes bytes only, and an object is there as a whole or not at all.
+    handler = DeltaStorageHandler(table.table_uri, location.options)
+    with handler.open_output_stream(path, {}) as stream:
+        stream.write(content)
+    partition = {MONTH: month} if month else {}
+    return AddAction(path, len(content), partition, now, is_change, _statistics(definition, rows))
+
+
+def _statistics(definition: TableDefinition, rows: pa.Table) -> str:
+    lows: dict[str, Any] = {}
+    highs: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for name in definition.keys:
+        column = rows[name]
+        nulls[name] = column.null_count
+        if column.null_count < len(column):
+            bounds = pc.min_max(column)
+            lows[name] = _as_json(bounds["min"].as_py())
+            highs[name] = _as_json(bounds["max"].as_py(), is_upper=True)
+    return json.dumps(
+        {"numRecords": len(rows), "minValues": lows, "maxValues": highs, "nullCount": nulls}
+    )
+
+
+def _as_json(value: Any, *, is_upper: bool = False) -> Any:
+    if isinstance(value, datetime):
+        if is_upper and value.microsecond % 1000:
+            value += _MILLISECOND
+        moment = value.astimezone(timezone.utc).replace(tzinfo=None)
+        return f"{moment.isoformat(timespec='milliseconds')}Z"
+    return value if isinstance(value, int | float | str) else value.isoformat()
+
+
+def filesystem_of(location: Location, table: DeltaTable) -> PyFileSystem:
+    """The files of a table, those of its log too, by their path below it."""
+    return PyFileSystem(DeltaStorageHandler(table.table_uri, location.options))

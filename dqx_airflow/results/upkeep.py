@@ -1,0 +1,322 @@
+"""What keeps a store quick and small: `optimize`, `vacuum` and `prune`.
+
+Each may run beside gates and readers, be killed at any moment, and be run again: it goes on where
+it was, and does nothing where nothing is to be done.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from pyarrow.fs import FileSelector
+
+from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results.compaction import OF_UPKEEP, merge, next_portion
+from dqx_airflow.results.files import (
+    LiveFile,
+    filesystem_of,
+    is_partitioned,
+    layout_commit,
+    live_files,
+    read_files,
+    replace_files,
+    require_plain,
+    with_month,
+)
+from dqx_airflow.results.query import rows_of
+from dqx_airflow.results.schema import MONTH, RUNS, SOURCES, TABLES, TableDefinition
+from dqx_airflow.results.tables import (
+    NO_LOG_CLEANUP,
+    Location,
+    foreign_errors_told,
+    locate,
+    open_table,
+)
+from dqx_airflow.values import SourceDigest, from_json
+
+LEAST_KEPT = timedelta(days=1)
+"""Removed files stay at least so long: nobody reads a version of the store for longer."""
+
+_TRIES = 8
+_LONG_LOG = 1_000
+_LOG_AT_REST = timedelta(minutes=15)
+_SOURCES_REST = timedelta(days=40)
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What was done to a table. `deleted_rows` and `deleted_files` are gone for good."""
+
+    table: str
+    files_before: int
+    files_after: int
+    deleted_rows: int = 0
+    deleted_files: int = 0
+
+
+def optimize(root: str, *, storage_options: Mapping[str, str] | None = None) -> tuple[Upkeep, ...]:
+    """Merges the small files of all tables into sorted ones of a month each, and trims the logs.
+
+    A store of a version before the partitions becomes partitioned by month.
+
+    :raises StoreError: there is no store, or it cannot be read or written.
+    """
+    return tuple(_of_all(root, storage_options, _optimize))
+
+
+def prune(
+    root: str,
+    older_than: timedelta,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    now: datetime | None = None,
+) -> tuple[Upkeep, ...]:
+    """Deletes the runs that finished longer ago than that, with all their rows.
+
+    The same goes for states. A text of a suite or contract is deleted when no run is left that
+    went by it. The files stay until `vacuum`.
+
+    :raises RequestError: the age is not positive.
+    :raises StoreError: there is no store, or it cannot be read or written.
+    """
+    if older_than <= timedelta(0):
+        raise RequestError("the age of what is pruned must be positive", "such as 400d")
+    now = now or datetime.now(timezone.utc)
+
+    def prune_one(location: Location, definition: TableDefinition, table: DeltaTable) -> Upkeep:
+        return _prune(location, definition, table, now, older_than)
+
+    return tuple(_of_all(root, storage_options, prune_one))
+
+
+def vacuum(
+    root: str,
+    keep: timedelta = timedelta(days=7),
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+) -> tuple[Upkeep, ...]:
+    """Deletes the files that have been in no version of a table for that long.
+
+    :param dry_run: they are counted, and stay.
+    :raises RequestError: they are to be kept for less than a day, which readers may need.
+    :raises StoreError: there is no store, or it cannot be read or written.
+    """
+    if keep < LEAST_KEPT:
+        raise RequestError(
+            "removed files are kept for at least a day, since a query may still read them",
+            "such as 7d",
+        )
+
+    def vacuum_one(_: Location, definition: TableDefinition, table: DeltaTable) -> Upkeep:
+        gone = table.vacuum(
+            int(keep / timedelta(hours=1)),
+            dry_run=dry_run,
+            enforce_retention_duration=False,
+            full=True,  # also what gates left that were killed
+        )
+        files = len(table.file_uris())
+        return Upkeep(definition.name, files, files, deleted_files=len(gone))
+
+    return tuple(_of_all(root, storage_options, vacuum_one))
+
+
+def _of_all(
+    root: str,
+    storage_options: Mapping[str, str] | None,
+    work: Callable[[Location, TableDefinition, DeltaTable], Upkeep],
+) -> Iterator[Upkeep]:
+    location = locate(root, storage_options)
+    if open_table(location, RUNS) is None:
+        raise StoreError(
+            f"no results under {location.root}",
+            "check the path; a gate makes the store when it finishes for the first time",
+        )
+    for definition in TABLES.values():
+        table = open_table(location, definition.name)
+        if table is not None:
+            with foreign_errors_told(location, "write"):
+                yield work(location, definition, table)
+
+
+def _optimize(location: Location, definition: TableDefinition, table: DeltaTable) -> Upkeep:
+    require_plain(table)
+    before = len(table.file_uris())
+    _again(lambda: _set_properties(definition, table), table)
+    _merge_all(location, definition, table)
+    if not is_partitioned(table):
+        _again(lambda: _migrate(location, definition, table), table)
+        _merge_all(location, definition, table)
+    table.create_checkpoint()
+    table.cleanup_metadata()
+    _trim_log(location, table)
+    return Upkeep(definition.name, before, len(table.file_uris()))
+
+
+def _merge_all(location: Location, definition: TableDefinition, table: DeltaTable) -> None:
+    def merge_some() -> bool:
+        # Looked at anew each time: gates append and merge meanwhile.
+        by_month = is_partitioned(table)
+        files = next_portion(live_files(definition, table), OF_UPKEEP, by_month=by_month)
+        if files:
+            merge(location, definition, table, files)
+        return bool(files)
+
+    while _again(merge_some, table):
+        table.update_incremental()
+
+
+def _again(step: Callable[[], bool], table: DeltaTable) -> bool:
+    """Takes a step that others may get in the way of, a few times."""
+    for tries_left in reversed(range(_TRIES)):
+        table.update_incremental()
+        try:
+            return step()
+        except CommitFailedError:
+            if not tries_left:
+                raise
+            time.sleep(random.uniform(0.05, 0.5))  # noqa: S311 (spreads the writers)
+    return False
+
+
+def _set_properties(definition: TableDefinition, table: DeltaTable) -> bool:
+    there = table.metadata().configuration
+    columns = {column.name for column in table.schema().fields}
+    wanted = definition.properties if columns.issuperset(definition.keys) else {}
+    if there.get("delta.appendOnly") == "true":
+        wanted = {**wanted, "delta.appendOnly": "false"}
+    missing = {name: value for name, value in wanted.items() if there.get(name) != value}
+    if missing:
+        table.alter.set_table_properties(missing)
+    return bool(missing)
+
+
+def _migrate(location: Location, definition: TableDefinition, table: DeltaTable) -> bool:
+    """Partitions a table by month. What is appended meanwhile stays, in no month for now."""
+    schema = pa.schema(table.schema().to_arrow())
+    if MONTH not in schema.names:
+        schema = schema.append(pa.field(MONTH, pa.string()))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for file in live_files(definition, table):
+            rows = read_files(location, table, [file])
+            if MONTH not in rows.column_names:
+                rows = rows.append_column(MONTH, pa.nulls(len(rows), pa.string()))
+            yield from with_month(definition, rows).cast(schema).to_batches(8192)
+
+    write_deltalake(
+        table,
+        pa.RecordBatchReader.from_batches(schema, batches()),
+        mode="overwrite",
+        schema_mode="overwrite",
+        partition_by=[MONTH],
+        writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=8192),
+        commit_properties=layout_commit(table),
+        post_commithook_properties=NO_LOG_CLEANUP,
+    )
+    return True
+
+
+def _trim_log(location: Location, table: DeltaTable) -> None:
+    """Deletes what a checkpoint replaces of a log that has grown long within a day.
+
+    Opening a table lists its log, however much of it is not read.
+    """
+    filesystem = filesystem_of(location, table)
+    entries = filesystem.get_file_info(FileSelector("_delta_log", allow_not_found=True))
+    by_version = [(entry.base_name.split(".")[0], entry) for entry in entries]
+    by_version = [(version, entry) for version, entry in by_version if version.isdigit()]
+    checkpoints = [version for version, entry in by_version if ".checkpoint." in entry.base_name]
+    if not checkpoints or len(by_version) < _LONG_LOG:
+        return
+    at_rest = datetime.now(timezone.utc) - _LOG_AT_REST
+    old = sorted(
+        entry.path
+        for version, entry in by_version
+        if version < max(checkpoints) and entry.mtime is not None and entry.mtime < at_rest
+    )
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(filesystem.delete_file, old):
+            pass
+
+
+def _prune(
+    location: Location,
+    definition: TableDefinition,
+    table: DeltaTable,
+    now: datetime,
+    older_than: timedelta,
+) -> Upkeep:
+    require_plain(table)
+    before = len(table.file_uris())
+    cutoff = now - older_than
+    used: list[str] | None = None
+    if definition.name == SOURCES:
+        used, cutoff = _used_digests(location), min(cutoff, now - _SOURCES_REST)
+    _again(lambda: _set_properties(definition, table), table)
+    seen: set[str] = set()
+    deleted = 0
+
+    def prune_some() -> bool:
+        nonlocal deleted
+        old = [file for file in live_files(definition, table) if _may_hold(file, cutoff)]
+        gone = [file for file in old if used is None and file.newest and file.newest < cutoff]
+        if gone:
+            nothing = pa.schema(table.schema().to_arrow()).empty_table()
+            replace_files(location, definition, table, gone, nothing, deletes=True)
+            deleted += sum(file.rows for file in gone)
+            return True
+        for file in old:
+            if file.path in seen:
+                continue
+            rows = read_files(location, table, [file])
+            kept = rows.filter(pc.invert(_is_old(rows, definition, cutoff, used)))
+            if len(kept) < len(rows):
+                replace_files(location, definition, table, [file], kept, deletes=True)
+                deleted += len(rows) - len(kept)
+                return True
+            seen.add(file.path)
+        return False
+
+    while _again(prune_some, table):
+        table.update_incremental()
+    return Upkeep(definition.name, before, len(table.file_uris()), deleted_rows=deleted)
+
+
+def _may_hold(file: LiveFile, cutoff: datetime) -> bool:
+    return file.oldest is None or file.oldest < cutoff
+
+
+def _is_old(
+    rows: pa.Table, definition: TableDefinition, cutoff: datetime, used: list[str] | None
+) -> pa.ChunkedArray:
+    is_old = pc.fill_null(pc.less(rows[definition.clock], pa.scalar(cutoff)), False)
+    if used is not None:
+        is_used = pc.is_in(rows["digest"], pa.array(used, pa.string()))
+        is_old = pc.and_(is_old, pc.invert(is_used))
+    return is_old
+
+
+def _used_digests(location: Location) -> list[str]:
+    """The digests of the texts that some run in the store went by."""
+    runs = open_table(location, RUNS)
+    if runs is None or all(column.name != "sources" for column in runs.schema().fields):
+        return []
+    query = 'SELECT DISTINCT "sources" FROM runs WHERE "sources" IS NOT NULL'
+    found = rows_of(QueryBuilder().register(RUNS, runs).execute(query).read_all())
+    return sorted(
+        {
+            source.digest
+            for row in found
+            for source in from_json(tuple[SourceDigest, ...], row["sources"])
+        }
+    )
