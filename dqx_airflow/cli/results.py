@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
 
     from dqx_airflow.errors import DqxError
     from dqx_airflow.results.report_rows import RunRow
+    from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
 
-app = typer.Typer(help="Look at the results of gates.", no_args_is_help=True)
+app = typer.Typer(help="Look at the results of gates, and tend their store.", no_args_is_help=True)
 
 _WRONG_CALL, _INFRASTRUCTURE = 2, 4
 
@@ -112,6 +115,108 @@ def show(
         _print_json(report)
     else:
         _print_report(report, all_rows=rows)
+
+
+@app.command("optimize")
+def optimize(*, root: _Root = None, output: _Format = OutputFormat.TEXT) -> None:
+    """Merge the small files of the store, and partition a store of an older version by month.
+
+    Gates may run meanwhile. If it is interrupted, run it again.
+    """
+
+    def work(root: str, options: dict[str, str] | None) -> tuple[Upkeep, ...]:
+        from dqx_airflow.results import upkeep
+
+        return upkeep.optimize(root, storage_options=options)
+
+    _tend(root, work, output)
+
+
+@app.command("prune")
+def prune(
+    *,
+    older_than: Annotated[
+        str,
+        typer.Option("--older-than", metavar="DAYS", help="Delete what is older, such as 400d."),
+    ],
+    root: _Root = None,
+    output: _Format = OutputFormat.TEXT,
+) -> None:
+    """Delete the runs that finished long ago, with their results, failing rows and states.
+
+    The space is freed by `dql results vacuum`, seven days later. Gates may run meanwhile.
+    """
+    age = _days(older_than, "--older-than")
+
+    def work(root: str, options: dict[str, str] | None) -> tuple[Upkeep, ...]:
+        from dqx_airflow.results import upkeep
+
+        return upkeep.prune(root, age, storage_options=options)
+
+    _tend(root, work, output)
+
+
+@app.command("vacuum")
+def vacuum(
+    *,
+    keep: Annotated[
+        str,
+        typer.Option("--keep", metavar="DAYS", help="Keep files that were in use so lately."),
+    ] = "7d",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count the files that would be deleted.")
+    ] = False,
+    root: _Root = None,
+    output: _Format = OutputFormat.TEXT,
+) -> None:
+    """Delete the files that `optimize`, `prune` and the gates have replaced.
+
+    Gates may run meanwhile.
+    """
+    kept = _days(keep, "--keep")
+
+    def work(root: str, options: dict[str, str] | None) -> tuple[Upkeep, ...]:
+        from dqx_airflow.results import upkeep
+
+        return upkeep.vacuum(root, kept, storage_options=options, dry_run=dry_run)
+
+    _tend(root, work, output)
+
+
+def _tend(
+    root: str | None,
+    work: Callable[[str, dict[str, str] | None], tuple[Upkeep, ...]],
+    output: OutputFormat,
+) -> None:
+    """Works on the store, and prints what was done to each of its tables."""
+    from dqx_airflow.arguments import storage_options_of
+    from dqx_airflow.errors import DqxError
+
+    try:
+        done = work(_given(root), storage_options_of(os.environ))
+    except DqxError as error:
+        _fail(error)
+    if output is OutputFormat.JSON:
+        _print_json(done)
+        return
+    from dqx_airflow.cli.reports import console_for, table_of
+
+    table = table_of("table", "files before", "files after", "deleted rows", "deleted files")
+    for one in done:
+        numbers = (one.files_before, one.files_after, one.deleted_rows, one.deleted_files)
+        table.add_row(one.table, *(f"{number:,}" for number in numbers))
+    console_for().print(table)
+
+
+def _days(text: str, option: str) -> timedelta:
+    """The time that an option gives in days."""
+    match = re.fullmatch(r"([1-9]\d{0,4})d?", text.strip(), re.ASCII)
+    if match is None:
+        typer.echo(
+            f"error: {option} {text}: not a number of days\n  help: write it as in 400d", err=True
+        )
+        raise typer.Exit(_WRONG_CALL)
+    return timedelta(days=int(match[1]))
 
 
 def _find(root: str, run_id: str) -> GateReport | None:

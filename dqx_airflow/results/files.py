@@ -176,12 +176,13 @@ def _write(
     pq.write_table(
         rows, sink, row_group_size=_ROWS_OF_GROUP, compression="zstd", write_page_index=True
     )
-    content = sink.getvalue().to_pybytes()
+    content = sink.getvalue()
     folder = f"{MONTH}={month}/" if month else ""
     path = f"{folder}part-{uuid.uuid4()}.zstd.parquet"
-    # deltalake's stream takes bytes only, and an object is there as a whole or not at all.
-    handler = DeltaStorageHandler(table.table_uri, location.options)
-    with handler.open_output_stream(path, {}) as stream:
+    output = DeltaStorageHandler(table.table_uri, location.options).open_output_stream(path, {})
+    # deltalake's stream takes bytes only, and pyarrow hands its own buffers through. What is
+    # buffered as a whole arrives as bytes.
+    with pa.BufferedOutputStream(output, len(content) + 1) as stream:
         stream.write(content)
     partition = {MONTH: month} if month else {}
     return AddAction(path, len(content), partition, now, is_change, _statistics(definition, rows))

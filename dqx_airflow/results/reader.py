@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime, timedelta
+from typing import Any
 
+from arro3.core import DataType
 from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
@@ -23,6 +25,10 @@ from dqx_airflow.values import GateReport, RunKey
 
 _LAST_CHARACTER = "\U0010ffff"
 _SHOWN_MATCHES = 5
+_SHOWN_RUNS = 20
+_WITHOUT_ZONE = DataType.timestamp("us")
+_NEWEST_FIRST = 'ORDER BY "finished_at" DESC, "run_id"'
+_MOST_LOOKED_AT = 5_000
 
 
 def read_report(
@@ -71,7 +77,9 @@ def find_report(
         f'"run_id" >= {text_literal(run_id_prefix)}',
         f'"run_id" <= {text_literal(run_id_prefix + _LAST_CHARACTER)}',
     ]
-    found = select_rows(location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "run_id"')
+    # The few columns first: the others would be read of every run.
+    keys = ["run_id", "gate", "dataset_date"]
+    found = select_rows(location, runs, keys, where, 'ORDER BY "run_id"')
     by_id = {row["run_id"]: row for row in found}
     if len(by_id) > 1 and run_id_prefix not in by_id:
         matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
@@ -79,8 +87,11 @@ def find_report(
             f"{len(by_id)} runs have an id that starts with {run_id_prefix}",
             f"give more of it: {', '.join(matches)}",
         )
-    row = by_id.get(run_id_prefix) or next(iter(by_id.values()), None)
-    return None if row is None else _report(location, row)
+    match = by_id.get(run_id_prefix) or next(iter(by_id.values()), None)
+    if match is None:
+        return None
+    rows = select_rows(location, runs, RUNS_SCHEMA.names, _of_run(match), "LIMIT 1")
+    return _report(location, rows[0]) if rows else None
 
 
 def list_runs(
@@ -108,10 +119,78 @@ def list_runs(
     if dataset_date is not None:
         where.append(f'"dataset_date" = {date_literal(dataset_date)}')
     columns = [name for name in RUNS_SCHEMA.names if name != "datasets"]
-    newest = f'ORDER BY "finished_at" DESC, "run_id" LIMIT {int(limit)}'
-    rows = select_rows(location, runs, columns, where, newest, standing=not all_attempts)
+    rows: Sequence[Row]
+    if all_attempts:
+        rows = _newest(location, runs, columns, where, limit)
+    else:
+        rows = _standing(location, runs, columns, where, limit)
     with foreign_errors_told(location, "read"):
         return tuple(run_from_row(row) for row in rows)
+
+
+def _standing(
+    location: Location, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
+) -> Sequence[Row]:
+    """The newest runs that no later attempt supersedes.
+
+    Whether one stands depends on the runs of its key alone. So the newest few are taken first, of
+    which some may not stand, and then all runs of their keys: not those of the whole store.
+    """
+    looked_at = 2 * limit + _SHOWN_RUNS
+    while looked_at <= _MOST_LOOKED_AT:
+        keys = ["run_id", "dataset_date", "scheduler_run", "finished_at"]
+        found = _newest(location, runs, keys, where, looked_at)
+        if not found:
+            return ()
+        dates = [row["dataset_date"] for row in found]
+        scheduler_runs = {text_literal(row["scheduler_run"]) for row in found}
+        of_keys = [
+            *where,
+            f'"dataset_date" >= {date_literal(min(dates))}',
+            f'"dataset_date" <= {date_literal(max(dates))}',
+            f'"scheduler_run" IN ({", ".join(sorted(scheduler_runs))})',
+        ]
+        rows = select_rows(location, runs, columns, of_keys, _NEWEST_FIRST, standing=True)
+        ids = {row["run_id"] for row in found}
+        rows = [row for row in rows if row["run_id"] in ids]
+        if len(rows) >= limit or len(found) < looked_at:
+            return rows[:limit]
+        looked_at *= 4
+    return select_rows(
+        location, runs, columns, where, f"{_NEWEST_FIRST} LIMIT {limit}", standing=True
+    )
+
+
+def _newest(
+    location: Location, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
+) -> list[dict[str, Any]]:
+    """The newest runs, from the newest files that hold enough of them, or else from all files."""
+    order = f"{_NEWEST_FIRST} LIMIT {limit}"
+    since = _moment_before(runs, limit)
+    if since is not None:
+        recent = f"\"finished_at\" >= TIMESTAMP '{since:%Y-%m-%dT%H:%M:%SZ}'"
+        rows = select_rows(location, runs, columns, [*where, recent], order)
+        if len(rows) == limit:
+            return rows
+    return select_rows(location, runs, columns, where, order)
+
+
+def _moment_before(runs: DeltaTable, limit: int) -> datetime | None:
+    """A moment since which at least so many runs finished; None where the log does not say."""
+    actions = runs.get_add_actions(flatten=True)
+    columns = ("max.finished_at", "min.finished_at", "num_records")
+    if not {*columns} <= {*actions.schema.names}:
+        return None
+    *bounds, counts = (actions.column(name) for name in columns)
+    moments = [bound.cast(_WITHOUT_ZONE).to_pylist() for bound in bounds]
+    files = [file for file in zip(*moments, counts.to_pylist(), strict=True) if None not in file]
+    rows, since = 0, datetime.max
+    for _, oldest, count in sorted(files, reverse=True):
+        rows, since = rows + count, min(since, oldest)
+        if rows >= limit:
+            # Statistics are in whole milliseconds, and rounded down.
+            return since - timedelta(seconds=1)
+    return None
 
 
 def _existing_runs(location: Location) -> DeltaTable:
@@ -145,8 +224,13 @@ def _rows_of(location: Location, run: Row, name: str, columns: Sequence[str]) ->
     table = open_table(location, name)
     if table is None:
         return ()
-    where = [
+    return select_rows(location, table, columns, _of_run(run))
+
+
+def _of_run(run: Row) -> list[str]:
+    """What holds for the rows of a run alone. The gate and the date are there to skip files by."""
+    return [
         f'"run_id" = {text_literal(run["run_id"])}',
+        f'"gate" = {text_literal(run["gate"])}',
         f'"dataset_date" = {date_literal(run["dataset_date"])}',
     ]
-    return select_rows(location, table, columns, where)
