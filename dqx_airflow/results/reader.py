@@ -184,7 +184,8 @@ def _moment_before(runs: DeltaTable, limit: int) -> datetime | None:
     *bounds, counts = (actions.column(name) for name in columns)
     moments = [bound.cast(_WITHOUT_ZONE).to_pylist() for bound in bounds]
     files = [file for file in zip(*moments, counts.to_pylist(), strict=True) if None not in file]
-    rows, since = 0, datetime.max
+    rows = 0
+    since: datetime = datetime.max
     for _, oldest, count in sorted(files, reverse=True):
         rows, since = rows + count, min(since, oldest)
         if rows >= limit:

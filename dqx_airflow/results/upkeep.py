@@ -206,16 +206,26 @@ def _migrate(location: Location, definition: TableDefinition, table: DeltaTable)
     if MONTH not in schema.names:
         schema = schema.append(pa.field(MONTH, pa.string()))
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for file in live_files(definition, table):
-            rows = read_files(location, table, [file])
-            if MONTH not in rows.column_names:
-                rows = rows.append_column(MONTH, pa.nulls(len(rows), pa.string()))
-            yield from with_month(definition, rows).cast(schema).to_batches(8192)
+    def read(file: LiveFile) -> list[pa.RecordBatch]:
+        rows = read_files(location, table, [file])
+        if MONTH not in rows.column_names:
+            rows = rows.append_column(MONTH, pa.nulls(len(rows), pa.string()))
+        found: list[pa.RecordBatch] = with_month(definition, rows).cast(schema).to_batches(8192)
+        return found
 
+    files = live_files(definition, table)
+    # deltalake asks for batches from a thread of its runtime, where nothing else may use that.
+    with ThreadPoolExecutor(1) as pool:
+        batches = (batch for file in files for batch in pool.submit(read, file).result())
+        reader = pa.RecordBatchReader.from_batches(schema, batches)
+        _overwrite(table, reader)
+    return True
+
+
+def _overwrite(table: DeltaTable, rows: pa.RecordBatchReader) -> None:
     write_deltalake(
         table,
-        pa.RecordBatchReader.from_batches(schema, batches()),
+        rows,
         mode="overwrite",
         schema_mode="overwrite",
         partition_by=[MONTH],
@@ -223,7 +233,6 @@ def _migrate(location: Location, definition: TableDefinition, table: DeltaTable)
         commit_properties=layout_commit(table),
         post_commithook_properties=NO_LOG_CLEANUP,
     )
-    return True
 
 
 def _trim_log(location: Location, table: DeltaTable) -> None:
