@@ -184,6 +184,8 @@ def test_commands_and_their_options_exist() -> None:
         if verb == "contract" and not rest[0].startswith("-"):
             assert rest[0] in VERBS, call
             command = command.get_command(Context(command), rest[0])
+        elif rest and rest[0] in getattr(command, "commands", {}):
+            command = command.commands[rest[0]]
         options = {word for word in rest if word.startswith("--")} - {"--help"}
         assert options <= {name for one in command.params for name in one.opts}, call
 

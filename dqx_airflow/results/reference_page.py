@@ -9,15 +9,11 @@ from arro3.core import Schema
 
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
-    FAILING_ROWS_SCHEMA,
     RESULTS,
-    RESULTS_SCHEMA,
     RUNS,
-    RUNS_SCHEMA,
     SOURCES,
-    SOURCES_SCHEMA,
     STATES,
-    STATES_SCHEMA,
+    TABLES,
 )
 
 _OPENING = """\
@@ -31,24 +27,88 @@ its rows: the attempt with the last `started_at` counts, and `dql results` and t
 show that one alone. The row in `runs` is written last. What has no row there was not finished, and
 is to be ignored.
 
-Columns may be added in later versions; every column may be NULL."""
+Columns may be added in later versions; every column may be NULL. All tables are partitioned by the
+column `month`. How to keep a store small and quick is at the end of this page."""
 
-_TABLES: Mapping[str, tuple[Schema, str]] = {
-    RUNS: (RUNS_SCHEMA, "One row for each attempt of a gate."),
-    RESULTS: (RESULTS_SCHEMA, "One row for each assertion of each attempt."),
-    FAILING_ROWS: (FAILING_ROWS_SCHEMA, "One row for each sampled row of a failed assertion."),
+_OPERATING = """\
+## Operating the store
+
+Nothing has to be done for a store to stay readable. Two things keep it small: `dql results prune`
+deletes old runs, and `dql results vacuum` frees the space. A third, `dql results optimize`, makes
+reading quicker. Run them once a day from one place, such as the DAG in
+`dags_examples/results_upkeep.py`:
+
+```sh
+dql results prune --older-than 400d
+dql results optimize
+dql results vacuum
+```
+
+All three take `--root` (or `DQX_RESULTS_ROOT`) and `--format json`. They may run while gates write
+and people read. If one is interrupted, run it again: it continues where it stopped, and does
+nothing where nothing is left to do. In Python they are the functions `prune`, `optimize` and
+`vacuum` of `dqx_airflow.results.upkeep`.
+
+### How the store is laid out
+
+Each gate appends one file to each table, in the folder of the month in which it ran. After every
+32nd append, the gate that wrote it merges the small files of that month into one, up to 20,000
+rows and 128 files. This takes a fraction of a second. It cannot fail the gate: if another process
+is quicker, or the merge fails, the files are left for the next gate. So a month has a few dozen
+files at most, even if you never run `optimize`.
+
+`optimize` merges what is left into files of up to 50,000 rows, sorted by gate and time, so that
+the history of a gate is read from a few row groups. It also drops states that a newer one has
+replaced, writes a checkpoint, and trims the log.
+
+The tables have these Delta properties: a checkpoint every 50 commits, a log of one day, removed
+files kept for 7 days, and statistics for the columns that readers search by. There is no time
+travel beyond that.
+
+### prune
+
+`--older-than 400d` deletes the runs that finished more than 400 days ago, with their results and
+failing rows, and states of that age. The row in `runs` goes first, so a run is either complete or
+not there. Months that are old as a whole are deleted without reading them. The text of a suite or
+a contract is deleted once no run is left that used it, 40 days after it was stored at the
+earliest. The age counts from when the gate ran, not from the date of its data, so a backfill of
+old data is kept.
+
+### vacuum
+
+`vacuum` deletes files that have been in no version of a table for 7 days, and files of gates that
+were killed while they wrote. `--keep 14d` keeps them for longer, and `--dry-run` only counts them.
+The shortest time is one day, because a query may still read the files.
+
+### Stores of older versions
+
+Versions before the partitions left one file in each table for every run. Such a store can be read
+and written as before. The first `optimize` merges its files and partitions it by month, in place.
+Gates of the older version may go on writing: the next `optimize` moves their rows to the right
+month.
+
+### Other tools
+
+Read the tables with any tool. Do not run `OPTIMIZE` of Spark or `optimize.compact` of deltalake on
+them while gates run: deltalake 1.6 does not notice when two processes rewrite the same files, and
+the rows are then there twice. Our own commits guard against each other. Tables that another tool
+has given deletion vectors or column mapping are still read, but no longer merged or pruned.
+"""
+
+_TABLES: Mapping[str, str] = {
+    RUNS: "One row for each attempt of a gate.",
+    RESULTS: "One row for each assertion of each attempt.",
+    FAILING_ROWS: "One row for each sampled row of a failed assertion.",
     SOURCES: (
-        SOURCES_SCHEMA,
         "One row for each text of a suite, a library or a contract that gates went by, however "
-        "many runs did. A text of more than 256 Ki characters is not kept.",
+        "many runs did. A text of more than 256 Ki characters is not kept."
     ),
     STATES: (
-        STATES_SCHEMA,
         "One row for each aggregate of each date that was computed: what later runs reuse as long "
         "as the files are the same. Where files were only added, to a Delta table or a folder of "
         "Parquet files, the new ones alone are read for counts, sums and extremes, and what they "
         "hold is merged with the state, if that gives the very same value as reading all would. "
-        "[What is believed](believed.md) says what a state depends on.",
+        "[What is believed](believed.md) says what a state depends on."
     ),
 }
 
@@ -115,6 +175,7 @@ _MEANING = {
     "result": "JSON: its value; NULL where the date had no rows",
     "fingerprint": "the files that it was computed from, in their order, and what lookups saw",
     "stored_at": "when it was stored",
+    "month": "the month in which the row was written, as in `2024-02`",
 }
 
 _MEANING_HERE = {
@@ -129,8 +190,8 @@ _MEANING_HERE = {
 
 def reference_page() -> str:
     """The page, tables in the order in which people read them."""
-    tables = (_table(name, schema, opening) for name, (schema, opening) in _TABLES.items())
-    return "\n\n".join([_OPENING, *tables]) + "\n"
+    tables = (_table(name, TABLES[name].schema, opening) for name, opening in _TABLES.items())
+    return "\n\n".join([_OPENING, *tables, _OPERATING])
 
 
 def _table(name: str, schema: Schema, opening: str) -> str:

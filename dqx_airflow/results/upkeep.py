@@ -48,6 +48,7 @@ LEAST_KEPT = timedelta(days=1)
 
 _TRIES = 8
 _LONG_LOG = 1_000
+_MANY_FILES = 1_000
 _LOG_AT_REST = timedelta(minutes=15)
 _SOURCES_REST = timedelta(days=40)
 
@@ -151,6 +152,10 @@ def _of_all(
 def _optimize(location: Location, definition: TableDefinition, table: DeltaTable) -> Upkeep:
     require_plain(table)
     before = len(table.file_uris())
+    if before > _MANY_FILES:
+        # What was opened from a long log goes through all of it at each commit.
+        table.create_checkpoint()
+        table = open_table(location, definition.name) or table
     _again(lambda: _set_properties(definition, table), table)
     _merge_all(location, definition, table)
     if not is_partitioned(table):

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from dag_files import read_dags
 from gate_stubs import FakeRun, FakeTask, Log
 
+from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.shipped import shipped
+from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity
 
-EXAMPLES = {"flights_medallion", "orders_assets", "orders_notices", "slot_telemetry"}
+EXAMPLES = {
+    "flights_medallion",
+    "orders_assets",
+    "orders_notices",
+    "results_upkeep",
+    "slot_telemetry",
+}
 
 
 def example(name: str) -> Any:
@@ -93,6 +104,34 @@ def test_the_gate_behind_an_asset_judges_the_date_of_the_gate_before(
     assert again.run_key.date == landed.run_key.date == date(2026, 6, 12)
     assert again.datasets[0].path == dict(landed.promote_to)["orders"]
     assert log.at("warning", "error") == []
+
+
+def test_the_upkeep_tends_the_store_of_the_configuration(
+    airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for days_ago in (500, 1, 0):
+        finished = datetime.now(timezone.utc) - timedelta(days=days_ago)
+        report = GateReport(
+            run_id=str(uuid4()),
+            run_key=RunKey(f"gate_{days_ago}", finished.date(), "manual"),
+            attempt=Attempt(1, str(uuid4())),
+            suite="orders.dql",
+            fail_on=Severity.P1,
+            outcome=Outcome.BROKEN,
+            verdicts=(),
+            datasets=(),
+            started_at=finished,
+            finished_at=finished,
+        )
+        ResultsStore(str(tmp_path)).write(report)
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path))
+    dag = example("results_upkeep")
+    assert [task.task_id for task in dag.topological_sort()] == ["prune", "optimize", "vacuum"]
+    for task in dag.topological_sort():
+        task.python_callable()
+    assert {run.run_key.gate for run in list_runs(str(tmp_path))} == {"gate_0", "gate_1"}
+    files = [*(tmp_path / "runs").rglob("month=*/*.parquet")]
+    assert len(files) >= 3  # what was pruned stays for a week
 
 
 def test_every_example_is_tested() -> None:
