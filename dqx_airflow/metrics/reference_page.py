@@ -92,6 +92,8 @@ def _metric(metric: Metric) -> str:
     facts = [_argument(argument) for argument in (*metric.arguments, *metric.parameters)]
     facts.append(f"unit: {metric.unit.value}")
     facts.append(f"without rows: {'no value' if metric.empty is None else metric.empty}")
+    if metric.is_void_with_nan:
+        facts.append("with NaN in the column: no value, and the reason says so")
     if metric.scan is Scan.FLAT:
         facts.append(f"after an append: {_read_after_an_append(metric)}")
     if metric.scan is Scan.QUERY:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -200,7 +200,10 @@ def _judge(assertion: PlannedAssertion, plan: Plan, measured: _Measured, found: 
         return verdict(Status.SKIPPED, gap.reason)
     value = _value_of(asked.term, measured)
     scaled, bounds = _sides(asked, value, measured)
-    status, why = _compare(assertion, scaled, bounds, _voids(requests, found))
+    voids = _voids(requests, plan, found)
+    if voids is not None and not assertion.condition.is_about_none:
+        value = scaled = None  # neither `coalesce` nor a window hides what NaN has done
+    status, why = _compare(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
         why = gap.reason
     threshold = bounds[0] if bounds else None
@@ -301,14 +304,20 @@ def _verdict(
     )
 
 
-def _voids(requests: Iterable[MetricRequest], found: Scanned) -> str | None:
+def void_requests(
+    requests: Iterable[MetricRequest], plan: Plan, found: Scanned
+) -> Iterator[MetricRequest]:
+    """Those of the date of the plan from which NaN took the value."""
+    for request in requests:
+        is_void = request.definition.is_void_with_nan and found.values.get(request) is None
+        if is_void and request in found.details and request.date in (None, plan.date):
+            yield request
+
+
+def _voids(requests: Iterable[MetricRequest], plan: Plan, found: Scanned) -> str | None:
     """What took the values from metrics that have none, as far as it is known."""
-    voids = (
-        found.details.get(request)
-        for request in requests
-        if request.definition.is_void_with_nan and found.values.get(request) is None
-    )
-    return "; ".join(dict.fromkeys(filter(None, voids))) or None
+    voids = (found.details[request] for request in void_requests(requests, plan, found))
+    return "; ".join(dict.fromkeys(voids)) or None
 
 
 def _compare(

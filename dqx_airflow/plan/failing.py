@@ -7,7 +7,7 @@ there is nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import partial
@@ -20,7 +20,7 @@ from dqx_airflow.metrics.moments import moment_in
 from dqx_airflow.metrics.registry import Unit
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
-from dqx_airflow.plan.evaluate import sides_of
+from dqx_airflow.plan.evaluate import sides_of, void_requests
 from dqx_airflow.plan.masks import reveals_any
 from dqx_airflow.plan.model import (
     Applied,
@@ -105,9 +105,9 @@ def _faults(
     now: datetime | None,
 ) -> Iterator[Fault]:
     scaled, bounds = sides_of(assertion, plan, found, skip_dates, now)
-    if scaled is None or None in bounds:
-        yield from _nan_faults(assertion, plan, found, schemas)
-    if scaled is None or not bounds or None in bounds:
+    voids = tuple(void_requests(assertion.requests, plan, found))
+    yield from _nan_faults(voids, schemas)
+    if voids or scaled is None or not bounds or None in bounds:
         return
     excess = _excess(assertion.condition, scaled, bounds)
     if excess is None:
@@ -141,18 +141,15 @@ def _faults(
         yield Fault(request, reason, tuple(columns), condition, rows.repeated, causes)
 
 
-def _nan_faults(
-    assertion: PlannedAssertion, plan: Plan, found: Scanned, schemas: Mapping[str, Schema]
-) -> Iterator[Fault]:
-    """The rows that take the values from the metrics of an assertion."""
-    for request in assertion.requests:
+def _nan_faults(voids: Iterable[MetricRequest], schemas: Mapping[str, Schema]) -> Iterator[Fault]:
+    """The rows that take the values from metrics."""
+    behind = METRICS["nan_count"].raised_by
+    assert behind is not None
+    for request in voids:
         schema = schemas.get(request.dataset)
-        is_void = found.values.get(request) is None and request in found.details
-        if schema is None or not is_void or request.date not in (None, plan.date):
+        if schema is None:
             continue
         for column in voids_of(request, RowTypes(schema.type_of)):
-            behind = METRICS["nan_count"].raised_by
-            assert behind is not None
             rows = behind((column,))
             yield Fault(request, rows.words, (column,), rows.condition)
 

@@ -6,7 +6,8 @@ every dataset has), `require_history`, `undated` (datasets without dates), `requ
 to be computed), `now` (when the gate runs, in UTC; else noon of 2024-11-29).
 
 A line of values is `[dataset:] metric(arguments) [@ date] = value`; `no value` stands for a metric
-without one and `error: reason` for one that could not be computed. The dataset is `orders` and the
+without one and `error: reason` for one that could not be computed, `NaN` for one whose
+column holds it. The dataset is `orders` and the
 date that of the case where nothing is said. Every date has 100 rows unless `num_rows()` says
 otherwise; all other metrics that a case needs are written down.
 """
@@ -29,6 +30,7 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
 from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.schema_check import void_with_nan
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Verdict
 
 CASES = list(cases(*Path(__file__).parent.glob("verdicts/*.md")))
@@ -43,10 +45,10 @@ _LINE = re.compile(
 def test_the_verdicts_are_those_of_the_case(case: Case) -> None:
     block = case.block("dql")
     plan = _plan(block)
-    values, failures = _values(case.block("values"), plan)
+    found = _values(case.block("values"), plan)
     skip_dates = [date.fromisoformat(day) for day in block.option("skip").split(",") if day]
     now = datetime.fromisoformat(block.option("now", f"{DATE}T12:00")).replace(tzinfo=timezone.utc)
-    verdicts = evaluate(plan, Scanned(values, failures), skip_dates, now=now)
+    verdicts = evaluate(plan, found, skip_dates, now=now)
     requires = plan.require_history or block.has("require_history")
     fail_on = Severity(block.option("fail_on", "P1"))
     outcome = decide(verdicts, fail_on, require_history=requires)
@@ -88,12 +90,9 @@ def _plan(block: Block) -> Plan:
     )
 
 
-def _values(
-    block: Block, plan: Plan
-) -> tuple[dict[MetricRequest, MetricValue], dict[MetricRequest, str]]:
+def _values(block: Block, plan: Plan) -> Scanned:
     given = {key: value for line in block.text.splitlines() for key, value in _read(line, plan)}
-    values: dict[MetricRequest, MetricValue] = {}
-    failures: dict[MetricRequest, str] = {}
+    found = Scanned()
     asked: set[str] = set()
     for request in plan.requests:
         name = _name_of(request, plan)
@@ -102,13 +101,15 @@ def _values(
         asked.add(name)
         if text is None:
             assert rows == "0", f"the case gives no value for {name}"
-            values[request] = METRICS[request.metric].empty
+            found.values[request] = METRICS[request.metric].empty
         elif text.startswith("error: "):
-            failures[request] = text.removeprefix("error: ")
+            found.failures[request] = text.removeprefix("error: ")
+        elif text == "NaN":
+            void_with_nan(request, {request.arguments[0]: 2}, found)
         else:
-            values[request] = _value(text)
+            found.values[request] = _value(text)
     assert set(given) <= asked, f"nobody asks for {set(given) - asked}"
-    return values, failures
+    return found
 
 
 def _read(line: str, plan: Plan) -> Iterator[tuple[str, str]]:
