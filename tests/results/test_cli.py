@@ -213,3 +213,44 @@ def test_importing_the_verbs_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_upkeep_says_what_it_did_to_each_table(root: str) -> None:
+    result = dql("optimize", "--root", root)
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["runs", "3", "1", "0", "0"] in lines
+    pruned = dql("prune", "--older-than", "30d", "--root", root, "--format", "json")
+    assert json.loads(pruned.stdout)[0] == {
+        "table": "runs",
+        "files_before": 1,
+        "files_after": 0,
+        "deleted_rows": 3,
+        "deleted_files": 0,
+    }
+    assert dql("vacuum", "--dry-run", "--root", root).exit_code == 0
+    assert dql("list", "--root", root).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("prune",), "--older-than"),
+        (("prune", "--older-than", "soon"), "write it as in 400d"),
+        (("prune", "--older-than", "0d"), "write it as in 400d"),
+        (("vacuum", "--keep", "-1d"), "write it as in 400d"),
+    ],
+)
+def test_upkeep_refuses_an_age_that_is_none(
+    root: str, arguments: tuple[str, ...], said: str
+) -> None:
+    result = dql(*arguments, "--root", root)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+@pytest.mark.parametrize("verb", [("optimize",), ("vacuum",), ("prune", "--older-than", "9d")])
+def test_upkeep_without_a_store_says_so(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    result = dql(*verb, "--root", str(tmp_path / "nothing"))
+    assert result.exit_code == 4
+    assert "no results under" in result.output
