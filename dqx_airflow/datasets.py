@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dqx_airflow.date_patterns import DatePatternError, date_text
 from dqx_airflow.errors import RequestError
+from dqx_airflow.reader_options import wrong_option
 from dqx_airflow.values import FORMATS, DatasetRef, GateRequest
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
@@ -53,7 +54,7 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     trust_log = settings.pop("trust_log", True)
     ref = DatasetRef(
         name,
-        options=_options(name, options),
+        options=options_of(name, options),
         version=_version(name, version),
         keys=_columns(name, "keys", keys),
         masked=_columns(name, "masked", masked),
@@ -79,6 +80,9 @@ def check_ref(ref: DatasetRef) -> None:
     objection = _objection(ref)
     if objection is not None:
         raise RequestError(f"dataset '{ref.name}'{objection}")
+    wrong = wrong_option(ref)
+    if wrong is not None:
+        raise RequestError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
 
 
 def _objection(ref: DatasetRef) -> str | None:
@@ -202,7 +206,11 @@ def _place(path: str) -> str:
     return path.rstrip("/") + "/"
 
 
-def _options(name: str, given: Any) -> tuple[tuple[str, str], ...]:
+def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:
+    """The options of the dataset `name`, from a mapping of them.
+
+    :raises RequestError: they are something else.
+    """
     try:
         pairs = given.items() if isinstance(given, Mapping) else given
         return tuple((str(key), str(text)) for key, text in pairs)

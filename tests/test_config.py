@@ -11,7 +11,7 @@ import pytest
 
 from dqx_airflow.cli.run.call import Options, read_call
 from dqx_airflow.config.connection import Kind, connection_of
-from dqx_airflow.config.datasets import datasets_of_arguments
+from dqx_airflow.config.datasets import datasets_of_arguments, mistakes_in
 from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.config.positions import Positions
 from dqx_airflow.config.settings import (
@@ -230,6 +230,20 @@ def test_a_dataset_of_a_command_line_has_all_settings_decoded() -> None:
         DatasetRef("items", table="shop.items", version=3),
         DatasetRef("few", query="SELECT * FROM shop.items"),
         DatasetRef("plain", path="a=b"),
+    )
+
+
+def test_an_option_that_a_source_does_not_take_is_pointed_at() -> None:
+    argument = "a=x.csv?option.sep=%3B&option.haeder=true"
+    _, (problem,) = datasets_of_arguments([argument])
+    assert "has the option 'haeder', which csv does not take" in problem.message
+    assert (problem.help or "").startswith("did you mean 'header'?")
+    at = slice(problem.span.column - 1, problem.span.end_column - 1)
+    assert argument[at] == "option.haeder=true"
+    (mistake,) = mistakes_in("a", {"path": "x", "options": {"versionAsOf": "0"}})
+    assert (mistake.key, mistake.hint) == (
+        "options",
+        "write version=... beside the path or the table",
     )
 
 

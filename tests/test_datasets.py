@@ -19,6 +19,12 @@ SOUND: list[dict[str, Any]] = [
     {"path": "/a", "format": "csv", "schema": "id int", "options": {"sep": ";"}},
     {"path": "/a", "format": "orc", "date_column": "ds", "date_format": "yyyyMMdd"},
     {"path": "/a", "trust_log": False},
+    {"path": "/a", "format": "json", "options": {"MULTIline": "true", "header": "true"}},
+    {"path": "/a", "format": "csv", "options": {"fs.s3a.endpoint": "x", "mode": "permissive"}},
+    {"path": "/a", "format": "csv", "options": {"unchecked.rescuedDataColumn": "_rescued"}},
+    {"path": "/a", "format": "parquet", "options": {"ignoreCorruptFiles": "false"}},
+    {"path": "/a", "format": "iceberg", "options": {"versionAsOf": "1"}},
+    {"table": "a", "options": {"versionAsOf": "1", "something": "else"}},
 ]
 
 
@@ -69,6 +75,35 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "date_format is for text, time_zone for timestamps",
     ),
 ]
+
+
+OPTIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"path": "/a", "options": {"versionAsOf": "0"}}, "a Delta table does not", "write version="),
+    ({"path": "/a", "options": {"TimestampAsOf": "x"}}, "a Delta table", "write timestamp="),
+    ({"path": "/a", "options": {"mergeSchema": "true"}}, "takes no options", "remove it"),
+    ({"path": "/a", "options": {"unchecked.x": "true"}}, "takes no options", "remove it"),
+    ({"query": "SELECT 1", "options": {"mode": "FAILFAST"}}, "a query takes no", "remove it"),
+    ({"path": "/a.csv", "options": {"haeder": "true"}}, "'haeder', which csv", "mean 'header'"),
+    ({"path": "/a.json", "options": {"header": "false"}}, "'header', which json", "remove it"),
+    ({"path": "/a.orc", "options": {"versionAsOf": "1"}}, "which orc does not take", "unchecked."),
+    ({"path": "/a.csv", "options": {"spark.sql.ansi.enabled": "false"}}, "not take", "unchecked."),
+    ({"path": "/a.csv", "options": {"unchecked.sep": ";"}}, "unchecked.sep", "mean 'sep'"),
+    ({"path": "/a.csv", "options": {"sep": ";", "SEP": ","}}, "twice", "case makes"),
+    ({"path": "/a.csv", "options": {"mode": "FAILFATS"}}, "mode=FAILFATS", "one of FAILFAST"),
+    ({"path": "/a.csv", "options": {"unchecked.Mode": "x"}}, "unchecked.Mode", "mean 'Mode'"),
+    ({"path": "/a.csv", "options": {"ignoreCorruptFiles": "true"}}, "pass over", "pathGlobFilter"),
+    ({"table": "a", "options": {"ignoremissingfiles": "TRUE"}}, "does not pass over", "remove it"),
+    ({"table": "a", "options": {"mergeShema": "true"}}, "'mergeShema'", "mean 'mergeSchema'"),
+]
+
+
+@pytest.mark.parametrize(("settings", "problem", "hint"), OPTIONS)
+def test_an_option_that_the_source_does_not_take_is_refused(
+    settings: dict[str, Any], problem: str, hint: str
+) -> None:
+    with pytest.raises(RequestError, match=problem) as caught:
+        dataset_ref("orders", settings)
+    assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(("settings", "problem"), WRONG)

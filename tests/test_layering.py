@@ -21,7 +21,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ROWS: tuple[tuple[str, ...], ...] = (
     ("", "errors", "shipped", "date_patterns", "limits", "provider_info"),
     ("values",),
-    ("diagnostics", "arguments", "datasets"),
+    ("diagnostics", "arguments"),
+    ("reader_options",),
+    ("datasets",),
     ("config",),
     ("metrics",),
     ("dql",),
@@ -63,6 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "provider_info": set(),
     "arguments": set(),
     "datasets": set(),
+    "reader_options": set(),
     "config": set(),
     "diagnostics": set(),
     "metrics": set(),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from dqx_airflow.datasets import SETTINGS, dataset_ref
+from dqx_airflow.datasets import SETTINGS, dataset_ref, options_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
@@ -24,6 +24,8 @@ _OPTION = "option."
 _FORM = "write NAME=PATH, or NAME=table:CATALOG.SCHEMA.TABLE"
 _KEYS = tuple(key for key in SETTINGS if key not in (*_PLACES, "options"))
 _BEFORE_A_SETTING = re.compile(rf"[,;&](?=(?:{'|'.join(_KEYS)})=)")
+_WORDS = {"options": "the option"}
+"""How a key is called where it is not named as it is."""
 _NO_TEXTS = ("options", "version", "keys", "masked", "trust_log")
 
 
@@ -50,7 +52,9 @@ def mistakes_in(name: str, settings: Mapping[str, Any]) -> list[Mistake]:
         try:
             dataset_ref(name, settings)
         except RequestError as error:
-            named = (key for key in settings if re.search(rf"\b{key}\b", error.problem))
+            named = (
+                key for key in settings if re.search(_WORDS.get(key, rf"\b{key}\b"), error.problem)
+            )
             found.append(Mistake(next(named, ""), error.problem, error.hint or None))
     return found
 
@@ -63,7 +67,10 @@ def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
         is_text = isinstance(value, str)
         return None if is_text else Mistake(key, f"'{key}' is a text", f'write {key} = "..."')
     try:
-        dataset_ref(name, {"path": name, key: value})
+        if key == "options":  # which ones there are depends on the source
+            options_of(name, value)
+        else:
+            dataset_ref(name, {"path": name, key: value})
     except RequestError as error:
         return Mistake(key, error.problem, error.hint or None)
     return None
@@ -124,7 +131,9 @@ class _Argument:
             self._read_setting(pair, start, settings, places)
             start += len(pair) + 1
         for mistake in mistakes_in(name, settings):
-            place = places.get(mistake.key, (0, len(self.text)))
+            named = (key for key in places if f"'{key.removeprefix(_OPTION)}'" in mistake.message)
+            key = next(named, "") if mistake.key == "options" else mistake.key
+            place = places.get(key, (0, len(self.text)))
             self._add(mistake.message, *place, mistake.hint)
         return None if self.problems else dataset_ref(name, settings)
 

@@ -22,6 +22,7 @@ from dqx_airflow.engine.table_formats import table_format
 from dqx_airflow.engine.texts import read_texts
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 _STRICT = {
@@ -59,7 +60,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         reader = spark.read.format(ref.format).options(**_STRICT.get(ref.format, {}))
         root = partition_root(path)
         reader = reader if root is None else reader.option("basePath", root)
-        return reader.options(**dict(ref.options))
+        return reader.options(**given_options(ref))
 
     if ref.is_of_texts:
         frame, texts = read_texts(ref, fresh_reader, path, files)
@@ -94,7 +95,7 @@ def _open_columns(
             raise
         return OpenDataset.of_frame(ref, stored, path)
     opened = OpenDataset.of_frame(ref, frame, path)
-    has_own_base = "basePath" in dict(ref.options)
+    has_own_base = "basepath" in map(str.lower, given_options(ref))
     if ref.format != "parquet" or has_own_base or GLOB.search(path) or not paths_of(path, files):
         return opened
 

@@ -20,6 +20,7 @@ from dqx_airflow.engine.source_errors import (
     unreadable,
 )
 from dqx_airflow.errors import DatasetError, RequestError
+from dqx_airflow.reader_options import given_options, of_delta_table
 from dqx_airflow.values import DatasetRef
 
 
@@ -68,7 +69,7 @@ def _open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
 
 
 def _open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
-    reader = spark.read.options(**dict(ref.options))
+    reader = spark.read.options(**given_options(ref))
     frame = reader.table(table)
     if not _is_delta(spark, table):
         if ref.version is not None or ref.timestamp is not None:
@@ -78,6 +79,9 @@ def _open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset
                 "leave out version and timestamp",
             )
         return OpenDataset.of_frame(ref, frame, table)
+    if ref.options:
+        wrong = of_delta_table(ref.options[0][0])
+        raise DatasetError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
     version = _version_of_table(spark, ref, table)
     opened = OpenDataset.of_frame(ref, reader.option("versionAsOf", version).table(table), table)
     return replace(opened, version=version)

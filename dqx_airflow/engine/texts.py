@@ -23,6 +23,7 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.texts import can_be_cast, cast_sql
 from dqx_airflow.metrics.types import Family, family_of, spelled_like
+from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 MOST_SAMPLED_BYTES = 64_000_000
@@ -193,7 +194,7 @@ def _value(ref: DatasetRef, name: str, kind: DataType, options: Mapping[str, str
     # As the only value of an object: only then Spark tells whether it was able to read it.
     struct = StructType([StructField(_VALUE, kind), StructField(_LINE, StringType())])
     whole = F.concat(F.lit(f'{{"{_VALUE}":'), F.expr(text), F.lit("}"))
-    parsed = F.from_json(whole, struct, {**dict(ref.options), **_LINES})
+    parsed = F.from_json(whole, struct, {**given_options(ref), **_LINES})
     return F.when(parsed.getField(_LINE).isNull(), parsed.getField(_VALUE))
 
 

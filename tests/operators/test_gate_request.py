@@ -122,8 +122,20 @@ def test_templates_are_rendered_in_the_path_of_a_suite_and_not_in_its_file(
         ),
         ({"path": "/lake", "table": None}, DatasetRef("orders", path="/lake")),
         (
-            DatasetRef("x", path="/{{ layer }}", filter="d = '{{ ds }}'", options=(("a", "b"),)),
-            DatasetRef("orders", path="/silver", filter="d = '2024-05-17'", options=(("a", "b"),)),
+            DatasetRef(
+                "x",
+                path="/{{ layer }}",
+                filter="d = '{{ ds }}'",
+                options=(("fs.a", "b"),),
+                format="csv",
+            ),
+            DatasetRef(
+                "orders",
+                path="/silver",
+                filter="d = '2024-05-17'",
+                options=(("fs.a", "b"),),
+                format="csv",
+            ),
         ),
         (
             DatasetRef("x", table="{{ layer }}.t", version=0),

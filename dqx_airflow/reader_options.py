@@ -1,0 +1,142 @@
+"""The options that each source takes: Spark ignores all others in silence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.values import DatasetRef
+
+UNCHECKED = "unchecked."
+"""What is put before an option that we do not know, to give it to Spark all the same."""
+
+_OF_FILES = (
+    "basePath ignoreCorruptFiles ignoreInvalidPartitionPaths ignoreMissingFiles modifiedAfter "
+    "modifiedBefore pathGlobFilter recursiveFileLookup timeZone"
+)
+_OF_TEXTS = (
+    "charset codec columnNameOfCorruptRecord compression dateFormat enableDateTimeParsingFallback "
+    "encoding lineSep locale mode multiLine samplingRatio singleVariantColumn timeFormat "
+    "timestampFormat timestampNTZFormat"
+)
+# The lists are those of Spark 4.2: `getAllOptions` of CSVOptions, JSONOptions and the others.
+_KNOWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        format: tuple(names.split())
+        for format, names in {
+            "csv": f"{_OF_FILES} {_OF_TEXTS} charToEscapeQuoteEscaping columnPruning comment "
+            "delimiter emptyValue enforceSchema escape escapeQuotes extension header "
+            "ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace inferSchema inputBufferSize "
+            "maxCharsPerColumn maxColumns nanValue negativeInf nullValue positiveInf preferDate "
+            "quote quoteAll sep unescapedQuoteHandling",
+            "json": f"{_OF_FILES} {_OF_TEXTS} allowBackslashEscapingAnyCharacter allowComments "
+            "allowNonNumericNumbers allowNumericLeadingZeros allowSingleQuotes "
+            "allowUnquotedControlChars allowUnquotedFieldNames dropFieldIfAllNull "
+            "ignoreNullFields inferTimestamp prefersDecimal pretty primitivesAsString sortKeys "
+            "useUnsafeRow writeNonAsciiCharacterAsCodePoint",
+            "parquet": f"{_OF_FILES} compression datetimeRebaseMode int96RebaseMode mergeSchema",
+            "orc": f"{_OF_FILES} compression mergeSchema",
+            "avro": f"{_OF_FILES} avroSchema avroSchemaUrl compression datetimeRebaseMode "
+            "enableStableIdentifiersForUnionType ignoreExtension mergeSchema mode "
+            "positionalFieldMatching recordName recordNamespace recursiveFieldMaxDepth "
+            "stableIdentifierPrefixForUnionType",
+            "iceberg": "aggregate-push-down-enabled as-of-timestamp batch-size branch "
+            "end-snapshot-id end-timestamp executor-cache-locality-enabled file-open-cost "
+            "locality lookback snapshot-id split-size start-snapshot-id start-timestamp tag "
+            "timestampAsOf vectorization-enabled versionAsOf",
+        }.items()
+    }
+)
+_TRAVELS = MappingProxyType({"versionasof": "version", "timestampasof": "timestamp"})
+_TRUE_ANYWAY = (("header", "true"),)
+"""What is written for any format, and holds where files name their columns themselves."""
+_MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
+_PASSES_OVER = ("ignorecorruptfiles", "ignoremissingfiles", "ignoreinvalidpartitionpaths")
+"""Options by which Spark reads nothing where it should have failed."""
+_HADOOP = re.compile(r"(?!spark\.)\w[\w-]*\.")
+"""Settings of file systems and codecs, which readers take as options: `fs.s3a.endpoint`."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongOption:
+    """An option that a dataset cannot have: what is wrong with it, and what to write instead."""
+
+    problem: str
+    hint: str = ""
+
+
+def wrong_option(ref: DatasetRef) -> WrongOption | None:
+    """The first option of a dataset that its source does not take, or takes for something else."""
+    names = [name.removeprefix(UNCHECKED).lower() for name, _ in ref.options]
+    for number, (name, value) in enumerate(ref.options):
+        key = names[number]
+        if key in names[:number]:
+            return WrongOption(f"has the option '{name}' twice", "case makes no difference")
+        found = _wrong_for_source(ref, name, value) or _wrong_value(name, value)
+        if found is not None:
+            return found
+    return None
+
+
+def of_delta_table(name: str) -> WrongOption:
+    """What is wrong with an option of a Delta table: it takes none."""
+    instead = _TRAVELS.get(name.lower())
+    if instead is not None:
+        return WrongOption(
+            f"has the option '{name}', which a Delta table does not take here",
+            f"write {instead}=... beside the path or the table",
+        )
+    return WrongOption(f"has the option '{name}': a Delta table takes no options", "remove it")
+
+
+def given_options(ref: DatasetRef) -> dict[str, str]:
+    """The options of a dataset as Spark takes them."""
+    return {name.removeprefix(UNCHECKED): value for name, value in ref.options}
+
+
+def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | None:
+    if ref.query is not None:
+        return WrongOption(f"has the option '{name}': a query takes no options", "remove it")
+    if ref.path is not None and ref.format == "delta":
+        return of_delta_table(name)
+    known = _KNOWN.get(ref.format, ()) if ref.path is not None else _OF_ANY
+    if name.startswith(UNCHECKED):
+        plain = name.removeprefix(UNCHECKED)
+        is_known = plain.lower() in map(str.lower, known)
+        return _slip(name, plain) if is_known else None
+    if _HADOOP.match(name):
+        return None
+    if name.lower() in map(str.lower, known) or (name.lower(), value.lower()) in _TRUE_ANYWAY:
+        return None
+    near = nearest(name, known)
+    if ref.path is None:
+        # A table of the catalog may be of any source: what looks like a slip is one.
+        return None if near is None else _slip(name, near)
+    instead = f"did you mean '{near}'? An" if near else "remove it; an"
+    return WrongOption(
+        f"has the option '{name}', which {ref.format} does not take",
+        f"{instead} option that Spark knows and we do not is written {UNCHECKED}{name}",
+    )
+
+
+def _slip(name: str, near: str) -> WrongOption:
+    return WrongOption(f"has the option '{name}'", f"did you mean '{near}'?")
+
+
+def _wrong_value(name: str, value: str) -> WrongOption | None:
+    key = name.removeprefix(UNCHECKED).lower()
+    if key == "mode" and value.upper() not in _MODES:
+        # Spark would take it for PERMISSIVE.
+        return WrongOption(f"has the option mode={value}", f"write one of {', '.join(_MODES)}")
+    if key in _PASSES_OVER and value.lower() != "false":
+        return WrongOption(
+            f"has the option {name}={value}: a gate does not pass over what cannot be read",
+            "remove it; pathGlobFilter and modifiedAfter choose files",
+        )
+    return None
+
+
+_OF_ANY = tuple(dict.fromkeys(name for names in _KNOWN.values() for name in names))
