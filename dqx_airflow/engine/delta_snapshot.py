@@ -48,7 +48,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         with deltalake_failures(ref, path):
             parts = told()
         try:
-            with spark_failures(all_of_them=True):
+            with spark_failures():
                 return frame_of_parts(spark, log, parts)
         except PySparkException as error:
             is_lost = error.getCondition() == "PATH_NOT_FOUND"

@@ -30,7 +30,7 @@ def has_delta(spark: SparkSession) -> bool:
     if all(spark.conf.get(name, plain) == plain for name, plain in _EXTENDED_BY.items()):
         return False
     try:
-        with spark_failures(all_of_them=True):
+        with spark_failures():
             _ = spark.read.format("delta").load(_NOWHERE).schema
     except PySparkException as error:
         return error.getCondition() not in _MISSING

@@ -1,8 +1,8 @@
 """What Spark complains about: caught in one form, told in one line.
 
-A failure that has a condition, Spark's name for what went wrong, is about the query or the data.
-One without is about the cluster: it is left as it is, and ends the gate without a report. So does
-a job that somebody cancelled.
+A failure is about the query or the data, whatever the class of its exception: the other aggregates
+are computed all the same. Where Spark itself was lost, or somebody cancelled a job, it is about the
+cluster, and ends the gate without a report.
 """
 
 from __future__ import annotations
@@ -15,9 +15,18 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.py4j_errors import Py4JJavaError
+from dqx_airflow.errors import SparkError
 
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
-_NOT_ABOUT_DATA = (None, "SPARK_JOB_CANCELLED")
+_OF_THE_CLUSTER = ("SPARK_JOB_CANCELLED", "INVALID_HANDLE", "CANNOT_INITIALIZE_EXECUTOR")
+_LOST = re.compile(
+    r"SparkContext (was|has been|is) (shut ?down|stopped)|stopped SparkContext|ExecutorLostFailure|"
+    r"ExecutorDeadException|Executor heartbeat timed out|No space left on device|"
+    r"MetadataFetchFailedException|FetchFailed\(|Job \S+ cancelled"
+)
+"""What Spark says where it lost its machines, or its own process is about to end."""
+_UNREACHABLE = ("UNAVAILABLE", "UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED")
+"""How a server of Spark Connect answers, or its proxy, where the session is gone."""
 _SOME_RECORD = (
     "a record does not fit the columns; option mode=PERMISSIVE makes NULLs of what does not fit"
 )
@@ -25,22 +34,38 @@ _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 
 
 @contextmanager
-def spark_failures(*, all_of_them: bool = False) -> Iterator[None]:
+def spark_failures() -> Iterator[None]:
     """Raises what Spark complains about as a PySparkException, also where PySpark does not know it.
 
-    :param all_of_them: those too that are about neither the query nor the data.
+    :raises SparkError: Spark was lost, or the job was cancelled.
     """
     try:
         yield
     except Py4JJavaError as error:
         failure = _captured(error.java_exception)
-        if failure.getCondition() in _NOT_ABOUT_DATA and not all_of_them:
-            raise
+        _require_spark(failure)
         raise failure from error
+    except PySparkException as error:
+        _require_spark(error)
+        raise
+
+
+def _require_spark(failure: PySparkException) -> None:
+    """:raises SparkError: the failure says that Spark was lost."""
+    told = str(failure)
+    status = getattr(failure, "getGrpcStatusCode", lambda: None)()
+    if (
+        (failure.getCondition() or "").startswith(_OF_THE_CLUSTER)
+        or _LOST.search(told)
+        or getattr(status, "name", None) in _UNREACHABLE
+    ):
+        raise SparkError(f"Spark was lost: {first_line(failure)}") from failure
 
 
 def explain(error: PySparkException) -> str:
     """What Spark complains about, in one line and without the data of a malformed record."""
+    if error.getCondition() is None and "[" not in first_line(error):
+        return _innermost(error)
     lines = [first_line(item) for item in _chain(error)]
     is_malformed = any("[MALFORMED_" in line for line in lines)
     if not (error.getCondition() or "").startswith(_UNREADABLE):
@@ -74,6 +99,19 @@ def _captured(exception: Any) -> PySparkException:
             return found
         exception = exception.getCause()
     return outermost
+
+
+def _innermost(error: PySparkException) -> str:
+    """The exception of Java that is at the bottom of one that Spark has no name for. Its message
+    may quote data, and stands behind a name in brackets as with the others."""
+    exception: Any = getattr(error, "_origin", None)
+    if exception is None:
+        return f"[JAVA_EXCEPTION] {first_line(error)}"
+    while exception.getCause() is not None:
+        exception = exception.getCause()
+    message = (exception.getMessage() or "").strip().splitlines()
+    told = [f"{exception.getClass().getName()} [JAVA_EXCEPTION]", *message[:1]]
+    return " ".join(told)
 
 
 def _chain(error: PySparkException) -> Iterator[PySparkException]:

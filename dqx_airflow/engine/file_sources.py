@@ -103,7 +103,7 @@ def _open_columns(
         # The folders have the types that Spark has found for those of all files.
         reader = fresh_reader().schema(struct).option("basePath", partition_root(path) or path)
         try:
-            with spark_failures(all_of_them=True):
+            with spark_failures():
                 return reader.load(paths_of(path, some))
         except PySparkException as error:
             raise unreadable(spark, ref, error) from error

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.engine.collect import collect, date_of
-from dqx_airflow.engine.failures import explain, is_unreadable
+from dqx_airflow.engine.failures import explain, is_unreadable, spark_failures
 from dqx_airflow.engine.frames import DATE
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
@@ -26,28 +26,45 @@ ByDate: TypeAlias = dict[date | None, dict[str, MetricValue]]
 
 
 def aggregate(
-    frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
+    frame: DataFrame,
+    texts: Sequence[str],
+    dates: Collection[date | None],
+    *,
+    is_whole: bool = True,
 ) -> tuple[ByDate, dict[str, str]]:
     """The value of each aggregate by date; for those that failed, why.
 
     :param dates: those of the rows; None alone where a dataset has no dates.
+    :param is_whole: false for a part of a pass that has failed.
     :raises DatasetError: a file cannot be read.
     """
     if not texts:
         return {}, {}
     try:
-        rows = _rows(frame, texts, dates)
+        with spark_failures():
+            rows = _rows(frame, texts, dates)
     except PySparkException as error:
         if is_unreadable(error):
             raise DatasetError(explain(error)) from error
         if len(texts) == 1:
             return {}, {texts[0]: _reason(error, frame)}
+        if is_whole and (reason := _objection_to_rows(frame)) is not None:
+            return {}, dict.fromkeys(texts, reason)
         half = len(texts) // 2
-        left, broken_left = aggregate(frame, texts[:half], dates)
-        right, broken_right = aggregate(frame, texts[half:], dates)
-        merged = {on: {**left.get(on, {}), **right.get(on, {})} for on in {**left, **right}}
-        return merged, {**broken_left, **broken_right}
+        return merged(
+            aggregate(frame, texts[:half], dates, is_whole=False),
+            aggregate(frame, texts[half:], dates, is_whole=False),
+        )
     return {on: dict(zip(texts, values, strict=True)) for on, values in rows}, {}
+
+
+def merged(
+    one: tuple[ByDate, dict[str, str]], other: tuple[ByDate, dict[str, str]]
+) -> tuple[ByDate, dict[str, str]]:
+    """What two passes over the same rows found together."""
+    (left, broken_left), (right, broken_right) = one, other
+    by_date = {on: {**left.get(on, {}), **right.get(on, {})} for on in {**left, **right}}
+    return by_date, {**broken_left, **broken_right}
 
 
 def _rows(
@@ -64,6 +81,19 @@ def _rows(
     (row,) = collect(frame.selectExpr(*texts, "count(1)"))
     *values, count = row
     return [(on, tuple(values))] if count or on is None else []
+
+
+def _objection_to_rows(frame: DataFrame) -> str | None:
+    """Why the rows cannot be read whatever is asked of them; None where they can.
+
+    Where their filter fails, a thousand aggregates would be tried one by one.
+    """
+    try:
+        with spark_failures():
+            frame.selectExpr("count(1)").collect()
+    except PySparkException as error:
+        return explain(error)
+    return None
 
 
 def _own_columns(frame: DataFrame) -> list[str]:

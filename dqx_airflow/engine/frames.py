@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.engine.opened import OpenDataset
@@ -94,19 +95,28 @@ def with_malformed(
     frame: DataFrame, dataset: OpenDataset, requests: Iterable[MetricRequest]
 ) -> DataFrame:
     """The frame with a column for each request about texts: true where one of them is malformed."""
+    columns = {}
     for request in requests:
         if request.definition.is_of_texts and dataset.texts is not None:
             asked = texts_of(request, dataset.schema, dataset.texts.columns)
             condition = dataset.texts.is_malformed(asked.columns, or_broken=asked.has_lines)
-            alias = malformed_alias(request.metric, request.arguments[0])
-            frame = frame.withColumn(alias, F.expr(condition))
-    return frame
+            columns[malformed_alias(request.metric, request.arguments[0])] = F.expr(condition)
+    return frame.withColumns(columns) if columns else frame
 
 
 def with_places(frame: DataFrame, places: Mapping[str, Place]) -> DataFrame:
     """The frame with a column of each name that leads to another one, or to a field of a struct."""
+    # Names that differ in case alone are one column to Spark, unless the session says otherwise.
+    turns: list[dict[str, Column]] = []
+    taken: Counter[str] = Counter()
     for name, place in places.items():
-        frame = frame.withColumn(name, F.expr(quote_name(*place.path)))
+        turn = taken[name.casefold()]
+        taken[name.casefold()] += 1
+        if turn == len(turns):
+            turns.append({})
+        turns[turn][name] = F.expr(quote_name(*place.path))
+    for columns in turns:
+        frame = frame.withColumns(columns)
     return frame
 
 

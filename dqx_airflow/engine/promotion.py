@@ -185,7 +185,7 @@ class _Promotion:
     @contextmanager
     def _failures(self) -> Iterator[None]:
         try:
-            with spark_failures(all_of_them=True):
+            with spark_failures():
                 yield
         except PySparkException as error:
             if violated := _VIOLATED.search(str(error)):

@@ -106,7 +106,7 @@ class _Quarantine:
                 return 0
             self._fitting_table()  # before anything is written into what is no quarantine
             what = f"{self.dataset.ref.name}: quarantine"
-            with spark_failures(all_of_them=True), jobs_called(self.spark, what):
+            with spark_failures(), jobs_called(self.spark, what):
                 files = self._written(blamed, references) if blamed else WrittenFiles()
             self._commit(files)
         except PySparkException as error:

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.collect import collect
-from dqx_airflow.engine.failures import explain
+from dqx_airflow.engine.failures import explain, spark_failures
 from dqx_airflow.engine.frames import formatted, rows_of
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.side_by_side import jobs_called, side_by_side
@@ -39,7 +39,7 @@ def run_queries(
     def run(request: MetricRequest) -> None:
         text = request.arguments[0]
         try:
-            with jobs_called(spark, f"query: {' '.join(text.split())}"):
+            with jobs_called(spark, f"query: {' '.join(text.split())}"), spark_failures():
                 scanned.values[request] = _value(spark, text, opened, on)
         except (PySparkException, DatasetError, ValueError) as error:
             reason = explain(error) if isinstance(error, PySparkException) else str(error)

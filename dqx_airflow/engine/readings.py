@@ -1,6 +1,7 @@
 """Which needs share one pass over the rows of a dataset.
 
-With few rows all of them do: a pass takes less than the start of another job. With many, distinct
+With few rows all of them do, up to a few thousand: a pass takes less than the start of another job.
+With many, distinct
 values are counted apart, a day that is there to be compared with is not read for all that is asked
 of the target date, and no pass has more aggregates than Spark compiles.
 """
@@ -19,6 +20,10 @@ from dqx_airflow.plan.passes import MOST_COMPILED
 MOST_ROWS_FUSED = 250_000
 """Up to so many rows one pass with everything in it takes less than the start of another job."""
 
+MOST_FUSED = 2_500
+"""A pass over few rows has at most so many aggregates: what Spark does with them before it runs
+takes longer than in proportion, and its stack is not without end."""
+
 MOST_BYTES_FUSED = 4_000_000
 """Files of so many bytes have few rows, whatever their format."""
 
@@ -29,12 +34,15 @@ _LEAST_WASTE = 0.5
 def readings(
     dataset: OpenDataset, needs: Sequence[Need], most_compiled: int = MOST_COMPILED
 ) -> Iterator[list[Need]]:
-    """The needs of each pass, which has at most so many aggregates where there are many rows."""
+    """The needs of each pass, which has a bounded number of aggregates.
+
+    :param most_compiled: that number, where there are many rows.
+    """
     keys = [need for need in needs if need.aggregate.distinct and need.aggregate.is_key]
     values = [need for need in needs if need.aggregate.distinct and not need.aggregate.is_key]
     rest = [need for need in needs if not need.aggregate.distinct]
     if rest and has_few_rows(dataset, {need.date for need in needs}):
-        yield list(needs)
+        yield from _by_width(list(needs), MOST_FUSED)
         return
     for part in _by_day(rest):
         yield from _by_width(part, most_compiled)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from dqx_airflow.engine.drift import NO_DRIFT, Drift, drift_of
-from dqx_airflow.engine.flat import ByDate, aggregate
+from dqx_airflow.engine.failures import explain, spark_failures
+from dqx_airflow.engine.flat import ByDate, aggregate, merged
 from dqx_airflow.engine.found import Found, Need
 from dqx_airflow.engine.frames import (
     References,
@@ -160,13 +162,23 @@ def _scan_rows(
     """Adds what the rows say; of files that cannot be read, why."""
     places = places_of(requests, lookups, dataset.schema)
 
-    def read(reading: Sequence[Need]) -> tuple[ByDate, dict[str, str]]:
-        dates = {need.date for need in reading}
-        frame = with_places(rows_of_dates(dataset, dates), places)
+    def frame_for(reading: Sequence[Need]) -> DataFrame:
+        frame = with_places(rows_of_dates(dataset, {need.date for need in reading}), places)
         frame = with_malformed(frame, dataset, requests)
         looked_into = {name for need in reading for name in need.looks_into}
         wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
-        frame = with_lookups(spark, frame, wanted, references, dataset.schema)
+        return with_lookups(spark, frame, wanted, references, dataset.schema)
+
+    def read(reading: Sequence[Need]) -> tuple[ByDate, dict[str, str]]:
+        try:
+            with spark_failures():
+                frame = frame_for(reading)
+        except PySparkException as error:
+            if len(reading) == 1:
+                return {}, {reading[0].aggregate.sql: explain(error)}
+            half = len(reading) // 2
+            return merged(read(reading[:half]), read(reading[half:]))
+        dates = {need.date for need in reading}
         aggregates = list(dict.fromkeys(need.aggregate for need in reading))
         with jobs_called(spark, f"{dataset.ref.name}: {what_is_read(aggregates)}"):
             if all(item.distinct for item in aggregates):

@@ -34,7 +34,7 @@ def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     except RequestError as error:
         raise DatasetError(error.problem, error.hint) from error
     try:
-        with spark_failures(all_of_them=True):
+        with spark_failures():
             opened = _open(spark, ref)
             if ref.filter is not None:
                 opened = _filtered(spark, opened, ref.filter)
