@@ -7,6 +7,9 @@ from dqx_airflow.metrics.shortcuts import Bound, Limit, Within
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
+_MOST_RANGES = 16
+"""The extremes of a column seldom lie in one of more ranges than these."""
+
 
 def range_of(node: nodes.Expression) -> Within | None:
     """The range to which a predicate keeps a column; None for any other predicate."""
@@ -36,6 +39,8 @@ def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> Within | None
 def _both(one: Within | None, other: Within | None) -> Within | None:
     if one is None or other is None or one.column != other.column:
         return None
+    if len(one.ranges) * len(other.ranges) > _MOST_RANGES:
+        return None  # `x != 1 and x != 2 and ...` is twice as many with each of them
     return Within(one.column, tuple(left + right for left in one.ranges for right in other.ranges))
 
 
