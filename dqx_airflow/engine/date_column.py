@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from dqx_airflow.date_patterns import ISO, date_text
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.columns import find_places
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import DatasetRef
@@ -52,6 +53,13 @@ class DateColumn:
             raise DatasetError(
                 f"dataset '{ref.name}' has no date column '{ref.date_column}'",
                 f"its columns are {', '.join(struct.names)}",
+            )
+        types = {field.name: field.dataType.simpleString() for field in struct.fields}
+        if len(list(find_places(ref.date_column, types))) > 1:
+            raise DatasetError(
+                f"dataset '{ref.name}': its date column '{ref.date_column}' is a column, and a "
+                "field of another one as well",
+                "give one of them another name",
             )
         column = cls(
             ref.date_column,

@@ -7,7 +7,7 @@ there is a column that is spelled exactly so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dqx_airflow.metrics.types import fields_of, spelled_like
@@ -23,16 +23,18 @@ class Place:
 
 def find_place(name: str, types: Mapping[str, str]) -> Place | None:
     """Where a name leads among columns with their types; None where it leads nowhere."""
+    return next(find_places(name, types), None)
+
+
+def find_places(name: str, types: Mapping[str, str]) -> Iterator[Place]:
+    """All that a name may mean: a column, and fields of structs to which its points lead."""
     column = spelled_like(name, types)
     if column is not None:
-        return Place((column,), types[column])
+        yield Place((column,), types[column])
     for position, character in enumerate(name):
         if character != ".":
             continue
         outer = spelled_like(name[:position], types)
-        if outer is None:
-            continue
-        inner = find_place(name[position + 1 :], fields_of(types[outer]))
-        if inner is not None:
-            return Place((outer, *inner.path), inner.type)
-    return None
+        if outer is not None:
+            for inner in find_places(name[position + 1 :], fields_of(types[outer])):
+                yield Place((outer, *inner.path), inner.type)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.metrics.columns import Place, find_place
+from dqx_airflow.metrics.columns import Place, find_place, find_places
 from dqx_airflow.metrics.comparison import literal_type
 from dqx_airflow.metrics.registry import Argument, Kind
+from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import family_of
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
@@ -38,17 +40,23 @@ class Schema:
     def type_of(self, name: str) -> str:
         """The type of a column or field.
 
-        :raises Objection: there is none of that name.
+        :raises Objection: there is none of that name, or a column and a field.
         """
-        place = self.find(name)
-        if place is None:
+        places = list(islice(find_places(name, self.types), 2))
+        if not places:
             if reason := self.unread.get(name.casefold()):
                 raise Objection(
                     f"column '{name}' of dataset '{self.dataset}' is not read: {reason}"
                 )
             hint = did_you_mean(name, self.types)
             raise Objection(f"dataset '{self.dataset}' has no column '{name}': {hint}")
-        return place.type
+        if len(places) > 1:
+            ways = " and ".join(quote_name(*place.path) for place in places)
+            raise Objection(
+                f"'{name}' may be {ways} of dataset '{self.dataset}': give one of them another "
+                "name, by a query in which backticks tell them apart"
+            )
+        return places[0].type
 
 
 def places_of(
