@@ -24,6 +24,10 @@ MOST_FUSED = 2_500
 """A pass over few rows has at most so many aggregates: what Spark does with them before it runs
 takes longer than in proportion, and its stack is not without end."""
 
+MOST_DISTINCT = 50
+"""A pass counts the distinct values of at most so many columns or keys: Spark copies its rows for
+each of them."""
+
 MOST_BYTES_FUSED = 4_000_000
 """Files of so many bytes have few rows, whatever their format."""
 
@@ -41,12 +45,16 @@ def readings(
     keys = [need for need in needs if need.aggregate.distinct and need.aggregate.is_key]
     values = [need for need in needs if need.aggregate.distinct and not need.aggregate.is_key]
     rest = [need for need in needs if not need.aggregate.distinct]
-    if rest and has_few_rows(dataset, {need.date for need in needs}):
-        yield from _by_width(list(needs), MOST_FUSED)
+    distinct = {need.aggregate for need in (*keys, *values)}
+    is_one = len(distinct) <= MOST_DISTINCT
+    if rest and is_one and has_few_rows(dataset, {need.date for need in needs}):
+        yield from _by_width(needs, MOST_FUSED)
         return
     for part in _by_day(rest):
-        yield from _by_width(part, most_compiled)
-    yield from filter(None, (keys, values))
+        few = has_few_rows(dataset, {need.date for need in part})
+        yield from _by_width(part, MOST_FUSED if few else most_compiled)
+    yield from _by_width(keys, MOST_DISTINCT)
+    yield from _by_width(values, MOST_DISTINCT)
 
 
 def what_is_read(aggregates: Sequence[Aggregate]) -> str:
@@ -80,7 +88,7 @@ def _by_day(needs: list[Need]) -> Iterator[list[Need]]:
     yield [need for need in needs if need.date != busiest]
 
 
-def _by_width(needs: list[Need], most: int) -> Iterator[list[Need]]:
+def _by_width(needs: Sequence[Need], most: int) -> Iterator[list[Need]]:
     """The needs in parts of equal size, as few as can be compiled."""
     aggregates = list(dict.fromkeys(need.aggregate for need in needs))
     parts = math.ceil(len(aggregates) / most)
