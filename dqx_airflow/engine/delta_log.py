@@ -6,7 +6,7 @@ deltalake reads the log, without a JVM.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -28,6 +28,7 @@ from dqx_airflow.values import MetricValue
 
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """The features of tables that ask nothing of who reads their files."""
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _EXACT_EXTREMES = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
 """The types whose minima and maxima the log holds as they are: text is cut, timestamps are
 rounded, and of floating point numbers it is silent about NaN."""
@@ -84,6 +85,11 @@ class DeltaLog:
         return frozenset(found)
 
     @cached_property
+    def partitioned_by(self) -> tuple[str, ...]:
+        """The columns that are not in the files: the log has their values."""
+        return tuple(self.table.metadata().partition_columns or ())
+
+    @cached_property
     def _files(self) -> list[dict[str, Any]]:
         """The files, with all that the log knows of each."""
         rows: list[dict[str, Any]] = pyarrow.table(
@@ -121,7 +127,8 @@ class DeltaLog:
         for row in rows:
             uri = self._uri(row["path"])
             values = tuple((name, row[f"partition.{name}"]) for name in columns)
-            parts.setdefault(() if _tells(uri, values) else values, []).append(uri)
+            is_told = _tells(uri.removeprefix(f"{self.path}/"), values)
+            parts.setdefault(() if is_told else values, []).append(uri)
         return [Part(tuple(uris), values) for values, uris in parts.items()]
 
     def _uri(self, logged: str) -> str:
@@ -308,19 +315,36 @@ def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
     return True
 
 
-def _tells(uri: str, values: Iterable[tuple[str, Any]]) -> bool:
+def _tells(path: str, values: Sequence[tuple[str, Any]]) -> bool:
     """True where the folders of a file name its partition so that Spark reads the right values.
 
     They need not: the log alone has to be right. And Spark unquotes letter by letter what
     deltalake quotes byte by byte.
     """
-    folders = dict(part.split("=", 1) for part in uri.split("/")[:-1] if "=" in part)
-    return all(
-        name in folders
-        and unquote(folders[name]).isascii()
-        and (not isinstance(value, str) or unquote(folders[name]) == value)
-        for name, value in values
+    folders = [part.split("=", 1) for part in path.split("/")[:-1] if "=" in part]
+    told = {name: unquote(text) for name, text in folders}
+    return (
+        len(folders) == len(values)
+        and told.keys() == {name for name, _ in values}
+        and all(_is_written(told[name], value) for name, value in values)
     )
+
+
+def _is_written(text: str, value: Any) -> bool:
+    """True where the name of a folder has a value for sure as the log has it."""
+    match value:
+        case None:
+            return text == _NO_VALUE
+        case str():
+            return text == value and text.isascii() and text != _NO_VALUE
+        case bool():
+            return text == str(value).lower()
+        case datetime():
+            try:
+                return datetime.fromisoformat(text) == value.replace(tzinfo=None)
+            except ValueError:
+                return False
+    return text == str(value)
 
 
 def _milliseconds(moment: Any) -> int:

@@ -25,9 +25,13 @@ from dqx_airflow.engine.files import DataFile
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.paths import escaped
 from dqx_airflow.engine.source_errors import lost_file, package_for, unreadable
+from dqx_airflow.engine.strict_reads import NOTHING_IGNORED, require_strict_session
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
+
+_NO_PARTITIONS = {"recursiveFileLookup": "true"}
+"""Spark takes no values from folders then."""
 
 
 def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
@@ -67,6 +71,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         features = sorted(log.features)
     alone = None if features else read_files
     if has_delta(spark):
+        require_strict_session(spark, ref, "a Delta table")
         frame = spark.read.format("delta").option("versionAsOf", version).load(path)
         struct = frame.schema
 
@@ -95,7 +100,11 @@ def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[Part]) ->
 def _frame_of(spark: SparkSession, log: DeltaLog, part: Part) -> DataFrame:
     known = dict(part.values)
     struct = StructType([field for field in log.schema if field.name not in known])
-    frame = spark.read.schema(struct).option("basePath", log.path).parquet(*map(escaped, part.uris))
+    reader = spark.read.schema(struct).options(**NOTHING_IGNORED)
+    # A folder that looks like a partition counts only where it says what the log says.
+    is_told = bool(log.partitioned_by) and not known
+    reader = reader.options(**({"basePath": log.path} if is_told else _NO_PARTITIONS))
+    frame = reader.parquet(*map(escaped, part.uris))
     for name, value in known.items():
         frame = frame.withColumn(name, F.lit(value).cast(log.schema[name].dataType))
     return frame.select(*(F.expr(quote_name(name)) for name in log.schema.names))

@@ -77,7 +77,7 @@ def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> Drift:
     newest = sorted(files, key=lambda file: (-file.modified_ns, file.path))[:MOST_FILES]
     told = {name.casefold() for name in partition_names(files)}
     read = {name.casefold(): name for name in dataset.struct.names if name.casefold() not in told}
-    there = _columns_in(dataset.location, ref.format, newest)
+    there = columns_in(dataset.location, ref.format, newest)
     merged = merges_schemas(spark, ref)
     missing: dict[str, str] = {}
     new: dict[str, Field] = {}
@@ -106,7 +106,7 @@ _SCHEMA_IN = MappingProxyType({"parquet": _of_parquet, "orc": _of_orc})
 """What reads the columns of a file, for the formats in which each file has its own."""
 
 
-def _columns_in(
+def columns_in(
     location: str, format: str, files: Sequence[DataFile]
 ) -> dict[str, dict[str, Field]]:
     """The columns of each file by its path, and by their names in small letters."""

@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.py4j_errors import Py4JJavaError
+from dqx_airflow.engine.unread_texts import RAISED
 from dqx_airflow.errors import SparkError
 
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
@@ -37,35 +39,36 @@ _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 def spark_failures() -> Iterator[None]:
     """Raises what Spark complains about as a PySparkException, also where PySpark does not know it.
 
-    :raises SparkError: Spark was lost, or the job was cancelled.
+    What says that Spark was lost is none: raised is what it is, or a SparkError.
     """
     try:
         yield
     except Py4JJavaError as error:
         failure = _captured(error.java_exception)
-        _require_spark(failure)
+        if _is_about_the_cluster(failure):
+            raise
         raise failure from error
     except PySparkException as error:
-        _require_spark(error)
+        if _is_about_the_cluster(error):
+            raise SparkError(f"Spark was lost: {first_line(error)}") from error
         raise
 
 
-def _require_spark(failure: PySparkException) -> None:
-    """:raises SparkError: the failure says that Spark was lost."""
-    told = str(failure)
+def _is_about_the_cluster(failure: PySparkException) -> bool:
     status = getattr(failure, "getGrpcStatusCode", lambda: None)()
-    if (
+    return (
         (failure.getCondition() or "").startswith(_OF_THE_CLUSTER)
-        or _LOST.search(told)
+        or _LOST.search(str(failure)) is not None
         or getattr(status, "name", None) in _UNREACHABLE
-    ):
-        raise SparkError(f"Spark was lost: {first_line(failure)}") from failure
+    )
 
 
 def explain(error: PySparkException) -> str:
     """What Spark complains about, in one line and without the data of a malformed record."""
     if error.getCondition() is None and "[" not in first_line(error):
         return _innermost(error)
+    if (raised := _raised(error)) is not None:
+        return raised
     lines = [first_line(item) for item in _chain(error)]
     is_malformed = any("[MALFORMED_" in line for line in lines)
     if not (error.getCondition() or "").startswith(_UNREADABLE):
@@ -81,7 +84,17 @@ def explain(error: PySparkException) -> str:
 def is_unreadable(error: PySparkException) -> bool:
     """True where a file could not be read: whatever else is asked of it will fail as well."""
     condition = error.getCondition() or ""
-    return condition.startswith((_UNREADABLE, _MALFORMED, "PATH_NOT_FOUND"))
+    return _raised(error) is not None or condition.startswith(
+        (_UNREADABLE, _MALFORMED, "PATH_NOT_FOUND")
+    )
+
+
+def _raised(error: PySparkException) -> str | None:
+    """What a pass found wrong with a file, where it raised the error itself."""
+    if error.getCondition() != "USER_RAISED_EXCEPTION":
+        return None
+    message = (error.getMessageParameters() or {}).get("errorMessage", "")
+    return unquote(message.removeprefix(RAISED)) if message.startswith(RAISED) else None
 
 
 def first_line(error: BaseException) -> str:

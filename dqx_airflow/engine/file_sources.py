@@ -8,18 +8,29 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from dqx_airflow.engine.date_column import DateColumn
 from dqx_airflow.engine.failures import spark_failures
-from dqx_airflow.engine.files import DataFile, files_at, paths_of
+from dqx_airflow.engine.files import (
+    DataFile,
+    files_at,
+    matches_glob,
+    partition_names,
+    paths_of,
+    unread_files,
+)
+from dqx_airflow.engine.footers import require_folders_as_in_files, require_orc_types
+from dqx_airflow.engine.headers import has_header, require_names
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.engine.parquet_schema import merges_schemas, schema_as_written
 from dqx_airflow.engine.paths import GLOB, for_spark, partition_root
 from dqx_airflow.engine.source_errors import nothing_there, of_table, unreadable
 from dqx_airflow.engine.stored_types import UNREADABLE, read_stored
+from dqx_airflow.engine.strict_reads import NOTHING_IGNORED, require_checked_folders
 from dqx_airflow.engine.table_formats import table_format
-from dqx_airflow.engine.texts import read_texts
+from dqx_airflow.engine.texts import faults_of, is_multi_line, read_texts
+from dqx_airflow.engine.unread_texts import plain_texts, with_faults_raised
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.reader_options import given_options
@@ -49,27 +60,36 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         raise of_table(ref, path, table)
     # Listed before Spark does it, so that no change falls between.
     files = files_at(path)
-    empty = [file.path for file in files or () if _is_cut_off(ref.format, file)]
-    if empty:
-        raise DatasetError(
-            f"dataset '{ref.name}' cannot be read: {empty[0]} is empty",
-            "remove it, or write it again: Spark would pass over it",
-        )
+    options = given_options(ref)
+    _require_whole_files(ref, files or ())
+    _require_read_files(ref, path, files or ())
+    if ref.schema is not None and partition_names(files or ()):
+        require_checked_folders(spark, ref)
+
+    def reader(format: str) -> DataFrameReader:
+        own = spark.read.format(format)
+        own = own if format == "iceberg" else own.options(**NOTHING_IGNORED)
+        root = partition_root(path)
+        return own if root is None else own.option("basePath", root)
 
     def fresh_reader() -> DataFrameReader:
-        reader = spark.read.format(ref.format).options(**_STRICT.get(ref.format, {}))
-        root = partition_root(path)
-        reader = reader if root is None else reader.option("basePath", root)
-        return reader.options(**given_options(ref))
+        strict = reader(ref.format).options(**_STRICT.get(ref.format, {}))
+        return strict.options(**options)
+
+    def texts(folders: Sequence[StructField]) -> DataFrame:
+        texts = plain_texts(reader, options, is_whole=is_multi_line(ref))
+        if folders:
+            texts = texts.schema(StructType([StructField("value", StringType()), *folders]))
+        return texts.load(for_spark(path))
 
     if ref.is_of_texts:
-        frame, texts = read_texts(ref, fresh_reader, path, files)
-        own = [quote_name(name) for name in frame.columns if name not in texts.hidden]
+        frame, kept = read_texts(ref, fresh_reader, path, files, texts)
+        own = [quote_name(name) for name in frame.columns if name not in kept.hidden]
         struct = frame.selectExpr(*own).schema
         dates = DateColumn.of(ref, struct)
-        opened = OpenDataset(ref, struct, lambda _: frame, path, dates, texts=texts)
+        opened = OpenDataset(ref, struct, lambda _: frame, path, dates, texts=kept)
     else:
-        opened = _open_columns(spark, ref, fresh_reader, path, files or ())
+        opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts)
     if ref.schema is not None and not opened.read(()).inputFiles():
         raise nothing_there(ref, path)
     return replace(opened, files=files)
@@ -81,6 +101,7 @@ def _open_columns(
     fresh_reader: Callable[[], DataFrameReader],
     path: str,
     files: Sequence[DataFile],
+    texts: Callable[[Sequence[StructField]], DataFrame],
 ) -> OpenDataset:
     """Files that hold values of their types."""
     schema = ref.schema or _schema_as_written(spark, ref, path, files)
@@ -94,6 +115,14 @@ def _open_columns(
         if stored is None:
             raise
         return OpenDataset.of_frame(ref, stored, path)
+    if ref.format == "orc":
+        require_orc_types(ref, struct, path, files)
+    if ref.format == "parquet":
+        require_folders_as_in_files(ref, path, files)
+    if ref.format == "csv" and has_header(ref):
+        require_names(ref, [n for n in struct.names if n not in partition_names(files)], path)
+    if not ref.is_lenient and (faults := faults_of(ref, struct)):
+        return OpenDataset.of_frame(ref, with_faults_raised(frame, texts(()), faults), path)
     opened = OpenDataset.of_frame(ref, frame, path)
     has_own_base = "basepath" in map(str.lower, given_options(ref))
     if ref.format != "parquet" or has_own_base or GLOB.search(path) or not paths_of(path, files):
@@ -120,6 +149,41 @@ def _schema_as_written(
     return schema_as_written(path, files)
 
 
-def _is_cut_off(format: str, file: DataFile) -> bool:
-    """True for a file without a byte, where even one without a row has some."""
-    return file.size == 0 and format not in ("csv", "json") and file.path.endswith(f".{format}")
+def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
+    """Refuses files without a byte, where even one without a row has some.
+
+    :raises DatasetError: there is one.
+    """
+    if ref.format == "json" or (ref.format == "csv" and not has_header(ref)):
+        return
+    empty = [file.path for file in files if file.size == 0 and _is_chosen(ref, file)]
+    if empty and len(empty) < len(files):
+        raise DatasetError(
+            f"dataset '{ref.name}' cannot be read: {empty[0]} is empty",
+            "remove it, or write it again: Spark would pass over it",
+        )
+
+
+def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
+    """Refuses files that Spark would not read: those in folders below that are no partitions.
+
+    :raises DatasetError: there is one.
+    """
+    options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
+    if options.get("recursivefilelookup") == "true" or "basepath" in options:
+        return
+    unread = [file.path for file in unread_files(path, files) if _is_chosen(ref, file)]
+    if unread:
+        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+        raise DatasetError(
+            f"dataset '{ref.name}': {unread[0]}{more} would not be read: it lies in a folder that "
+            "is no partition, or beside such folders",
+            "move it, name the files by a glob, or set the option recursiveFileLookup=true",
+        )
+
+
+def _is_chosen(ref: DatasetRef, file: DataFile) -> bool:
+    """False for a file that the option pathGlobFilter leaves out."""
+    options = {name.lower(): value for name, value in given_options(ref).items()}
+    glob = options.get("pathglobfilter")
+    return glob is None or matches_glob(file.path.rpartition("/")[2], glob)

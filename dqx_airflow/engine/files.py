@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
-from dqx_airflow.engine.paths import GLOB, escaped, for_spark
+from dqx_airflow.engine.paths import GLOB, escaped, for_spark, partition_root
 
 _HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
 """Spark reads no file below these names, save for partitions such as `_day=2024-03-02`."""
@@ -56,6 +56,43 @@ def data_file(system: FileSystem, info: FileInfo) -> DataFile:
         return DataFile(info.path, info.size, info.mtime_ns)
     its = os.stat(info.path)
     return DataFile(info.path, its.st_size, its.st_mtime_ns, its.st_ctime_ns, its.st_ino)
+
+
+def unread_files(location: str, files: Sequence[DataFile]) -> list[DataFile]:
+    """The files at a path or a glob that Spark passes over.
+
+    It looks into folders that are partitions (`ds=2024-03-02`) and into no others; and where there
+    are partitions, what lies beside them is not read.
+    """
+    try:
+        _, path = FileSystem.from_uri(location)
+    except (OSError, ValueError):
+        return []
+    base = partition_root(path) or path
+    depth = len(base.strip("/").split("/"))
+    below: dict[str, list[tuple[DataFile, list[str]]]] = {}
+    for file in files:
+        parts = file.path.strip("/").split("/")
+        below.setdefault("/".join(parts[:depth]), []).append((file, parts[depth:-1]))
+    found = []
+    for placed in below.values():
+        is_partitioned = any(_has_partition(folders) for _, folders in placed)
+        for file, folders in placed:
+            is_read = _has_partition(folders) if folders else not is_partitioned
+            found += [] if is_read else [file]
+    return found
+
+
+def _has_partition(folders: Iterable[str]) -> bool:
+    return any(name and value for name, _, value in (one.partition("=") for one in folders))
+
+
+def matches_glob(name: str, glob: str) -> bool:
+    """True where a glob means the name of a file; also where it is none that we can read."""
+    try:
+        return re.fullmatch(_regex(glob), name) is not None
+    except (ValueError, re.error):
+        return True
 
 
 def is_folder(location: str) -> bool:

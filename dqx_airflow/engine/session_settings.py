@@ -39,7 +39,7 @@ _WITHOUT_EFFECT = tuple(
 def settings_of(spark: SparkSession) -> Mapping[str, str | None] | None:
     """The settings of a session that may change a result, by name; None where it does not tell."""
     try:
-        with spark_failures(all_of_them=True):
+        with spark_failures():
             every = dict(spark.conf.getAll)
     except PySparkException:
         return None

@@ -19,6 +19,7 @@ from dqx_airflow.engine.source_errors import (
     too_early,
     unreadable,
 )
+from dqx_airflow.engine.strict_reads import require_strict_session
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.reader_options import given_options, of_delta_table
 from dqx_airflow.values import DatasetRef
@@ -48,6 +49,8 @@ def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
 
 
 def _open(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
+    if ref.path is None:
+        require_strict_session(spark, ref, "what it reads of the catalog")
     if ref.query is not None:
         return _open_query(spark, ref, ref.query)
     if ref.table is not None:

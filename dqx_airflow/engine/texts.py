@@ -17,8 +17,14 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from dqx_airflow.engine.files import DataFile, newest_paths, partition_names
-from dqx_airflow.engine.headers import groups_by_header
+from dqx_airflow.engine.headers import groups_by_header, has_header, require_declared
 from dqx_airflow.engine.paths import for_spark
+from dqx_airflow.engine.unread_texts import (
+    csv_faults,
+    json_faults,
+    with_faults_as_lines,
+    with_faults_raised,
+)
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.texts import can_be_cast, cast_sql
@@ -86,6 +92,7 @@ def read_texts(
     fresh_reader: Callable[[], DataFrameReader],
     path: str,
     files: Sequence[DataFile] | None,
+    plain: Callable[[Sequence[StructField]], DataFrame],
 ) -> tuple[DataFrame, Texts]:
     """A frame with the columns that the files hold, of their declared types, and their texts.
 
@@ -100,7 +107,7 @@ def read_texts(
     wanted = {f.name: f.dataType for f in declared.fields if f not in in_folders}
     options = {name.lower(): value for name, value in ref.options}
     has_lines = "mode" not in options
-    has_header = options.get("header", "true").lower() == "true"
+    with_header = has_header(ref)
 
     def read(columns: Mapping[str, DataType], place: str | list[str]) -> DataFrame:
         fields = [
@@ -111,9 +118,10 @@ def read_texts(
         reader = fresh_reader().schema(StructType(fields))
         return (reader.options(**_LINES) if has_lines else reader).load(place)
 
+    is_sampled = False
     if ref.format == "csv":
         groups: list[list[str]] = []
-        if has_header and not partitions:
+        if with_header and not partitions:
             groups = groups_by_header(path, files or ())
         found: dict[str, DataType] = {}
         frames = []
@@ -121,7 +129,10 @@ def read_texts(
         for place in places:
             names = fresh_reader().option("inferSchema", "false").load(place).schema.names
             own = [name for name in names if spelled_like(name, partitions) is None]
-            if not has_header:
+            if with_header:
+                file = place[0] if isinstance(place, list) else place
+                require_declared(ref, own, wanted, file)
+            if not with_header:
                 own = [*wanted, *own[len(wanted) :]][: len(own)]
             columns: dict[str, DataType] = dict.fromkeys(own, StringType())
             frame = read(columns, place)
@@ -129,8 +140,16 @@ def read_texts(
             found |= {n: kind for n, kind in columns.items() if spelled_like(n, [*found]) is None}
         raw = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
     else:
-        found = _keys(fresh_reader(), path, files, partitions, wanted)
+        sample = newest_paths(path, files or (), MOST_SAMPLED_BYTES)
+        is_sampled = bool(sample)
+        found = _keys(fresh_reader(), path, sample, partitions, wanted)
         raw = read(found, for_spark(path))
+    if not ref.is_lenient and (faults := faults_of(ref, _struct(found), is_sampled=is_sampled)):
+        texts_besides = plain(in_folders)
+        if has_lines and ref.format == "json":
+            raw = with_faults_as_lines(raw, texts_besides, faults, _LINE)
+        else:
+            raw = with_faults_raised(raw, texts_besides, faults)
     types = {name: _declared(name, wanted) for name in found}
     casts = {
         name: kind
@@ -145,6 +164,31 @@ def read_texts(
     ]
     texts = [F.expr(quote_name(name)).alias(_hidden(name)) for name in casts]
     return raw.select(*values, *texts), Texts(tuple(found), frozenset(casts), has_lines)
+
+
+def faults_of(ref: DatasetRef, struct: StructType, *, is_sampled: bool = False) -> dict[str, str]:
+    """What Spark's reader would leave out of the texts of a dataset, each with its condition.
+
+    :param struct: the columns that are read.
+    :param is_sampled: true where they were found in some of the files.
+    """
+    if ref.format == "json":
+        options = given_options(ref)
+        is_part = is_sampled or "samplingratio" in map(str.lower, options)
+        return json_faults(options, struct, is_inferred=not is_part)
+    if ref.format == "csv" and is_multi_line(ref):
+        return csv_faults(given_options(ref))
+    return {}
+
+
+def is_multi_line(ref: DatasetRef) -> bool:
+    """True where a value, or an object of JSON, may go on in the next line."""
+    options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
+    return options.get("multiline") == "true"
+
+
+def _struct(columns: Mapping[str, DataType]) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
 def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:
@@ -162,16 +206,17 @@ def _declared(name: str, wanted: Mapping[str, DataType]) -> DataType | None:
 def _keys(
     reader: DataFrameReader,
     path: str,
-    files: Sequence[DataFile] | None,
+    sample: Sequence[str],
     partitions: Collection[str],
     wanted: Mapping[str, DataType],
 ) -> dict[str, DataType]:
     """The columns of JSON: those declared come first, the others are of the types that Spark finds.
 
     A declared column that no object has is not there, if all objects were looked at.
+
+    :param sample: the files to look into; none of them for all.
     """
-    sample = newest_paths(path, files or (), MOST_SAMPLED_BYTES)
-    inferred = reader.options(**_LINES).load(sample or for_spark(path)).schema
+    inferred = reader.options(**_LINES).load(list(sample) or for_spark(path)).schema
     found = {
         field.name: field.dataType
         for field in inferred.fields

@@ -197,7 +197,7 @@ def test_files_with_other_headers_have_the_columns_of_all_of_them(
     (tmp_path / "t" / "a.csv").write_text("id,price\n1,2.5\n")
     (tmp_path / "t" / "b.csv").write_text("ID,price\n2,2.5\n")
     (tmp_path / "t" / "c.csv").write_text("note,price,id\nx,abc,3\n4,5\n")
-    (tmp_path / "t" / "d.csv").write_text("")
+    (tmp_path / "t" / "d.csv").write_text("id\n")
     ref = DatasetRef("orders", str(tmp_path / "t" / "*.csv"), format="csv")
     ref = replace(ref, schema="id int, price double, note string", keys=("id",))
     assert fields(spark, ref) == {"id": "int", "price": "double", "note": "string"}

@@ -1,0 +1,529 @@
+"""Files that Spark would read in part, or for something else, without a word: never a pass."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from lake import TODAY, request
+from pyarrow import orc
+
+from dqx_airflow.engine import texts
+from dqx_airflow.engine.job import try_gate
+from dqx_airflow.values import DatasetRef, GateReport, Outcome
+
+pytestmark = pytest.mark.spark
+
+Judge = Callable[..., GateReport]
+
+GOOD = 'assert each row: x > 0 name "good"\nassert num_rows() > 0 name "rows"'
+"""What holds of all that Spark reads by itself."""
+
+
+@pytest.fixture
+def judge(spark: Any, tmp_path: Path) -> Judge:
+    def run(ref: DatasetRef, body: str = GOOD, on: date = TODAY) -> GateReport:
+        return try_gate(request(tmp_path, body, [ref], on), lambda _: spark)
+
+    return run
+
+
+def put(folder: Path, **files: str | bytes) -> None:
+    """Writes files; `__` in a name stands for a slash, `_` before its last word for a point."""
+    for name, content in files.items():
+        path = folder / ".".join(name.replace("__", "/").rsplit("_", 1))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def json_ref(path: Path, schema: str | None = None, **options: str) -> DatasetRef:
+    given = tuple(options.items())
+    return DatasetRef("orders", str(path), format="json", schema=schema, options=given)
+
+
+def csv_ref(path: Path, schema: str | None = None, **options: str) -> DatasetRef:
+    return replace(json_ref(path, schema, **options), format="csv")
+
+
+def why(report: GateReport) -> str:
+    """Why nothing of the dataset could be judged."""
+    assert {item.status.value for item in report.verdicts} == {"error"}, report.verdicts
+    return report.verdicts[0].reason or ""
+
+
+def malformed(report: GateReport) -> Any:
+    return next(v.value for v in report.verdicts if v.name == "orders.well_formed")
+
+
+# JSON
+
+ONE_TOO_MANY = (
+    '{"x":1}{"x":-1}',
+    '{"x":1}\t{"x":-1}',
+    '{"x":1} garbage',
+    '{"x":1},',
+    '{"x":1},{"x":-1}',
+    '{"x":1},2]',
+    '{"x":1}}',
+    '{"x":1},"y":2}',
+    '{"x":1,"y":{"a":[{"b":"}"}]}} {"x":-1}',
+    '[{"x":1}]{"x":-1}',
+    '[]{"x":-1}',
+    '\ufeff{"x":1}{"x":-1}',
+    "{'x':1}{'x':-1}",
+    '{"x":1}//{"x":-1}',
+)
+TWICE = (
+    '{"x":-1,"x":1}',
+    "{'x':-1,'x':1}",
+    '{"x":-1,"y":NaN,"x":1}',
+    '{"x":1,"y":{"a":-1,"a":1}}',
+    '{"x":1,"y":[{"a":{"b":-1,"b":1}}]}',
+    '[{"x":-1,"x":1}]',
+)
+FINE = (
+    '{"x":1}',
+    ' {"x" : 1 }  ',
+    '{"x":1,"y":"}{"}',
+    '{"x":1,"y":"\\"}{\\""}',
+    '{"x":1,"y":{"a":[{"b":"]"},{"b":1}]},"z":[]}',
+    '[{"x":1},{"x":2}]',
+    "[]",
+    "",
+    "   ",
+    '\ufeff{"x":1}',
+    '{"x":1,"y":NaN}',
+    "{'x':1}",
+)
+
+
+def test_what_stands_behind_the_first_value_of_a_json_line_is_never_lost(
+    spark: Any, judge: Judge, tmp_path: Path
+) -> None:
+    whole = "\n".join(ONE_TOO_MANY) + "\n"
+    put(tmp_path / "t", a_json=whole)
+    report = judge(json_ref(tmp_path / "t", "x int"), 'assert num_rows() > 0 name "rows"')
+    assert malformed(report) == len(ONE_TOO_MANY)
+    assert report.outcome is Outcome.BLOCKED
+
+
+@pytest.mark.parametrize("line", [ONE_TOO_MANY[n] for n in (0, 2, 3, 8, 9)])
+@pytest.mark.parametrize("body", [GOOD, 'assert num_rows() > 0 name "rows"'])
+def test_nor_where_types_are_guessed(judge: Judge, tmp_path: Path, line: str, body: str) -> None:
+    put(tmp_path / "t", a_json='{"x":1}\n' * 3, b_json=f'{{"x":1}}\n{line}\n')
+    assert "b.json cannot be read: a " in why(judge(json_ref(tmp_path / "t"), body))
+
+
+@pytest.mark.parametrize("line", TWICE)
+def test_a_json_object_that_names_a_field_twice_is_an_error(
+    judge: Judge, tmp_path: Path, line: str
+) -> None:
+    put(tmp_path / "t", a_json=f'{{"x":1}}\n{line}\n')
+    for schema in (None, "x int"):
+        assert "twice" in why(judge(json_ref(tmp_path / "t", schema)))
+
+
+def test_so_it_is_where_spark_finds_the_columns_in_some_of_the_files(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [TWICE[number] for number in (0, 1, 3, 5)]
+    put(tmp_path / "t", a_json="\n".join(lines), b_json='{"x":1,"y":{"a":1}}\n')
+    os.utime(tmp_path / "t/a.json", (1, 1))
+    monkeypatch.setattr(texts, "MOST_SAMPLED_BYTES", 10)
+    ref = json_ref(tmp_path / "t", "x int, y struct<a:int>")
+    assert malformed(judge(ref)) == len(lines)
+
+
+@pytest.mark.parametrize("schema", [None, "x int"])
+def test_what_is_sound_is_read(judge: Judge, tmp_path: Path, schema: str | None) -> None:
+    lines = "\n".join(FINE)
+    put(tmp_path / "t", a_json=lines, b_json="", c_json=lines.replace("\n", "\r"))
+    (tmp_path / "t/d.json.gz").write_bytes(gzip.compress(lines.encode()))
+    body = GOOD + f'\nassert count(x) == {3 * 10} name "n"'
+    report = judge(json_ref(tmp_path / "t", schema), body)
+    assert report.outcome is Outcome.PASSED, report.verdicts
+    lenient = judge(json_ref(tmp_path / "t", schema, mode="PERMISSIVE"), body)
+    assert lenient.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('{"x":1}\n{"x":-1}\n', {"multiLine": "true"}),
+        ('[{"x":1},\n{"x":2}]\n[{"x":-1}]', {"multiLine": "true"}),
+        ('{"x":1}|{"x":1}{"x":-1}|', {"lineSep": "|"}),
+        ('{"x":1 /*c*/} //{"x":-1}\n{"x":1} {"x":-1}', {"allowComments": "true"}),
+        (
+            '{"x":1}\n{"x":1}{"x":-1}\n'.encode("utf-16le"),
+            {"encoding": "UTF-16LE", "lineSep": "\n"},
+        ),
+        (gzip.compress(b'{"x":1}{"x":-1}\n'), {}),
+        (gzip.compress(b'{"x":1}\n' * 9)[:-9], {}),
+        ('{"x":1}\n{"x":', {}),
+    ],
+)
+@pytest.mark.parametrize("schema", [None, "x int"])
+def test_in_whatever_way_a_json_file_is_written(
+    judge: Judge, tmp_path: Path, text: str | bytes, options: dict[str, str], schema: str | None
+) -> None:
+    name = "a_json" if isinstance(text, str) or text[:2] != b"\x1f\x8b" else "a.json_gz"
+    put(tmp_path / "t", **{name: text})
+    report = judge(json_ref(tmp_path / "t", schema, **options))
+    assert report.outcome in (Outcome.BLOCKED, Outcome.BROKEN), report.verdicts
+
+
+def test_a_json_line_of_another_date_is_not_looked_at(judge: Judge, tmp_path: Path) -> None:
+    bad, good = '{"x":1}{"x":-1}\n', '{"x":1}\n'
+    put(tmp_path / "t", **{"ds=2024-03-01__a_json": bad, "ds=2024-03-02__a_json": good})
+    for schema in (None, "x int, ds date"):
+        ref = replace(json_ref(tmp_path / "t", schema), date_column="ds")
+        assert judge(ref).outcome is Outcome.PASSED
+        assert judge(ref, on=date(2024, 3, 1)).outcome is not Outcome.PASSED
+        filtered = replace(ref, filter="x < 1")
+        assert judge(filtered, on=date(2024, 3, 1)).outcome is not Outcome.PASSED
+
+
+# Headers of CSV
+
+HEADERS = {
+    "none": ("-1,-2\n", "has no header"),
+    "spaces": (" x,y\n-1,2\n", "' x' for the column 'x'"),
+    "quoted spaces": ('"x ",y\n-1,2\n', "'x ' for the column 'x'"),
+    "twice": ("x,x,y\n-1,-1,2\n", "names the column 'x' twice"),
+    "empty": ("", "is empty"),
+    "a blank": ("\n", "has no header"),
+    "text": ("a,b\n-1,2\n", "has no header"),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_a_csv_file_without_the_header_that_was_declared_is_an_error(
+    judge: Judge, tmp_path: Path, case: str
+) -> None:
+    text, problem = HEADERS[case]
+    put(tmp_path / "t", a_csv="x,y\n1,2\n", b_csv=text)
+    told = why(judge(csv_ref(tmp_path / "t", "x int, y int")))
+    assert problem in told
+    assert "b.csv" in told or case == "a blank"
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("1,2\n-3,4\n", {}),
+        ("2024-03-02,-1.5\n2024-03-02,1\n", {}),
+        ("\x1f\x8b\x08\x00,y\n1,2\n", {}),
+    ],
+)
+def test_nor_is_the_first_row_taken_for_one_where_types_are_guessed(
+    judge: Judge, tmp_path: Path, text: str, options: dict[str, str]
+) -> None:
+    put(tmp_path / "t", a_csv=text)
+    body = 'assert num_rows() > 0 name "rows"'
+    assert "header" in why(judge(csv_ref(tmp_path / "t", **options), body))
+
+
+def test_headers_that_name_the_columns_are_read(judge: Judge, tmp_path: Path) -> None:
+    bom = "\ufeffx,y\n1,2\n"
+    put(tmp_path / "t", a_csv="x,y\n1,2\n", b_csv="Y,X\n2,1\n", c_csv="x\n1\n", d_csv=bom)
+    put(tmp_path / "t", e_csv='"x","z"\n1,2\n', f_csv="x,y\n")
+    body = GOOD + '\nassert count(x) == 5 name "n"'
+    report = judge(csv_ref(tmp_path / "t", "x int, y int"), body)
+    assert report.outcome is Outcome.PASSED, report.verdicts
+
+
+# Quotes of CSV that go over lines
+
+SWALLOWING = (
+    '1,"abc\n-2,x\n3,y\n',
+    '1,"abc\n-2,"def"\n3,x\n',
+    '1,"abc\n-2,"def\n3,x\n4,"y"\n',
+    '1,"C:\\"\n-2,"b"\n',
+    '1,a\n2,"',
+)
+CLOSED = (
+    '1,"a\nb"\n2,"x ""y"" z"\n',
+    '1,5" pipe\n2,"a\\"b"\n3,""\n4,\n',
+    '1,"a\r\nb"\r\n2,"\\\\"\r\n',
+    "1,a",
+)
+
+
+@pytest.mark.parametrize("schema", [None, "x int"])
+def test_a_quote_that_is_never_closed_is_an_error(
+    judge: Judge, tmp_path: Path, schema: str | None
+) -> None:
+    for number, text in enumerate(SWALLOWING):
+        put(tmp_path / f"{number}", a_csv="x,note\n" + text)
+        told = why(judge(csv_ref(tmp_path / f"{number}", schema, multiLine="true")))
+        assert "a.csv cannot be read: a quote is never closed" in told
+    for number, text in enumerate(CLOSED):
+        put(tmp_path / f"good {number}", a_csv="x,note\n" + text)
+        report = judge(csv_ref(tmp_path / f"good {number}", schema, multiLine="true"))
+        assert report.outcome is Outcome.PASSED, report.verdicts
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "is_sound"),
+    [
+        ("x;note\n1;'a\n-2;b\n", {"sep": ";", "quote": "'"}, False),
+        ("x;note\n1;'a\n2';b\n", {"sep": ";", "quote": "'"}, False),
+        ("x;note\n1;'a\n2'\n", {"sep": ";", "quote": "'"}, True),
+        ('x\tnote\n1\t"a""b\n"\n', {"sep": "\\t", "escape": '"'}, True),
+        ('x,note\n#"\n1,b\n', {"comment": "#"}, True),
+        ('x,note\n1, "a\nb" \n', {"ignoreLeadingWhiteSpace": "true"}, False),
+        ('x,note\n1,"a "b" c"\n', {"unescapedQuoteHandling": "STOP_AT_CLOSING_QUOTE"}, True),
+        ('x,note\n1,"a\n2,"b\n', {"quote": ""}, True),
+    ],
+)
+def test_quotes_are_those_of_the_options(
+    judge: Judge, tmp_path: Path, text: str, options: dict[str, str], is_sound: bool
+) -> None:
+    put(tmp_path / "t", a_csv=text)
+    report = judge(csv_ref(tmp_path / "t", multiLine="true", **options))
+    assert (report.outcome is Outcome.PASSED) == is_sound, report.verdicts
+
+
+# Folders
+
+
+def _write(format: str, path: Path, x: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    match format:
+        case "parquet":
+            pq.write_table(pa.table({"x": [x]}), path)
+        case "orc":
+            orc.write_table(pa.table({"x": [x]}), path)
+        case "csv":
+            path.write_text(f"x\n{x}\n")
+        case "json":
+            path.write_text(json.dumps({"x": x}))
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "json", "orc"])
+def test_files_in_folders_that_are_no_partitions_are_an_error(
+    judge: Judge, tmp_path: Path, format: str
+) -> None:
+    root = tmp_path / "t"
+    for name, x in (("a", 1), ("sub/b", -1), ("_hidden/c", -1), (".tmp/d", -1)):
+        _write(format, root / f"{name}.{format}", x)
+    ref = DatasetRef("orders", str(root), format=format)
+    assert f"sub/b.{format} would not be read" in why(judge(ref))
+    deep = replace(ref, options=(("recursiveFileLookup", "true"),))
+    assert judge(deep).outcome is Outcome.BLOCKED
+    for path in (f"t/*.{format}", f"t/a.{format}"):
+        assert judge(replace(ref, path=str(tmp_path / path))).outcome is Outcome.PASSED
+    chosen = replace(ref, options=(("pathGlobFilter", f"a.{format}"),))
+    assert judge(chosen).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("names", "unread"),
+    [
+        (["a", "day=2/b"], "a.parquet"),
+        (["day=1/a", "sub/b"], "sub/b.parquet"),
+        (["day=1/a", "=2/b"], "=2/b.parquet"),
+        (["day=1/a", "day=2/sub/b"], None),
+        (["day=1/a", "_day=2/b"], None),
+        (["sub/day=1/a"], None),
+    ],
+)
+def test_so_are_files_beside_partitions(
+    judge: Judge, tmp_path: Path, names: list[str], unread: str | None
+) -> None:
+    for name in names:
+        _write("parquet", tmp_path / "t" / f"{name}.parquet", 1)
+    report = judge(DatasetRef("orders", str(tmp_path / "t"), format="parquet"))
+    if unread is None:
+        assert "would not be read" not in str(report.verdicts)
+    else:
+        assert f"{unread} would not be read" in why(report)
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_a_file_without_a_byte_among_others_is_an_error_whatever_its_name(
+    judge: Judge, tmp_path: Path, format: str
+) -> None:
+    _write(format, tmp_path / "t" / f"a.{format}", 1)
+    put(tmp_path / "t", part_1="")
+    assert "part.1 is empty" in why(judge(DatasetRef("orders", str(tmp_path / "t"), format=format)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "schema", "is_sound"),
+    [
+        (pa.array(["a"]), pa.array([5]), None, False),
+        (pa.array([1]), pa.array([-2.5]), None, False),
+        (pa.array([Decimal("1.50")]), pa.array([Decimal("-123")]), None, False),
+        (pa.array(["abc"]), pa.array(["d"]), "x int", False),
+        (pa.array([1], pa.int32()), pa.array([2**40]), "x bigint", True),
+        (pa.array([1]), pa.array([2]), None, True),
+    ],
+)
+def test_orc_files_in_which_a_column_has_other_types_are_an_error(
+    judge: Judge, tmp_path: Path, one: pa.Array, other: pa.Array, schema: str | None, is_sound: bool
+) -> None:
+    (tmp_path / "t").mkdir()
+    # Which file Spark takes the types from is its own affair: either order has to be an error.
+    orc.write_table(pa.table({"x": one}), tmp_path / "t/a.orc")
+    orc.write_table(pa.table({"x": other}), tmp_path / "t/b.orc")
+    report = judge(
+        DatasetRef("orders", str(tmp_path / "t"), format="orc", schema=schema),
+        'assert num_rows() > 0 name "rows"',
+    )
+    if is_sound:
+        assert report.outcome is Outcome.PASSED
+    else:
+        assert "would be read as" in why(report)
+
+
+def test_a_column_that_folders_tell_has_the_same_value_in_the_files(
+    judge: Judge, tmp_path: Path
+) -> None:
+    for value in (1, 2):
+        (tmp_path / f"t/p={value}").mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1], "p": [value]}), tmp_path / f"t/p={value}/a.parquet")
+    ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet")
+    assert judge(ref).outcome is Outcome.PASSED
+    pq.write_table(pa.table({"x": [1, 1], "p": [2, -2]}), tmp_path / "t/p=2/a.parquet")
+    assert "p=2/a.parquet, and in the name of its folder" in why(judge(ref))
+
+
+# Partitions of Delta tables
+
+
+@pytest.mark.parametrize(
+    ("folder", "logged"),
+    [
+        ("x=5/a.parquet", None),
+        ("x=5/a.parquet", "-5"),
+        ("y=5/a.parquet", "-5"),
+        ("a.parquet", "-5"),
+    ],
+)
+def test_a_folder_of_a_delta_table_tells_nothing_but_what_the_log_says(
+    judge: Judge, tmp_path: Path, folder: str, logged: str | None
+) -> None:
+    by = None if logged is None else ["x"]
+    table = pa.table({"x": pa.array([-5], pa.int32()), "id": [1]})
+    write_deltalake(str(tmp_path / "t"), table, partition_by=by)
+    (file,) = (tmp_path / "t").rglob("*.parquet")
+    (tmp_path / "t" / folder).parent.mkdir(exist_ok=True)
+    file.rename(tmp_path / "t" / folder)
+    log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text().replace(str(file.relative_to(tmp_path / "t")), folder))
+    body = 'assert maximum(x) == -5 name "x"\nassert each row: x == -5 name "row"'
+    assert judge(DatasetRef("orders", str(tmp_path / "t")), body).outcome is Outcome.PASSED
+
+
+VALUES = {
+    "int": pa.array([7, -7, None], pa.int32()),
+    "date": pa.array([date(2024, 3, 2), date(1969, 1, 1), None]),
+    "string": pa.array(["01", "__HIVE_DEFAULT_PARTITION__ ", None]),
+    "decimal": pa.array([Decimal("1.50"), Decimal("2.01"), None]),
+    "bool": pa.array([True, False, None]),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_partitions_of_delta_have_the_values_of_the_log(
+    spark: Any, tmp_path: Path, kind: str
+) -> None:
+    from dqx_airflow.engine.sources import open_dataset
+
+    table = pa.table({"p": VALUES[kind], "id": [1, 2, 3]})
+    write_deltalake(str(tmp_path / "t"), table, partition_by=["p"])
+    opened = open_dataset(spark, DatasetRef("orders", str(tmp_path / "t")))
+    found = {row.id: row.p for row in opened.read([None]).collect()}
+    assert found == dict(zip([1, 2, 3], VALUES[kind].to_pylist(), strict=True))
+
+
+def test_partitions_of_files_have_the_declared_types(
+    spark: Any, judge: Judge, tmp_path: Path
+) -> None:
+    _write("parquet", tmp_path / "t/p=1/a.parquet", 1)
+    _write("parquet", tmp_path / "t/p=abc/a.parquet", 1)
+    ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet", schema="x bigint, p int")
+    assert "INVALID_PARTITION_VALUE" in why(judge(ref))
+    with setting(spark, "spark.sql.sources.validatePartitionColumns", "false"):
+        assert "validatePartitionColumns=false" in why(judge(ref))
+
+
+# Sessions that pass over files
+
+
+@contextmanager
+def setting(spark: Any, name: str, value: str) -> Iterator[None]:
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(name)
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json", "delta"])
+def test_a_session_that_ignores_corrupt_files_does_not_for_a_gate(
+    spark: Any, judge: Judge, tmp_path: Path, format: str
+) -> None:
+    root = tmp_path / "t"
+    if format == "delta":
+        for x in (1, 2):
+            write_deltalake(str(root), pa.table({"x": [x]}), mode="append")
+        file = sorted(root.glob("*.parquet"))[0]
+        file.write_bytes(b"x" * file.stat().st_size)
+    else:
+        for name in "ab":
+            _write(format, root / f"{name}.{format}", 1)
+        file = root / f"b.{format}"
+        if format in ("csv", "json"):
+            cut = gzip.compress(file.read_bytes() * 50)[:-9]
+            file.unlink()
+            Path(f"{file}.gz").write_bytes(cut)
+        else:
+            file.write_bytes(file.read_bytes()[:-9] + b"123456789")
+    ref = DatasetRef("orders", str(root), format=format)
+    with setting(spark, "spark.sql.files.ignoreCorruptFiles", "true"):
+        report = judge(ref, 'assert each row: x + 0 > 0 name "good"')
+    assert {v.status.value for v in report.verdicts if v.name == "good"} == {"error"}
+
+
+@pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
+def test_nor_for_tables_and_queries_of_the_catalog(spark: Any, judge: Judge, name: str) -> None:
+    spark.sql("SELECT 1 AS x").createOrReplaceTempView("ones")
+    for ref in (
+        DatasetRef("orders", table="ones"),
+        DatasetRef("orders", query="SELECT * FROM ones"),
+    ):
+        assert judge(ref).outcome is Outcome.PASSED
+        with setting(spark, f"spark.sql.files.{name}", "true"):
+            assert f"spark.sql.files.{name}=true" in why(judge(ref))
+
+
+# Names with points
+
+
+def test_a_column_whose_name_leads_into_a_struct_as_well_is_an_error(
+    spark: Any, judge: Judge, tmp_path: Path
+) -> None:
+    table = pa.table({"a.b": [1], "a": [{"b": -1, "c": {"d": 1}}], "a.c": [{"d": 1}], "e.f": [1]})
+    pq.write_table(table, tmp_path / "t")
+    ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet")
+    for body in ("each row: a.b > 0", "minimum(a.b) > 0", "sum(a.c.d) == 1", "not_null(A.b)"):
+        report = judge(ref, f'assert {body} name "x"')
+        reason = next(v.reason for v in report.verdicts if v.name == "x") or ""
+        assert "may be `" in reason
+        assert report.outcome is Outcome.BROKEN
+    assert judge(ref, 'assert minimum(`e.f`) == 1 name "x"').outcome is Outcome.PASSED
+    assert "as well" in why(judge(replace(ref, date_column="a.b")))
