@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from dqx_airflow.date_patterns import DatePatternError, date_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.reader_options import wrong_option
+from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
 from dqx_airflow.values import FORMATS, DatasetRef, GateRequest
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
@@ -21,6 +22,10 @@ DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, 
 SETTINGS = tuple(field.name for field in fields(DatasetRef) if field.name != "name")
 """What may be said about a dataset."""
 
+_CREDENTIALS = (
+    "they belong in the configuration of Spark, in the connection of the results, or in the "
+    "environment of the driver"
+)
 _FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
 
 
@@ -85,7 +90,29 @@ def check_ref(ref: DatasetRef) -> None:
         raise RequestError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
 
 
+def check_places(request: GateRequest) -> None:
+    """Refuses credentials in the places to which a gate writes.
+
+    :raises RequestError: there are some.
+    """
+    places = [("the results", request.results_root)]
+    places += [(f"the quarantine of dataset '{name}'", path) for name, path in request.quarantine]
+    places += [(f"the promotion of dataset '{name}'", path) for name, path in request.promote_to]
+    for what, place in places:
+        if holds_credentials(place):
+            raise RequestError(
+                f"the place of {what} holds credentials: {redact_urls(place)}", _CREDENTIALS
+            )
+
+
 def _objection(ref: DatasetRef) -> str | None:
+    for key in ("path", "table"):
+        place = getattr(ref, key)
+        if place is not None and holds_credentials(place):
+            return f" has credentials in its {key}, {redact_urls(place)}: {_CREDENTIALS}"
+    for name, value in ref.options:
+        if is_secret_setting(name) or holds_credentials(value):
+            return f" has a secret in its option {name}: {_CREDENTIALS}"
     if sum(place is not None for place in (ref.path, ref.table, ref.query)) != 1:
         return ": give it a path, a table or a query, and only one of them"
     if ref.path is not None and ref.format not in FORMATS:

@@ -22,7 +22,7 @@ from dqx_airflow.engine.py4j_errors import Py4JError
 from dqx_airflow.engine.session import SQL_DEFAULTS, create_session, quiet_pyspark
 from dqx_airflow.engine.start import start_own_spark
 from dqx_airflow.errors import SparkError
-from dqx_airflow.lineage.redact import redact_urls
+from dqx_airflow.redact import redact_urls
 
 _PATIENCE_S = 5.0
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")

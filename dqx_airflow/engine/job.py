@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from dqx_airflow.arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
-from dqx_airflow.datasets import check_promotion, check_quarantine
+from dqx_airflow.datasets import check_places, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import check_source
@@ -88,6 +88,7 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
     :raises PromotionError: the gate passed, and a dataset cannot be promoted as it is now.
     :raises DeadlineError: it took longer than the request allows.
     """
+    check_places(request)
     check_quarantine(request)
     check_promotion(request)
     store = ResultsStore(request.results_root, storage_options_of(os.environ))

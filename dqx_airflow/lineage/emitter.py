@@ -21,7 +21,6 @@ from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.events import DEFAULT_NAMESPACE
 from dqx_airflow.lineage.patience import ExhaustedError, Patience
 from dqx_airflow.lineage.reach import LineageCheck, check_transport, one_line
-from dqx_airflow.lineage.redact import RedactingFilter, redact, secrets_of
 from dqx_airflow.lineage.transport import (
     SkippedError,
     Watched,
@@ -31,6 +30,7 @@ from dqx_airflow.lineage.transport import (
     settings,
     watched,
 )
+from dqx_airflow.redact import RedactingFilter, redact, secrets_of
 
 log = logging.getLogger(__name__)
 

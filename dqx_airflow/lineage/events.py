@@ -25,7 +25,7 @@ from dqx_airflow import __version__
 from dqx_airflow.lineage import facets, plain
 from dqx_airflow.lineage.facets import PRODUCER
 from dqx_airflow.lineage.names import DatasetName, is_path, name_of_path, name_of_table
-from dqx_airflow.lineage.redact import redact, redact_urls
+from dqx_airflow.redact import redact, redact_urls
 from dqx_airflow.values import (
     DatasetRef,
     DatasetSnapshot,

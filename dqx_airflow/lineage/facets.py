@@ -22,7 +22,7 @@ from openlineage.client.facet_v2 import (
 from dqx_airflow import __version__
 from dqx_airflow.lineage import plain
 from dqx_airflow.lineage.names import DatasetName
-from dqx_airflow.lineage.redact import redact_urls
+from dqx_airflow.redact import redact_urls
 from dqx_airflow.values import (
     DatasetSnapshot,
     GateReport,

@@ -14,8 +14,8 @@ from openlineage.client.transport.file import FileTransport
 from openlineage.client.transport.http import HttpTransport
 from openlineage.client.transport.transform import TransformTransport
 
-from dqx_airflow.lineage.redact import redact
 from dqx_airflow.lineage.transport import Watched
+from dqx_airflow.redact import redact
 
 _PROBE_TIMEOUT_S = 2.0
 

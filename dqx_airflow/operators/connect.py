@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dqx_airflow.lineage.redact import HIDDEN
+from dqx_airflow.redact import HIDDEN
 
 _GRACE_S = 20.0  # within ten seconds the job ends itself
 

@@ -286,7 +286,7 @@ class GateOperator(SparkJobOperator):
 
     def build_request(self, context: Any) -> GateRequest:
         """The request of this task run, templates rendered and source inlined."""
-        from dqx_airflow.datasets import check_promotion, check_quarantine
+        from dqx_airflow.datasets import check_places, check_promotion, check_quarantine
         from dqx_airflow.errors import RequestError
         from dqx_airflow.operators import context as of_task
         from dqx_airflow.operators.datasets import (
@@ -329,6 +329,7 @@ class GateOperator(SparkJobOperator):
                 f"it is not certain which date of dataset '{dated[0]}' is meant: {told.objection}"
             )
         try:
+            check_places(request)
             check_quarantine(request)
             check_promotion(request)
         except RequestError as error:

@@ -188,7 +188,7 @@ def _tell(call: Call) -> None:
 
 def _without_secrets(line: str) -> str:
     """A line as long as it was, with stars from the first secret to the last."""
-    from dqx_airflow.lineage.redact import redact
+    from dqx_airflow.redact import redact
 
     shown = redact(line)
     if shown == line:

@@ -1,4 +1,7 @@
-"""Takes secrets out of texts that are about to be logged or sent. Standard library only."""
+"""Finds secrets in places and settings, and takes them out of texts that are logged or sent.
+
+Standard library only: every house may use it.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,19 @@ HIDDEN = "***"
 
 _KEY = r"[\w.-]*(?:api_?-?key|secret|password|passwd|pwd|token|credential|signature|sasl)[\w.-]*"
 # Up to the last @ before the path, since a password may hold one itself.
-_USERINFO = re.compile(r"(?P<head>(?:\b[A-Za-z][A-Za-z0-9+.-]*:)?//)(?P<user>[^/\s'\"]*)@")
-_QUERY = re.compile(rf"(?P<head>[?&;](?:{_KEY}|sig|key|auth)=)[^&\s'\";,)]+", re.I)
+# A key of AWS holds slashes, too; a port does not begin a password.
+_USERINFO = re.compile(
+    r"(?P<head>(?:\b[A-Za-z][A-Za-z0-9+.-]*:)?//)"
+    r"(?P<user>[^/\s'\"]*|[^/\s:'\"]+:(?!\d+/)[^\s@'\"]+)@"
+)
+_QUERY = re.compile(rf"(?P<head>[?&;](?:{_KEY}|sig|sas|key|auth)=)[^&\s'\";,)]+", re.I)
 _PAIR = re.compile(
     rf"(?P<head>['\"]?\b{_KEY}['\"]?\s*[:=]\s*)(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&}})\]'\"]+)",
     re.I,
 )
 _HEADER = re.compile(r"(?P<head>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.I)
 _SENSITIVE = re.compile(rf"{_KEY}|authorization|auth|x-.*key", re.I)
+_STORAGE_KEY = r".*(?:access|account|shared|encryption)[._-]?key(?:[._-].*)?|.*[._-]sas[._-].*|sas"
 _CONTAINER = re.compile(r"(?:abfss?|wasbs?)://", re.I)
 # These are secrets' neighbours, not secrets: hiding them makes a message useless.
 _PUBLIC_NAME = re.compile(r"type|.*(?:endpoint|fields?|buffer|type|url)", re.I)
@@ -36,6 +44,33 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 def redact_urls(text: str) -> str:
     """`text` without credentials in URLs: for texts about data, where `token = 3` is no secret."""
     return _QUERY.sub(rf"\g<head>{HIDDEN}", _USERINFO.sub(_without_user, text))
+
+
+def holds_credentials(place: str) -> bool:
+    """True for a path, a table or a URL with a password, a token or a signature in it.
+
+    >>> holds_credentials("https://account.example/orders.csv?sv=1&sig=abc")
+    True
+    >>> holds_credentials("abfss://box@account.dfs.core.windows.net/orders")
+    False
+    """
+    if _QUERY.search(place):
+        return True
+    return any(
+        ":" in found["user"] or found["head"].lower().startswith("http")
+        for found in _USERINFO.finditer(place)
+        if found["head"] != "//" and _without_user(found) != found[0]
+    )
+
+
+def is_secret_setting(name: str) -> bool:
+    """True where a setting of this name holds a secret, `fs.s3a.secret.key` as well as `password`.
+
+    >>> is_secret_setting("fs.s3a.endpoint")
+    False
+    """
+    is_key = _SENSITIVE.fullmatch(name) or re.fullmatch(_STORAGE_KEY, name, re.I)
+    return bool(is_key) and not _PUBLIC_NAME.fullmatch(name)
 
 
 def secrets_of(config: Any) -> frozenset[str]:
