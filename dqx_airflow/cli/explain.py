@@ -149,10 +149,11 @@ def _plan(source: SourceFile, checked: Checked, day: date, format: Format) -> st
 
 
 def _json(value: object) -> str:
-    import json
     from dataclasses import asdict
 
-    return json.dumps(asdict(value), indent=2, default=str, ensure_ascii=False)  # type: ignore[call-overload]
+    from dqx_airflow.diagnostics.json_text import json_text
+
+    return json_text(asdict(value), default=str)  # type: ignore[call-overload]
 
 
 def _outline(node: object, depth: int = 0) -> str:

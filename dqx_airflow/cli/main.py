@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import dqx_airflow
+from dqx_airflow.cli.last_resort import LastResort
 from dqx_airflow.cli.verbs import group_of
 
 VERBS = {
@@ -26,7 +27,7 @@ VERBS = {
 
 app = typer.Typer(
     name="dql",
-    cls=group_of(VERBS),
+    cls=group_of(VERBS, LastResort),
     help="Data quality gates: check and run suites, look at results, run the demo.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -26,13 +26,13 @@ class _Verbs(UserDict[str, Any]):
         return get_group(alone).commands[name]
 
 
-def group_of(verbs: Mapping[str, str]) -> type[TyperGroup]:
-    """The class of a group with these verbs: `module:attribute` by name.
+def group_of(verbs: Mapping[str, str], kind: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:
+    """The class of a group of a kind with these verbs: `module:attribute` by name.
 
     Each is a function, or a `typer.Typer` that has verbs of its own.
     """
 
-    class Group(TyperGroup):
+    class Group(kind):  # type: ignore[valid-type,misc]
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
             self.commands = _Verbs(verbs)

@@ -44,7 +44,10 @@ class FolderReader:
         if "://" in path:
             return "only files beside the contract are read: download it, and refer to the copy"
         root = self.folder.resolve()
-        place = (root / FilePath(referrer).parent / path).resolve()
+        try:
+            place = (root / FilePath(referrer).parent / path).resolve()
+        except (OSError, ValueError, RuntimeError):  # a NUL in it, or links in a circle
+            return f"{path!a} is no path of a file"
         if not place.is_relative_to(root):
             return f"'{path}' is outside of the folder of the contract: move it there"
         found = read_source(place, place.relative_to(root).as_posix())
@@ -85,11 +88,46 @@ class References:
             target = self._target(reference)
             if target is None:
                 break
+            if self._leads_back(target, reference):
+                circle = f"{reference.value} holds this $ref"
+                self._error("E407", f"circular $ref: {circle}", reference, None)
+                break
             self.used.add(id(target))
             for key, entry in target.entries.items():
                 entries.setdefault(key, entry)
             here = target
         return Mapping(entries, node.path, node.span)
+
+    def _leads_back(self, target: Mapping, reference: Scalar) -> bool:
+        """True where something within a target refers back, itself or by way of others.
+
+        Targets that refer to each other, and hold nothing, are found by the chain that they are.
+        """
+        chain: set[int] = set()
+        waiting: list[Node] = []
+        here: Mapping | None = target
+        while here is not None and id(here) not in chain:
+            chain.add(id(here))
+            waiting += [entry.node for entry in here.entries.values()]
+            further = here.get("$ref")
+            here = self._target(further) if isinstance(further, Scalar) else None
+        seen: set[int] = set()
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Scalar) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, SequenceNode):
+                waiting += node.items
+                continue
+            waiting += [entry.node for entry in node.entries.values()]
+            inner = node.get("$ref")
+            if isinstance(inner, Scalar):
+                if inner.span == reference.span:
+                    return True
+                if (further_target := self._target(inner)) is not None:
+                    waiting.append(further_target)
+        return False
 
     def _target(self, reference: Scalar) -> Mapping | None:
         written = str(reference.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
@@ -25,6 +24,7 @@ from dqx_airflow.cli.contract.published import (
     versions_of,
     wrong,
 )
+from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.uses.reliance import Reliance, Use
@@ -92,7 +92,7 @@ def consumers(
         found = reliances(versions_of(registry_at(place), contract_id), day, uses)
     shown = [item for item in found if item.concern or not outdated]
     if as_json:
-        typer.echo(json.dumps(list(map(_plain, shown)), indent=2, ensure_ascii=False))
+        typer.echo(json_text(list(map(_plain, shown))))
     elif shown:
         print_table(("consumer", "pin", "version", "use", "state"), list(map(_row, shown)))
     else:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.coverage import ClauseCoverage
@@ -100,7 +101,7 @@ def _as_json(found: _Found) -> str:
         }
         for name, clauses in found
     ]
-    return json.dumps(contracts, indent=2, ensure_ascii=False)
+    return json_text(contracts)
 
 
 def _as_markdown(name: str, clauses: Sequence[ClauseCoverage]) -> str:

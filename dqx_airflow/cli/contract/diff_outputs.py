@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import typer
@@ -13,6 +12,7 @@ from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.github import github_annotations
+from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.values import Span
 
 _COLOURS = {Bump.MAJOR: "red", Bump.MINOR: "yellow", Bump.PATCH: "dim"}
@@ -24,7 +24,7 @@ def print_diff(diff: Diff, format: str) -> None:
         case "text":
             _print_text(diff)
         case "json":
-            typer.echo(json.dumps(diff.as_plain(), indent=2, ensure_ascii=False))
+            typer.echo(json_text(diff.as_plain()))
         case "markdown":
             typer.echo(_markdown(diff))
         case "github":

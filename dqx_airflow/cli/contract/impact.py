@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.results import OutputFormat
+from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex.impact import Impact
@@ -83,7 +83,7 @@ def _manifest(path: Path) -> Manifest | None:
 
 def _written(found: list[Impact], format: OutputFormat) -> str:
     if format is OutputFormat.JSON:
-        return json.dumps(
+        return json_text(
             [
                 {
                     "block": item.block,
@@ -95,8 +95,7 @@ def _written(found: list[Impact], format: OutputFormat) -> str:
                     "line": item.span.line,
                 }
                 for item in found
-            ],
-            ensure_ascii=False,
+            ]
         )
     lines = []
     for item in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -25,6 +24,7 @@ from dqx_airflow.cli.contract.published import (
     versions_of,
     wrong,
 )
+from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.model import Contract
@@ -92,7 +92,7 @@ def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = Fal
         fail(error)
     if as_json:
         rows = [{**_plain(item, day), "versions": count} for item, count in newest]
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        typer.echo(json_text(rows))
     elif not newest:
         typer.echo("nothing is published yet")
     else:
@@ -130,7 +130,7 @@ def show(
     if version is None:
         if as_json:
             rows = [_plain(item, day) for item in versions]
-            typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+            typer.echo(json_text(rows))
             return
         print_table(
             ("version", "published", "state"),

@@ -1,0 +1,74 @@
+"""What becomes of an exception that nobody expected: a message, and an exit code that is true.
+
+1 means "blocked" (or that a check of the command did not hold) to whoever calls `dql`, so nothing
+else may end with it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED, EXIT_NO_READER = 2, 4, 130, 141
+TRACEBACK = "DQX_TRACEBACK"
+_OF_SPARK = ("py4j", "pyspark")
+
+
+class LastResort(TyperGroup):
+    """A group of commands whose exceptions become messages."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            found = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return found
+        except typer.Exit:
+            raise
+        except (KeyboardInterrupt, typer.Abort, EOFError):
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            # What is still to be written has no reader either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise typer.Exit(EXIT_NO_READER) from None
+        except Exception as error:
+            # Of the exceptions of the command line some end with 1, which is taken.
+            if hasattr(error, "exit_code") and hasattr(error, "show"):
+                if error.exit_code != 1:
+                    raise
+                error.show()
+                raise typer.Exit(EXIT_WRONG_CALL) from None
+            _tell(error)
+            raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+
+
+def _tell(error: Exception) -> None:
+    """Draws what happened, without secrets: an exception may quote what it was given."""
+    from dqx_airflow.cli.reports import printable
+    from dqx_airflow.errors import DqxError
+    from dqx_airflow.redact import redact
+
+    hint = f"set {TRACEBACK}=1 to see where it happened, and report it with the command"
+    if isinstance(error, DqxError):
+        problem, hint = error.problem, error.hint or hint
+    elif type(error).__module__.startswith(_OF_SPARK) or isinstance(error, ConnectionError):
+        problem = f"Spark was lost: {_first_line(error)}"
+        hint = f"look at what its JVM printed; {hint}"
+    else:
+        problem = f"dql failed: {_first_line(error)}"
+    typer.echo(printable(redact(f"error: {problem}\n  help: {hint}"), keep="\n"), err=True)
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        lines = "".join(traceback.format_exception(error))
+        typer.echo(printable(redact(lines), keep="\n"), err=True)
+
+
+def _first_line(error: Exception) -> str:
+    said = str(error).strip().splitlines()
+    name = type(error).__name__
+    return f"{name}: {said[0][:300]}" if said else name

@@ -1,0 +1,18 @@
+r"""JSON that is also safe to look at: no sign in it steers a terminal or turns text around."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+_STEERING = re.compile(
+    r"[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+
+
+def json_text(value: Any, *, default: Callable[[Any], Any] | None = None) -> str:
+    """The value as JSON: letters as they are, control and bidirectional characters escaped."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=default)
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,0 +1,125 @@
+"""Nothing ends with a traceback, and 1 means "blocked" only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.last_resort import LastResort
+from dqx_airflow.cli.main import app
+from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.errors import StoreError
+
+DQL = Path(sys.executable).with_name("dql")
+VERBS = (
+    ["check"],
+    ["fmt", "--check"],
+    ["explain"],
+    ["contract", "lint"],
+    ["contract", "to-suite"],
+    ["contract", "coverage"],
+    ["contract", "export", "--format", "html"],
+)
+HEAD = "dataContractSpecification: 1.1.0\nid: c\ninfo: {title: t, version: 1.0.0}\n"
+BROKEN: dict[str, bytes] = {
+    "binary.dql": bytes(range(256)) * 10,
+    "binary.yaml": bytes(range(256)) * 10,
+    "cut.dql": b'suite "S" { check "C" on t { assert ',
+    "cut.yaml": b'a: {b: [1, "',
+    "deep.dql": b'suite "S" { check "C" on t { assert ' + b"(" * 3_000,
+    "deep.yaml": b"[" * 3_000,
+    "flow.yaml": b"a: " + b"{a: " * 2_000,
+    "nul.yaml": (HEAD + 'models: {t: {fields: {a: {$ref: "x.yaml\\0"}}}}\n').encode(),
+    "own.yaml": (HEAD + 'models: {t: {fields: {a: {$ref: "own.yaml#/models/t"}}}}\n').encode(),
+    "items.yaml": (
+        HEAD
+        + "models: {t: {fields: {a: {type: array, items: {$ref: '#/definitions/d'}}}}}\n"
+        + "definitions: {d: {type: record, fields: "
+        + "{x: {type: array, items: {$ref: 'items.yaml#/definitions/d'}}}}}\n"
+    ).encode(),
+    "two.yaml": (HEAD + "models: {t: {fields: {a: {$ref: 'beside.yaml#/d'}}}}\n").encode(),
+    "beside.yaml": b"d: {type: record, fields: {x: {$ref: 'two.yaml#/models/t/fields/a'}}}\n",
+    "pattern.yaml": (
+        HEAD + "models: {t: {fields: {a: {type: string, pattern: '^(a|aa)+$', "
+        "examples: ['" + "a" * 60 + "!']}}}}\n"
+    ).encode(),
+}
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("broken")
+    for name, content in BROKEN.items():
+        (folder / name).write_bytes(content)
+    (folder / "folder.dql").mkdir()
+    (folder / "folder.yaml").mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+@pytest.mark.parametrize("name", [*BROKEN, "folder.dql", "folder.yaml", "missing.yaml"])
+def test_broken_input_gives_a_message(broken: Path, verb: list[str], name: str) -> None:
+    result = CliRunner().invoke(app, [*verb, str(broken / name)])
+    assert "Traceback" not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    if name not in ("pattern.yaml", "beside.yaml"):
+        assert result.exit_code in (0, 2)
+    assert "dql failed" not in result.output
+
+
+@pytest.mark.parametrize("name", ["own.yaml", "items.yaml", "two.yaml"])
+def test_what_refers_to_itself_is_told(broken: Path, name: str) -> None:
+    result = CliRunner().invoke(app, ["contract", "lint", str(broken / name)])
+    assert "error[E407]: circular $ref" in result.output
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (RuntimeError("https://u:SECRET@host broke\nmore"), 4, "dql failed: RuntimeError: https"),
+        (RecursionError(), 4, "dql failed: RecursionError"),
+        (MemoryError(), 4, "dql failed: MemoryError"),
+        (ConnectionRefusedError(111, "refused"), 4, "Spark was lost"),
+        (StoreError("no store", "make one"), 4, "error: no store\n  help: make one"),
+        (KeyboardInterrupt(), 130, ""),
+        (typer.Abort(), 130, ""),
+        (typer.BadParameter("no"), 2, "no"),
+        (typer.Exit(1), 1, ""),
+    ],
+)
+def test_an_exception_is_a_message_and_never_1(raised: BaseException, code: int, said: str) -> None:
+    tried = typer.Typer(cls=LastResort, pretty_exceptions_enable=False)
+
+    @tried.command()
+    def one() -> None:
+        raise raised
+
+    @tried.command()
+    def other() -> None: ...
+
+    result = CliRunner().invoke(tried, ["one"])
+    assert result.exit_code == code
+    assert said in result.output
+    assert "Traceback" not in result.output
+    assert "SECRET" not in result.output
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_who_does_not_read_and_who_has_no_output(broken: Path) -> None:
+    command = f"{DQL} explain E110 | head -c 1; {DQL} explain E110 >&-"
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_no_sign_in_json_steers_a_terminal() -> None:
+    assert json_text("ä\x9b31m\u202e\u2066\u200f") == '"ä\\u009b31m\\u202e\\u2066\\u200f"'
