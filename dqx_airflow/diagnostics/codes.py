@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "E113": "unknown format",
     "E114": "unknown type",
     "E115": "SQL that is not one read-only expression",
+    "E120": "regular expression without a bound",
     # Macros and imports
     "E005": "circular import",
     "E006": "import not found",

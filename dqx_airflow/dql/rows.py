@@ -9,12 +9,13 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.arguments import ArgumentChecker, first_column
 from dqx_airflow.dql.items import is_about_items
-from dqx_airflow.dql.patterns import check_pattern
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS
 from dqx_airflow.metrics.elsewhere import function_elsewhere, name_alone
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.patterns.bounds import bounded, bounded_like
+from dqx_airflow.patterns.syntax import ExplodingError, PatternError
 
 _SOUND_LIKE = re.compile(r"([^\\]|\\[%_\\])*\Z", re.DOTALL)
 _OF_METRICS = {
@@ -143,10 +144,18 @@ class RowChecker:
             self.arguments.error("E001", f"unknown function '{name.text}'", name.span, meant)
 
     def _pattern(self, pattern: nodes.Text) -> None:
-        problem = check_pattern(pattern.value)
-        if problem:
-            message = f"bad regular expression: {problem}"
-            self.arguments.error("E110", message, pattern.span)
+        try:
+            bounded(pattern.value)
+        except PatternError as error:
+            self._bad_pattern(error, pattern)
+
+    def _bad_pattern(self, error: PatternError, pattern: nodes.Text) -> None:
+        if isinstance(error, ExplodingError):
+            message = f"regular expression without a bound: {error.problem}"
+            self.arguments.error("E120", message, pattern.span, error.hint)
+        else:
+            message = f"bad regular expression: {error.problem}"
+            self.arguments.error("E110", message, pattern.span, error.hint)
 
     def _like(self, pattern: nodes.Text) -> None:
         if not _SOUND_LIKE.match(pattern.value):
@@ -154,6 +163,11 @@ class RowChecker:
             self.arguments.error(
                 "E110", message, pattern.span, "write `\\\\\\\\` for one backslash"
             )
+            return
+        try:
+            bounded_like(pattern.value)
+        except PatternError as error:
+            self._bad_pattern(error, pattern)
 
     def _format(self, name: nodes.Name) -> None:
         if name.text not in TEXT_FORMATS:

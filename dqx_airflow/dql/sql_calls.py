@@ -1,4 +1,4 @@
-"""Which functions Spark SQL calls, and may it call them? Read from Spark's own tokens.
+"""Which functions Spark SQL calls, and with which patterns? May it? Read from Spark's own tokens.
 
 A name in front of a parenthesis is a call, a keyword, or a name for a table with its columns. What
 is none of these for certain is taken for a call, and refused unless the function is permitted.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from dqx_airflow.dql.spark_functions import objection_to_call, objection_to_word
 from dqx_airflow.dql.spark_tokens import Token, UnreadableError, spark_tokens
+from dqx_airflow.dql.sql_patterns import objection_to_patterns
 
 _WORDS_OF_SQL = """
     aggregate all and anti any as between by case cluster cross cube desc asc distinct distribute
@@ -42,7 +43,7 @@ def objection_to_calls(text: str) -> str | None:
         objection = _objection(tokens, at, in_hint=in_hint)
         if objection is not None:
             return objection
-    return None
+    return objection_to_patterns(tokens)
 
 
 def _objection(tokens: Sequence[Token], at: int, *, in_hint: bool) -> str | None:

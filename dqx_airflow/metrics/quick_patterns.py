@@ -30,11 +30,13 @@ _UNSURE = re.compile(r"\\Q|\\c|\(\?(?![ims]*(?:-[ims]+)?[:)])[a-zA-Z-]")
 """Quoted text and the flags for comments and Unicode change what brackets are, or what is in them;
 `\\c` takes any character behind it."""
 
-_WHOLE = re.compile(r"\^(?P<group>\()?(?P<pieces>.*)(?(group)\))\$(?:\(\?!\\n\))?", re.DOTALL)
+_WHOLE = re.compile(
+    r"\^(?P<group>\()?(?P<pieces>.*)(?(group)\))(?:\$|\\z)(?:\(\?!\\n\))?", re.DOTALL
+)
 _LETTER = r"[0-9A-Za-z _:;,/@%&=<>!\"'~`#-]|\\[!-/:-@\[-`{-~]"
 _LITERAL = re.compile(
     rf"(?P<start>\^)?(?P<group>\((?:\?:)?)?(?P<texts>(?:{_LETTER})+(?:\|(?:{_LETTER})+)*)"
-    r"(?(group)\))(?P<end>\$(?:\(\?!\\n\))?)?"
+    r"(?(group)\))(?P<end>(?:\$|\\z)(?:\(\?!\\n\))?)?"
 )
 _PIECE = re.compile(
     rf"(?P<atom>{_LETTER}|\\[dw]"

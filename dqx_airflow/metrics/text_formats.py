@@ -50,7 +50,7 @@ _ENTRIES = (
     ),
     TextFormat("uuid", "A UUID with hyphens.", _UUID),
     TextFormat("uri", "A URI with a scheme.", r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+"),
-    TextFormat("url", "A web address.", r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#<>\"]+[^\s<>\"]*"),
+    TextFormat("url", "A web address.", r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#<>\"][^\s<>\"]*"),
     TextFormat("hostname", "The name of a host.", _HOST),
     TextFormat("ipv4", "An IPv4 address.", rf"({_BYTE}\.){{3}}{_BYTE}"),
     TextFormat("ipv6", "An IPv6 address.", _IPV6),

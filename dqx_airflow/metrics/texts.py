@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, decimal_size, family_of
+from dqx_airflow.patterns.bounds import ended
 
 _BLANKS = r"[\x00-\x20]*"
 _NUMBER = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
@@ -68,7 +69,7 @@ def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
         return moment if kind == "timestamp" else f"CAST({moment} AS {spark_type})"
     conditions = []
     if kind in PATTERNS:
-        conditions.append(f"{text} RLIKE {quote_literal(whole_pattern(kind))}")
+        conditions.append(f"{text} RLIKE {quote_literal(ended(whole_pattern(kind)))}")
     if kind == "decimal":
         _, scale = decimal_size(spark_type)
         # Where there is an exponent, the digits do not tell.

@@ -17,6 +17,7 @@ from dqx_airflow.metrics.registry import Aggregate, Arguments, Kind, RowConditio
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import parts_of
+from dqx_airflow.patterns.bounds import bounded, bounded_like, ended
 from dqx_airflow.plan.comparisons import among, compared, within
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate
 from dqx_airflow.plan.ranges import range_of
@@ -192,13 +193,17 @@ class _Writer:
                 return test, list(value.causes)
             case nodes.Matches(operand=operand, pattern=pattern):
                 value = self._value(operand)
-                return _matches(operand, value.sql, pattern.value), list(value.causes)
+                pattern_ = bounded(pattern.value)
+                found = _matches(operand, value.sql, pattern_.text)
+                return _decided(value.sql, found, pattern_.longest), list(value.causes)
             case nodes.Like(operand=operand, pattern=pattern):
                 value = self._value(operand)
-                return f"({value.sql} LIKE {quote_literal(pattern.value)})", list(value.causes)
+                found = f"({value.sql} LIKE {quote_literal(pattern.value)})"
+                longest = bounded_like(pattern.value)
+                return _decided(value.sql, found, longest), list(value.causes)
             case nodes.HasFormat(operand=operand, format=name):
                 value = self._value(operand)
-                expression = whole(TEXT_FORMATS[name.text].pattern)
+                expression = ended(whole(TEXT_FORMATS[name.text].pattern))
                 return _matches(operand, value.sql, expression), list(value.causes)
             case nodes.IsNull(operand=operand):
                 value = self._value(operand)
@@ -226,6 +231,18 @@ def _matches(operand: nodes.Expression, text: str, pattern: str) -> str:
     plain = f"{text} RLIKE {quote_literal(quick)}"
     first = quicker(text, quick) if isinstance(operand, nodes.Name) else None
     return f"({plain})" if first is None else f"({first} OR {plain})"
+
+
+def _decided(text: str, condition: str, longest: int | None) -> str:
+    """The condition, which ends its assertion where a string is too long to be decided."""
+    if longest is None:
+        return condition
+    is_longer = f"octet_length({text}) > {longest} AND length({text}) > {longest}"
+    message = (
+        f"concat('a string of ', length({text}), ' characters cannot be decided in bounded time: "
+        f"{longest} are the most for its pattern')"
+    )
+    return f"(CASE WHEN {is_longer} THEN raise_error({message}) ELSE {condition} END)"
 
 
 def lookup_of(dataset: str, member: nodes.Member) -> Lookup:

@@ -1,7 +1,7 @@
 """Regular expressions as Java reads them, for Python's `re`.
 
-Where the two differ, the expression is written anew: `.` stops at more line ends in Java, `$` may
-stand before one, flags hold from their place on, and there are more classes of characters. The
+Where the two differ, the expression is written anew: `.` stops at more line ends in Java, flags
+hold from their place on, and there are more classes of characters. `$` is the very end. The
 flag for ASCII makes `\\d`, `\\w`, `\\s` and `(?i)` mean in Python what they mean in Java.
 """
 
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import cache
 
 _LINE_END = r"\n\r\u0085\u2028\u2029"
-_END = r"(?:(?=\r\n\Z)|(?<!\r)(?=\n\Z)|(?=[\r\u0085\u2028\u2029]\Z)|\Z)"
 _END_OF_LINE = r"(?:(?=\r\n)|(?<!\r)(?=\n)|(?=[\r\u0085\u2028\u2029])|\Z)"
 _START_OF_LINE = r"(?!\Z)(?:\A|(?<=[\n\u0085\u2028\u2029])|(?<=\r)(?!\n))"
 
@@ -113,7 +112,7 @@ class _Translation:
             case "^":
                 return _START_OF_LINE if "m" in flags else r"\A"
             case "$":
-                return _END_OF_LINE if "m" in flags else _END
+                return _END_OF_LINE if "m" in flags else r"\Z"
             case "#" if "x" in flags:
                 self._skip_comment()
                 return ""
@@ -178,7 +177,8 @@ class _Translation:
             case "A" | "b" | "B":
                 return "\\" + self._take()
             case "Z" | "z":
-                return _END if self._take() == "Z" else r"\Z"
+                self._take()
+                return r"\Z"
             case "R":
                 self._take()
                 return rf"(?:\r\n|[{_VERTICAL}])"

@@ -15,11 +15,13 @@ from dqx_airflow.metrics.in_python import Column
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import WHOLE_SIZES, spelled_like
+from dqx_airflow.patterns.bounds import bounded_like, longest_in_python
+from dqx_airflow.patterns.syntax import PatternError
 from dqx_airflow.plan.model import Lookup
 from dqx_airflow.plan.predicates import lookup_of
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.reference.arithmetic import calculate, has_bits_for, narrowed, negated
-from dqx_airflow.reference.java_patterns import compile_java, compile_like
+from dqx_airflow.reference.java_patterns import UntranslatableError, compile_java, compile_like
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -98,9 +100,11 @@ class Row:
             case nodes.Member():
                 return self._is_known(lookup_of(self.dataset, node))
             case nodes.Matches(operand=operand, pattern=pattern):
-                return self._find(compile_java(pattern.value).search, operand)
+                found = compile_java(pattern.value).search
+                return self._find(found, operand, _longest(pattern.value))
             case nodes.Like(operand=operand, pattern=pattern):
-                return self._find(compile_like(pattern.value).fullmatch, operand)
+                found = compile_like(pattern.value).fullmatch
+                return self._find(found, operand, bounded_like(pattern.value))
             case nodes.HasFormat(operand=operand, format=name):
                 expression = whole(TEXT_FORMATS[name.text].pattern)
                 return self._find(compile_java(expression).search, operand)
@@ -222,8 +226,15 @@ class Row:
         sides = comparable(self.value(left), self._type(left), self.value(right), self._type(right))
         return None if None in sides else _COMPARE[op](*sides)
 
-    def _find(self, search: Callable[[str], object], operand: nodes.Expression) -> bool | None:
+    def _find(
+        self,
+        search: Callable[[str], object],
+        operand: nodes.Expression,
+        longest: int | None = None,
+    ) -> bool | None:
         text = self.value(operand)
+        if text is not None and longest is not None and len(text) > longest:
+            raise UntranslatableError(f"a string of {len(text)} characters is too long")
         return None if text is None else search(text) is not None
 
     def _is_known(self, lookup: Lookup) -> bool | None:
@@ -246,6 +257,13 @@ def _has_nan(value: Any) -> bool:
 
 def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and math.isinf(value)
+
+
+def _longest(pattern: str) -> int | None:
+    try:
+        return longest_in_python(pattern)
+    except PatternError as error:  # for Java it is written in another way
+        raise UntranslatableError(f'"{pattern}": {error}') from error
 
 
 def _all(truths: Iterable[bool | None]) -> bool | None:

@@ -86,7 +86,7 @@ one pass over orders: 2024-11-28 to 2024-11-29 (2 days)
     columns: country, email, name, those in the Spark SQL
         count(1)
         count(`email`)
-        count(CASE WHEN NOT (((lower(`name`) RLIKE '^x[abc]$') AND (CASE WHEN `country` IS NOT \
+        count(CASE WHEN NOT (((lower(`name`) RLIKE '^x[abc]\\\\z') AND (CASE WHEN `country` IS NOT \
 NULL THEN `country in c.code` IS NOT NULL END))) THEN 1 END)
         max(price)
     with country looked up in c.code

@@ -5,27 +5,44 @@ The engine writes its own, with patterns made quick; here they stay as the contr
 
 from __future__ import annotations
 
+from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.patterns.bounds import bounded, ended
 from dqx_airflow.plan.predicates import predicate_sql
 
 
 def spark_text(node: nodes.Expression) -> str:
-    """A predicate as Spark SQL."""
+    """A predicate as Spark SQL.
+
+    :raises UnenforceableError: a pattern in it cannot decide strings of any length.
+    """
     match node:
         case nodes.Junction(op=op, left=left, right=right):
             return f"({spark_text(left)} {op.upper()} {spark_text(right)})"
         case nodes.Not(operand=operand):
             return f"(NOT {spark_text(operand)})"
         case nodes.Matches(operand=nodes.Name(text=name), pattern=pattern):
-            return like_pattern(quote_name(name), pattern.value)
+            decided = bounded(pattern.value)
+            if decided.longest is not None:
+                raise UnenforceableError(
+                    f"Spark SQL has no bound for the pattern, which can decide strings of "
+                    f"{decided.longest:,} characters"
+                )
+            return f"({quote_name(name)} RLIKE {quote_literal(decided.text)})"
         case nodes.HasFormat(operand=nodes.Name(text=name), format=kind):
-            return like_pattern(quote_name(name), whole(TEXT_FORMATS[kind.text].pattern))
+            written = ended(whole(TEXT_FORMATS[kind.text].pattern))
+            return f"({quote_name(name)} RLIKE {quote_literal(written)})"
         case _:
             return predicate_sql(node)
 
 
 def like_pattern(value: str, pattern: str) -> str:
-    """That a value, given as Spark SQL, matches a regular expression."""
-    return f"({value} RLIKE {quote_literal(pattern)})"
+    """That a value, given as Spark SQL, matches a regular expression.
+
+    A string that is too long to be decided does not: count what does not match.
+    """
+    decided = bounded(pattern)
+    short = "" if decided.longest is None else f"length({value}) <= {decided.longest} AND "
+    return f"({short}{value} RLIKE {quote_literal(decided.text)})"

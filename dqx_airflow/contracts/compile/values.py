@@ -25,8 +25,9 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.patterns import check_pattern
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.patterns.bounds import bounded
+from dqx_airflow.patterns.syntax import PatternError
 
 _NEARLY = 0.000001
 """A multiple may be off by so much of the divisor, where numbers are floating."""
@@ -37,8 +38,10 @@ def matches(operand: nodes.Expression, demand: Pattern, item: Field | None) -> n
         pattern = java_pattern(demand.expression)
     except UntranslatableError as error:
         raise UnenforceableError(f"the pattern cannot be told to Java: {error}") from error
-    if problem := check_pattern(pattern):
-        raise UnenforceableError(f"the pattern is refused: {problem}")
+    try:
+        bounded(pattern)
+    except PatternError as error:
+        raise UnenforceableError(f"the pattern is refused: {error}") from error
     return nodes.Matches(operand, terms.text(pattern), terms.NOWHERE)
 
 

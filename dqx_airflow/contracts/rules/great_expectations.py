@@ -34,6 +34,7 @@ from dqx_airflow.contracts.rules.values import (
     all_hold,
     is_value,
     literals,
+    rlike,
     sql_name,
     values_in,
 )
@@ -269,7 +270,7 @@ def _match_regex_list(arguments: _Arguments) -> _Demands:
     expressions = [_regex(item) for item in arguments.items("regex_list")]
     if arguments.take("match_on", "any") == "all":
         return _each(arguments, tuple(Pattern(expression) for expression in expressions))
-    predicate = " OR ".join(f"{name} RLIKE {quote_literal(item)}" for item in expressions)
+    predicate = " OR ".join(rlike(name, item) for item in expressions)
     return (RowsSatisfy(predicate, share=arguments.mostly()),)
 
 
@@ -279,9 +280,7 @@ def _not_match_regex_list(arguments: _Arguments) -> _Demands:
 
 def _none_match(arguments: _Arguments, expressions: list[Any]) -> _Demands:
     name = sql_name(arguments.own_column())
-    predicate = " AND ".join(
-        f"NOT ({name} RLIKE {quote_literal(_regex(item))})" for item in expressions
-    )
+    predicate = " AND ".join(f"NOT ({rlike(name, _regex(item))})" for item in expressions)
     return (RowsSatisfy(predicate, share=arguments.mostly()),)
 
 

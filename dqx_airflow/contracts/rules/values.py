@@ -6,6 +6,7 @@ Columns are written as DQL writes them: `address.city`, backticks around what is
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TypeAlias
 
 from dqx_airflow.contracts.model import (
@@ -24,6 +25,8 @@ from dqx_airflow.contracts.model import (
 from dqx_airflow.contracts.rules.thresholds import is_number, permits_none
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.patterns.bounds import ended
+from dqx_airflow.patterns.syntax import PatternError
 
 ValueDemand: TypeAlias = OneOf | Pattern | HasFormat | Bound | Length
 """A demand that each value of a column satisfies, or not."""
@@ -48,6 +51,13 @@ def sql_name(column: str) -> str:
     return quote_name(*(quoted.replace("``", "`") or plain for quoted, plain in parts))
 
 
+def rlike(name: str, expression: str) -> str:
+    """That a string matches an expression of which `$` is the very end, as Spark SQL."""
+    with suppress(PatternError):  # what is wrong with it is said when the SQL is read
+        expression = ended(expression)
+    return f"{name} RLIKE {quote_literal(expression)}"
+
+
 def predicate(column: str, demand: ValueDemand) -> str:
     """A predicate of Spark SQL that holds where the value of the column satisfies the demand."""
     name = sql_name(column)
@@ -55,9 +65,9 @@ def predicate(column: str, demand: ValueDemand) -> str:
         case OneOf(values):
             return f"{name} IN ({literals(values)})"
         case Pattern(expression):
-            return f"{name} RLIKE {quote_literal(expression)}"
+            return rlike(name, expression)
         case HasFormat(format_name):
-            return f"{name} RLIKE {quote_literal(whole(TEXT_FORMATS[format_name].pattern))}"
+            return rlike(name, whole(TEXT_FORMATS[format_name].pattern))
         case Bound(op, value):
             return f"{name} {op} {literals((value,))}"
         case Length(op, count):

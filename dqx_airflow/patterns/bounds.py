@@ -1,0 +1,323 @@
+"""Regular expressions with a bound: for strings of which length time and stack are bounded.
+
+Java's matcher tries one way after the other, and takes a few frames of its stack for each turn of a
+group. What could take exponential time is refused. Where a repeated group is left in one way only,
+it is written possessively (`(ab|cd)+` as `(ab|cd)++`): Java then reads it in a loop, and finds the
+same.
+For the rest there is a longest string; what is longer cannot be decided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache, reduce
+from operator import or_
+from typing import TypeAlias
+
+from dqx_airflow.patterns import characters as chars
+from dqx_airflow.patterns.ambiguity import power
+from dqx_airflow.patterns.characters import Characters
+from dqx_airflow.patterns.syntax import (
+    Anything,
+    Choice,
+    Condition,
+    End,
+    ExplodingError,
+    Group,
+    Node,
+    One,
+    Repeat,
+    Row,
+    Start,
+    read,
+    shortest,
+)
+
+_LONGEST_BY_POWER = {2: 10_000, 3: 700, 4: 150}
+"""As many characters as are tried within a second or so."""
+_PLAIN_GROUP = re.compile(r"\((?:\?:|\?<[a-zA-Z]\w*>|(?!\?))(?:(?!\(\?).)*", re.DOTALL)
+Edit: TypeAlias = tuple[int, int, str]
+_FRAMES = 5_000
+"""Frames of Java's stack that a match may take. A thread of 1 MB has room for 13,000 or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedPattern:
+    """An expression for Spark. Strings of more than `longest` characters cannot be decided."""
+
+    text: str
+    longest: int | None
+
+
+@cache
+def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
+    """The expression as Spark gets it: `$` is the very end, and the stack stays small.
+
+    >>> bounded("^(open|paid)$")
+    BoundedPattern(text='^(open|paid)\\\\z', longest=None)
+    >>> bounded("^(a|b)+$").text
+    '^(a|b)++\\\\z'
+
+    :param is_as_written: Spark gets the expression as it is, and `text` does not matter.
+    :raises PatternError: it is no expression, or some strings would take exponential time.
+    """
+    tree = read(pattern)
+    edits: list[Edit] = [(end.start, end.start + end.size, r"\z") for end in _ends(tree)]
+    if not (is_as_written or _has_references(tree)):
+        tree = _with_classes(tree, pattern, edits)
+    by_time = _longest_by_time(tree)
+    limits = [] if by_time is None else [by_time]
+    frames_a_character = 0.0
+    for repeat, follow in _repeated_groups(tree, chars.NOTHING, is_given_back=True):
+        frames = 3 + _size(repeat.body)
+        if repeat.high is not None and repeat.high * frames <= _FRAMES // 8:
+            continue
+        if not is_as_written and _is_left_in_one_way(repeat, follow):
+            edits.append((repeat.end, repeat.end + (repeat.mode == "lazy"), "+"))
+        else:
+            frames_a_character += frames / max(1, shortest(repeat.body))
+    if frames_a_character:
+        limits.append(int(_FRAMES / frames_a_character))
+    text = pattern
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return BoundedPattern(text, min(limits, default=None))
+
+
+@cache
+def longest_in_python(pattern: str) -> int | None:
+    """The longest string that Python's `re` decides in bounded time: it takes no stack.
+
+    :raises PatternError: it is no expression, or some strings would take exponential time.
+    """
+    return _longest_by_time(read(pattern))
+
+
+def _longest_by_time(tree: Node) -> int | None:
+    by_power = power(_without_rest(tree), is_anchored=False)
+    if by_power > max(_LONGEST_BY_POWER):
+        raise ExplodingError(
+            f"some strings would take time by the power of {by_power} of their length: repetitions "
+            "of the same characters follow each other",
+            "begin with ^, and put between repetitions what neither of them takes",
+        )
+    return _LONGEST_BY_POWER.get(by_power)
+
+
+def _without_rest(tree: Node) -> Node:
+    """The tree without what matches any rest of a string, as `(?s).*$` does."""
+    match tree:
+        case Row(items=(*items, Repeat(body=One(characters=rest), low=0, high=None), End())) if (
+            rest.ranges == chars.EVERYTHING.ranges
+        ):
+            return Row(tuple(items))
+        case Row(items=(*items, Group(kind="plain", body=body) as group)):
+            return Row((*items, replace(group, body=_without_rest(body))))
+        case _:
+            return tree
+
+
+@cache
+def ended(pattern: str) -> str:
+    """An expression of ours, which is quick by the way that it is written, with `$` as the end."""
+    edits = [(end.start, end.start + end.size) for end in _ends(read(pattern))]
+    for start, stop in sorted(edits, reverse=True):
+        pattern = f"{pattern[:start]}\\z{pattern[stop:]}"
+    return pattern
+
+
+def bounded_like(pattern: str) -> int | None:
+    """The longest string that a `like` pattern decides; None where there is no such length.
+
+    :raises PatternError: it holds too many `%`.
+    """
+    wild = {"%": ".*", "_": "."}
+    parts = re.findall(r"\\.|%+|.", pattern, re.DOTALL)
+    written = "".join(wild.get(part[:1]) or _escaped(part[-1]) for part in parts)
+    return bounded(f"(?s)^{written}$").longest
+
+
+def _escaped(character: str) -> str:
+    return character if character.isalnum() else f"\\x{{{ord(character):x}}}"
+
+
+def _ends(node: Node) -> Iterator[End]:
+    if isinstance(node, End):
+        yield node
+    for part in _parts(node):
+        yield from _ends(part)
+
+
+def _has_references(node: Node) -> bool:
+    return (isinstance(node, Anything) and node.is_reference) or any(
+        map(_has_references, _parts(node))
+    )
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Row(items=parts) | Choice(branches=parts):
+            return parts
+        case Repeat(body=body) | Group(body=body):
+            return (body,)
+        case _:
+            return ()
+
+
+def _size(node: Node) -> int:
+    """About as many frames as one turn takes."""
+    match node:
+        case One():
+            return 1
+        case Choice(branches=branches):
+            return 2 + max(map(_size, branches))
+        case Row(items=items):
+            return sum(map(_size, items))
+        case Repeat(body=One()):
+            return 1
+        case Repeat(body=body):
+            return 3 + _size(body)
+        case Group(body=body):
+            return 2 + _size(body)
+        case _:
+            return 1
+
+
+def _repeated_groups(
+    node: Node, follow: Characters, *, is_given_back: bool
+) -> Iterator[tuple[Repeat, Characters]]:
+    """The repetitions for whose turns Java calls itself, with what may stand behind each."""
+    match node:
+        case Repeat(body=body, high=high, mode=mode):
+            is_tried = is_given_back or mode != "lazy"
+            if not isinstance(body, One) and mode != "possessive" and high != 1:
+                yield node, follow if is_tried else chars.ANYTHING
+            yield from _repeated_groups(
+                body,
+                follow | _first(body) if high != 1 else follow,
+                is_given_back=is_given_back and mode != "possessive",
+            )
+        case Row(items=items):
+            for number, item in enumerate(items):
+                yield from _repeated_groups(
+                    item, _behind(items[number + 1 :], follow), is_given_back=is_given_back
+                )
+        case Choice(branches=branches):
+            for branch in branches:
+                yield from _repeated_groups(branch, follow, is_given_back=is_given_back)
+        case Group(body=body, kind=kind):
+            inside = follow if kind in ("plain", "atomic") else chars.NOTHING
+            is_open = is_given_back and kind != "atomic"
+            yield from _repeated_groups(body, inside, is_given_back=is_open)
+        case _:
+            return
+
+
+def _with_classes(node: Node, pattern: str, edits: list[Edit]) -> Node:
+    """The tree with classes for repeated groups of single characters: Java reads these in a loop.
+
+    `(a|[b-c])+` becomes `[a[b-c]]+`.
+    """
+    match node:
+        case Repeat(body=Group(body=inside, kind="plain", start=start, end=end)) if node.high != 1:
+            branches = inside.branches if isinstance(inside, Choice) else (inside,)
+            ones = [branch for branch in branches if isinstance(branch, One) and branch.within]
+            # Flags in the group would be lost: `((?i)a|b)+`.
+            if len(ones) == len(branches) and _PLAIN_GROUP.fullmatch(pattern, start, end):
+                edits.append((start, end, f"[{''.join(one.within for one in ones)}]"))
+                return replace(node, body=One(reduce(or_, (one.characters for one in ones))))
+            return replace(node, body=_with_classes(node.body, pattern, edits))
+        case Repeat(body=body) | Group(body=body):
+            return replace(node, body=_with_classes(body, pattern, edits))
+        case Row(items=items):
+            return Row(tuple(_with_classes(item, pattern, edits) for item in items))
+        case Choice(branches=branches):
+            return Choice(tuple(_with_classes(branch, pattern, edits) for branch in branches))
+        case _:
+            return node
+
+
+def _is_left_in_one_way(repeat: Repeat, follow: Characters) -> bool:
+    """True where the next character tells whether there is another turn, and which way it takes."""
+    body = repeat.body
+    again = _first(body)
+    if repeat.low == repeat.high:
+        return not _is_empty(body) and _is_decided(body, follow | again)
+    return not _is_empty(body) and not again & follow and _is_decided(body, follow | again)
+
+
+def _is_decided(node: Node, follow: Characters) -> bool:
+    """True where the next character always tells which way to go."""
+    match node:
+        case Row(items=items):
+            return all(
+                _is_decided(item, _behind(items[number + 1 :], follow))
+                for number, item in enumerate(items)
+            )
+        case Choice(branches=branches):
+            seen = chars.NOTHING
+            for branch in branches:
+                first = _first(branch) | (follow if _is_empty(branch) else chars.NOTHING)
+                if seen & first:
+                    return False
+                seen |= first
+            return all(_is_decided(branch, follow) for branch in branches)
+        case Repeat(body=body, low=low, high=high):
+            if isinstance(body, One) and low == high:
+                return True
+            # What takes as little as it can would have to be asked for more.
+            return node.mode != "lazy" and _is_left_in_one_way(node, follow)
+        case Group(body=body, kind="plain"):
+            return _is_decided(body, follow)
+        case One() | End() | Start() | Condition():
+            return True
+        case _:
+            return False
+
+
+def _behind(items: tuple[Node, ...], follow: Characters) -> Characters:
+    found = chars.NOTHING
+    for item in items:
+        found |= _first(item)
+        if not _is_empty(item):
+            return found
+    return found | follow
+
+
+def _first(node: Node) -> Characters:
+    """The characters by which a part may begin: all where a place without width is asked."""
+    match node:
+        case One(characters=characters):
+            return characters
+        case End():
+            return chars.END
+        case Row(items=items):
+            return _behind(items, chars.NOTHING)
+        case Choice(branches=branches):
+            found = chars.NOTHING
+            for branch in branches:
+                found |= _first(branch)
+            return found
+        case Repeat(body=body) | Group(body=body, kind="plain" | "atomic"):
+            return _first(body)
+        case _:
+            return chars.ANYTHING
+
+
+def _is_empty(node: Node) -> bool:
+    """True where a part may take no character."""
+    match node:
+        case Row(items=items):
+            return all(map(_is_empty, items))
+        case Choice(branches=branches):
+            return any(map(_is_empty, branches))
+        case Repeat(body=body, low=low):
+            return low == 0 or _is_empty(body)
+        case Group(body=body, kind="plain" | "atomic"):
+            return _is_empty(body)
+        case One() | End():
+            return False
+        case _:
+            return True

@@ -1,0 +1,480 @@
+"""Reads a regular expression of Java into a tree that tells what may follow what.
+
+Only what a judgement about time, stack and the end of a string needs is kept. Whatever is not
+understood is refused, so that the judgement is never about another expression than Java's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from dqx_airflow.patterns import characters as chars
+from dqx_airflow.patterns.characters import Characters
+
+Kind: TypeAlias = Literal["plain", "atomic", "ahead", "behind"]
+Mode: TypeAlias = Literal["greedy", "lazy", "possessive"]
+
+LONGEST = 5_000
+"""Characters of an expression."""
+_DEEPEST = 50
+_MOST_BEHIND = 255
+
+_CODED = re.compile(
+    r"x\{(?P<long>[0-9a-fA-F]{1,6})\}|x(?P<byte>[0-9a-fA-F]{2})|u(?P<unit>[0-9a-fA-F]{4})"
+    r"|0(?P<octal>[0-3]?[0-7]{1,2})|c(?P<control>.)",
+    re.DOTALL,
+)
+_PROPERTY = re.compile(r"[pP](?:\{(?P<name>\^?[\w=]+)\}|(?P<letter>\w))")
+_NAMED = re.compile(r"\?<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>")
+_FLAGS = re.compile(r"\?(?P<on>[a-zA-Z]*)(?:-(?P<off>[a-zA-Z]+))?(?P<end>[:)])")
+_KINDS: dict[str, Kind] = {
+    "?:": "plain", "?>": "atomic", "?=": "ahead", "?!": "ahead", "?<=": "behind", "?<!": "behind"
+}  # fmt: skip
+_KIND = re.compile(r"\?(?:<?[=!]|:|>)")
+_COUNT = re.compile(r"\{(?P<low>\d{1,9})(?P<open>,(?P<high>\d{1,9})?)?\}")
+_CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
+_CLASSES = {
+    "d": chars.DIGITS, "s": chars.SPACES, "w": chars.WORD, "h": chars.HORIZONTAL,
+    "v": chars.VERTICAL,
+}  # fmt: skip
+
+
+class PatternError(ValueError):
+    """What is wrong with an expression, and what to write instead, as far as that is known."""
+
+    def __init__(self, problem: str, hint: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.hint = problem, hint
+
+
+class ExplodingError(PatternError):
+    """Some strings would take the matcher longer than anybody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """One character of a set. `within` is how it is written between brackets."""
+
+    characters: Characters
+    within: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One after the other; without items, nothing."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    branches: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`end` is where its quantifier ends in the text, without the sign of its mode."""
+
+    body: Node
+    low: int
+    high: int | None
+    mode: Mode
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group from `start` to `end` of the text."""
+
+    body: Node
+    kind: Kind
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A place without width: a start, an edge of a word, the end of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The start of the string."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of the string, written in the text at `start` with two characters or one."""
+
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """A string that is not known: what a group took, or a cluster of characters.
+
+    `length` is how many characters it has, None where that is not known.
+    """
+
+    is_reference: bool
+    length: int | None = None
+
+
+Node: TypeAlias = One | Row | Choice | Repeat | Group | Condition | Start | End | Anything
+NOTHING = Row(())
+
+
+def read(pattern: str) -> Node:
+    """The tree of an expression.
+
+    :raises PatternError: it is none of Java's, or holds what cannot be judged.
+    """
+    if len(pattern) > LONGEST:
+        raise PatternError(
+            f"it has {len(pattern):,} characters, and {LONGEST:,} are the most",
+            "use `in [...]` for a list of values",
+        )
+    return _Reader(pattern).whole()
+
+
+class _Reader:
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.position = 0
+        self.flags: frozenset[str] = frozenset()
+        self.depth = 0
+        self.groups: list[Node | None] = []
+
+    def whole(self) -> Node:
+        found = self._choice()
+        if self.position < len(self.pattern):
+            raise PatternError("unbalanced parenthesis")
+        return found
+
+    def _sees(self, text: str) -> bool:
+        return self.pattern.startswith(text, self.position)
+
+    def _take(self) -> str:
+        if self.position == len(self.pattern):
+            raise PatternError("it ends too early")
+        self.position += 1
+        return self.pattern[self.position - 1]
+
+    def _match(self, expression: re.Pattern[str]) -> re.Match[str] | None:
+        found = expression.match(self.pattern, self.position)
+        if found:
+            self.position = found.end()
+        return found
+
+    def _choice(self) -> Node:
+        branches = [self._row()]
+        while self._sees("|"):
+            self.position += 1
+            branches.append(self._row())
+        return branches[0] if len(branches) == 1 else Choice(tuple(branches))
+
+    def _row(self) -> Node:
+        items: list[Node] = []
+        while self.position < len(self.pattern) and not (self._sees("|") or self._sees(")")):
+            found = self._atom()
+            if found is None:
+                continue
+            items += found[:-1]
+            items.append(self._repeated(found[-1]))
+        return items[0] if len(items) == 1 else Row(tuple(items))
+
+    def _repeated(self, node: Node) -> Node:
+        if "x" in self.flags:
+            self._skip_blanks()
+        if found := self._match(_COUNT):
+            low = int(found["low"])
+            high = int(found["high"]) if found["high"] else None if found["open"] else low
+            if high is not None and high < low:
+                raise PatternError("min repeat greater than max repeat")
+        elif self._sees("{"):
+            raise PatternError("a brace that begins no repetition", r"write \{ for the sign")
+        elif self.position < len(self.pattern) and self.pattern[self.position] in "*+?":
+            low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[self._take()]
+        else:
+            return node
+        end = self.position
+        mode: Mode = "greedy"
+        if self._sees("?") or self._sees("+"):
+            mode = "lazy" if self._take() == "?" else "possessive"
+        if self.position < len(self.pattern) and self.pattern[self.position] in "*+?{":
+            raise PatternError("multiple repeat")
+        return Repeat(node, low, high, mode, end)
+
+    def _skip_blanks(self) -> None:
+        while self.position < len(self.pattern):
+            if self.pattern[self.position] == "#":
+                end = self.pattern.find("\n", self.position)
+                self.position = len(self.pattern) if end < 0 else end + 1
+            elif self.pattern[self.position].isspace():
+                self.position += 1
+            else:
+                return
+
+    def _one(self, characters: Characters, within: str) -> One:
+        if "i" in self.flags:
+            characters = characters.in_any_case(unicode=bool(self.flags & set("uU")))
+        return One(characters, within)
+
+    def _atom(self) -> list[Node] | None:
+        """The nodes that begin here; None for a flag or a blank. A quantifier is for the last."""
+        start, character = self.position, self._take()
+        match character:
+            case "(":
+                return self._open(start)
+            case "[":
+                characters = self._class()
+                return [One(characters, self.pattern[start : self.position])]
+            case "\\":
+                return self._escape(start)
+            case "." if "s" in self.flags:
+                return [One(chars.EVERYTHING, r"\x{0}-\x{10ffff}")]
+            case ".":
+                ends = r"[^\n\r\u0085\u2028\u2029]"
+                return [One(chars.LINE_ENDS.inverted(), ends)]
+            case "^":
+                return [Condition() if "m" in self.flags else Start()]
+            case "$":
+                return [Condition() if "m" in self.flags else End(start, 1)]
+            case "*" | "+" | "?":
+                raise PatternError("nothing to repeat")
+            case "{":
+                raise PatternError("a brace that begins no repetition", r"write \{ for the sign")
+            case "#" if "x" in self.flags:
+                self.position = start
+                self._skip_blanks()
+                return None
+            case _ if "x" in self.flags and character.isspace():
+                return None
+            case _:
+                code = ord(character)
+                within = character if character.isalnum() else f"\\x{{{code:x}}}"
+                return [self._one(chars.one(code), within)]
+
+    def _open(self, start: int) -> list[Node] | None:
+        kind: Kind = "plain"
+        before = self.flags
+        number = None
+        if found := self._match(_KIND):
+            kind = _KINDS[found[0]]
+        elif self._sees("?P"):
+            raise PatternError("a group is named with (?<name>...)")
+        elif self._match(_NAMED) or not self._sees("?"):
+            number = len(self.groups)
+            self.groups.append(None)
+        else:
+            found = self._match(_FLAGS)
+            if found is None or set(found["on"] + (found["off"] or "")) - set("imsxuU"):
+                raise PatternError(
+                    "a group or a flag that is not known",
+                    "the flags are i, m, s, x, u and U, as in (?i)",
+                )
+            self.flags = (before | set(found["on"])) - set(found["off"] or "")
+            if found["end"] == ")":
+                return None
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise PatternError("it is nested too deeply")
+        body = self._choice()
+        if not self._sees(")"):
+            raise PatternError("missing ), unterminated subpattern")
+        self.position += 1
+        self.depth -= 1
+        self.flags = before
+        if number is not None:
+            self.groups[number] = body
+        if kind == "behind" and (longest(body) or 0) > _MOST_BEHIND:
+            raise PatternError(f"it looks behind by more than {_MOST_BEHIND} characters")
+        if kind == "behind" and longest(body) is None:
+            raise PatternError("look-behind requires fixed-width pattern")
+        return [Group(body, kind, start, self.position)]
+
+    def _escape(self, start: int) -> list[Node]:
+        character = self._take()
+        match character:
+            case "A":
+                return [Start()]
+            case "Z" | "z":
+                return [End(start, 2)]
+            case "b" | "B" | "G":
+                if self._sees("{"):
+                    raise PatternError(r"\b{...} is not supported")
+                return [Condition()]
+            case "Q":
+                end = self.pattern.find(r"\E", self.position)
+                quoted = self.pattern[self.position : end if end >= 0 else None]
+                self.position = end + 2 if end >= 0 else len(self.pattern)
+                signs = [self._one(chars.one(ord(sign)), "") for sign in quoted]
+                return [*signs] if signs else [NOTHING]
+            case "E":
+                return [NOTHING]
+            case "R":
+                both = Row((One(chars.one(13)), One(chars.one(10))))
+                return [Choice((both, One(chars.VERTICAL)))]
+            case "X":
+                return [Anything(is_reference=False)]
+            case "k":
+                if self._match(re.compile(r"<[a-zA-Z][a-zA-Z0-9]*>")) is None:
+                    raise PatternError(r"\k without a name")
+                return [Anything(is_reference=True)]
+            case _ if character in "123456789":
+                found = self._match(re.compile(r"\d*"))
+                return [self._reference(int(character + (found[0] if found else "")))]
+            case _:
+                self.position -= 1
+                characters = self._character()
+                return [self._one(characters, self.pattern[start : self.position])]
+
+    def _reference(self, number: int) -> Node:
+        if number > len(self.groups):
+            raise PatternError(f"invalid group reference {number}")
+        group = self.groups[number - 1]
+        if group is None or longest(group) != shortest(group):
+            return Anything(is_reference=True)
+        return Anything(is_reference=True, length=longest(group))
+
+    def _character(self) -> Characters:
+        """One character, or a class of them, that a backslash begins, which is taken."""
+        if found := self._match(_PROPERTY):
+            name = found["letter"] or found["name"]
+            is_inverted = found[0].startswith("P") is not name.startswith("^")
+            characters = chars.property_of(name.lstrip("^"))
+            if "i" in self.flags:  # \p{Lu} is any letter with a case then
+                characters = Characters(chars.EVERYTHING.ranges, is_vague=True)
+            return characters.inverted() if is_inverted else characters
+        if found := self._match(_CODED):
+            if found["control"]:
+                return chars.one(ord(found["control"]) ^ 64)
+            if found["octal"]:
+                return chars.one(int(found["octal"], 8))
+            code = int(found["long"] or found["byte"] or found["unit"], 16)
+            if code > 0x10FFFF:
+                raise PatternError(f"there is no character {found[0]}")
+            return chars.one(code)
+        character = self._take()
+        if character.lower() in _CLASSES:
+            characters = _CLASSES[character.lower()]
+            if "U" in self.flags and character.lower() in "dsw":
+                characters = chars.vague(characters)
+            return characters if character.islower() else characters.inverted()
+        if character in _CONTROLS:
+            return chars.one(_CONTROLS[character])
+        if character.isascii() and character.isalnum():
+            raise PatternError(f"bad escape \\{character}")
+        return chars.one(ord(character))
+
+    def _class(self) -> Characters:
+        """What is between brackets; the first one is taken."""
+        is_inverted = self._sees("^")
+        self.position += is_inverted
+        found, is_first = chars.NOTHING, True
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise PatternError("it is nested too deeply")
+        while True:
+            if self.position == len(self.pattern):
+                raise PatternError("unterminated character set")
+            if self._sees("]") and not is_first:
+                self.position += 1
+                break
+            if self._sees("&&"):
+                self.position += 2
+                rest = self._rest_of_class()
+                found = found & rest if not is_first else rest
+                break
+            found |= self._of_class()
+            is_first = False
+        self.depth -= 1
+        return found.inverted() if is_inverted else found
+
+    def _rest_of_class(self) -> Characters:
+        """What stands behind `&&`, up to the bracket that closes the class."""
+        found = chars.NOTHING
+        while not self._sees("]"):
+            if self.position == len(self.pattern):
+                raise PatternError("unterminated character set")
+            if self._sees("&&"):
+                self.position += 2
+                return found & self._rest_of_class()
+            found |= self._of_class()
+        self.position += 1
+        return found
+
+    def _of_class(self) -> Characters:
+        if self._sees("["):
+            self.position += 1
+            return self._class()
+        if self._sees(r"\Q"):
+            end = self.pattern.find(r"\E", self.position)
+            if end < 0:
+                raise PatternError("unterminated character set")
+            quoted = self.pattern[self.position + 2 : end]
+            self.position = end + 2
+            return self._cased(chars.listed(quoted))
+        first = self._single()
+        if self._sees("-") and not self._sees("-]") and not self._sees("-["):
+            self.position += 1
+            last = self._single()
+            if first.ranges[0][0] != first.ranges[-1][1] or last.ranges[0][0] != last.ranges[-1][1]:
+                raise PatternError("bad character range", r"write \- for the hyphen")
+            if first.ranges[0][0] > last.ranges[0][0]:
+                raise PatternError("bad character range", r"write \- for the hyphen")
+            return self._cased(chars.between(first.ranges[0][0], last.ranges[0][0]))
+        return self._cased(first)
+
+    def _single(self) -> Characters:
+        character = self._take()
+        return self._character() if character == "\\" else chars.one(ord(character))
+
+    def _cased(self, characters: Characters) -> Characters:
+        if "i" not in self.flags:
+            return characters
+        return characters.in_any_case(unicode=bool(self.flags & set("uU")))
+
+
+def longest(node: Node) -> int | None:
+    """The most characters that a part can take; None without end."""
+    match node:
+        case One():
+            return 1
+        case Row(items=parts):
+            lengths = [longest(part) for part in parts]
+            return None if None in lengths else sum(filter(None, lengths))
+        case Choice(branches=parts):
+            lengths = [longest(part) for part in parts]
+            return None if None in lengths else max(filter(None, lengths), default=0)
+        case Repeat(body=body, high=high):
+            length = longest(body)
+            return 0 if length == 0 else None if length is None or high is None else length * high
+        case Group(body=body, kind=kind):
+            return longest(body) if kind in ("plain", "atomic") else 0
+        case Anything(length=length):
+            return length
+        case _:
+            return 0
+
+
+def shortest(node: Node) -> int:
+    """The fewest characters that a part can take."""
+    match node:
+        case One():
+            return 1
+        case Row(items=parts):
+            return sum(map(shortest, parts))
+        case Choice(branches=parts):
+            return min(map(shortest, parts))
+        case Repeat(body=body, low=low):
+            return shortest(body) * low
+        case Group(body=body, kind=kind):
+            return shortest(body) if kind in ("plain", "atomic") else 0
+        case Anything(length=length):
+            return length or 0
+        case _:
+            return 0
