@@ -93,7 +93,7 @@ def summary(report: GateReport) -> dict[str, Any]:
                 "status": verdict.status.value,
                 "severity": verdict.severity.value,
                 "value": _cut_value(verdict.scaled_value),
-                "raw_value": _cut_value(verdict.value),
+                "raw_value": _cut_value(verdict.value) if verdict.multiplier != 1 else None,
                 "multiplier": verdict.multiplier,
                 "expected": _cut(verdict.expected),
                 "reason": _cut(verdict.reason) if verdict.reason else None,

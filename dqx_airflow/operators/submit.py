@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import GateReport, GateRequest, SourceFile
 
 _LEAST_POLL_S = 10
+_LONGEST_SOURCE = 300
 
 
 class GateOperator(SparkJobOperator):
@@ -251,7 +252,10 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.values import Outcome
 
         self.report = report
-        told = {**summary(report), "date_from": self.request.date_from if self.request else ""}
+        told = {
+            **summary(report),
+            "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
+        }
         context["ti"].xcom_push(key=XCOM_KEY, value=told)
         self._log_report(report)
         outcome = end_task(report, self.on_violation)
