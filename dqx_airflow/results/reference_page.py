@@ -80,6 +80,14 @@ old data is kept.
 were killed while they wrote. `--keep 14d` keeps them for longer, and `--dry-run` only counts them.
 The shortest time is one day, because a query may still read the files.
 
+### Sizes
+
+5,000,000 results of 250,000 runs over 400 days take about 150 MB in some 110 files. On two
+cores, each of these takes less than 0.7 s of processor time and 190 MB of memory, imports
+included: `dql results list`, `dql results show latest`, the page of a gate, a page of ten gates,
+90 days of one assertion, and the states of 31 dates. A write takes 0.08 s of processor time
+(median; 0.27 s at most). `benchmarks/store_scale.py` measures it.
+
 ### Stores of older versions
 
 Versions before the partitions left one file in each table for every run. Such a store can be read
