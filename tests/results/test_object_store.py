@@ -6,18 +6,26 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from processes import environment, free_port, running, wait_until
+from pyarrow.fs import S3FileSystem
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
+from dqx_airflow.engine.date_column import DateColumn
+from dqx_airflow.engine.delta_log import DeltaLog, struct_of
+from dqx_airflow.engine.loose_bounds import loose_files
 from dqx_airflow.results.reader import list_runs, read_report
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import ResultsStore
@@ -143,3 +151,40 @@ def test_a_gate_writes_its_report_and_its_states(spark: Any, tmp_path: Path) -> 
         (average,) = (verdict for verdict in report.verdicts if verdict.name == "average")
         assert average.origin is not None
         assert (average.value, average.origin.value) == (1.5, origin)
+
+
+@pytest.mark.usefixtures("bucket")
+def test_the_log_of_a_table_speaks_only_for_objects_that_are_there(address: str) -> None:
+    on, root = date(2024, 3, 2), "s3://lake/orders"
+    rows = pa.table({"x": [1, 2], "ds": [on] * 2, "k": ["a b/ü", "%"]})
+    write_deltalake(root, rows, partition_by=["ds", "k"])
+
+    def log() -> DeltaLog:
+        table = DeltaTable(root)
+        return DeltaLog(table, root, struct_of(table), DateColumn("ds", "date"))
+
+    first = log()
+    assert first.is_believed([on])
+    assert len(first.files_held(on) or ()) == 2
+    assert loose_files(root, 0) == frozenset()
+    path = f"lake/orders/{unquote(first.files_of(on)[0].path)}"
+    keys = {"access_key": "anybody", "secret_key": "anything", "region": "us-east-1"}
+    system = S3FileSystem(endpoint_override=address, **keys)
+    with system.open_input_stream(path) as file:
+        content = file.read()
+    time.sleep(1.1)  # its times are whole seconds
+    for other, reason in (
+        (content[::-1], None),  # of the same size
+        (content[:-3], f"and it has {len(content) - 3}"),
+        (b"", "and it has 0"),
+        (None, "which is not there"),
+    ):
+        if other is None:
+            system.delete_file(path)
+        else:
+            with system.open_output_stream(path) as file:
+                file.write(other)
+        changed = log()
+        assert not changed.is_believed([on])
+        assert (changed.files_held(on) is None) is (reason is not None)
+        assert str(reason) in str(changed.lost_file([on]))
