@@ -7,16 +7,20 @@ form borrows cattrs, imported when it is asked for).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import Enum
+from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
+from dqx_airflow.exact import exact_text, nearest_float, parse_exact
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 
-MetricValue: TypeAlias = int | float | str | None
-"""What a metric yields: counts are int, other numbers float, dates and timestamps ISO text.
-None means that there is no value. NaN and infinity never get here."""
+MetricValue: TypeAlias = int | Fraction | float | str | None
+"""What a metric yields. Exact numbers are an int or a Fraction: counts, whole numbers, decimals and
+what is computed of them. Where floats or a root are behind it, it is a float; dates and timestamps
+are ISO text. None means that there is no value. NaN and infinity never get here."""
 
 FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
 """The formats in which a dataset at a path may be stored."""
@@ -537,15 +541,65 @@ def from_json(kind: type[T], text: str | bytes) -> T:
         raise ValueError(f"not a {kind.__name__}: {error}") from error
 
 
+_EXACTLY = "_exactly"
+"""What follows the name of a value in JSON where a number of JSON does not say all of it."""
+
+
 def _converter() -> Any:
     global _CONVERTER
     if _CONVERTER is None:
         from cattrs.preconf.json import make_converter
-        from cattrs.strategies import configure_union_passthrough
 
         _CONVERTER = make_converter()
-        configure_union_passthrough(MetricValue, _CONVERTER)
+        _CONVERTER.register_unstructure_hook_func(_is_metric_value, _number_of_json)
+        _CONVERTER.register_structure_hook_func(_is_metric_value, _checked_value)
+        for kind, names in _VALUES.items():
+            _tell_exactly(_CONVERTER, kind, names)
     return _CONVERTER
+
+
+def _tell_exactly(converter: Any, kind: type, names: tuple[str, ...]) -> None:
+    """A fraction is a number in JSON, which may be rounded, and a text beside it, which is not."""
+    from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
+
+    unstructure: Any = make_dict_unstructure_fn(kind, converter)
+    structure: Any = make_dict_structure_fn(kind, converter)
+
+    def told(value: Any) -> dict[str, Any]:
+        found: dict[str, Any] = unstructure(value)
+        for name in names:
+            if isinstance(number := getattr(value, name), Fraction):
+                found[f"{name}{_EXACTLY}"] = exact_text(number)
+        return found
+
+    def read(given: Any, _: Any) -> Any:
+        if isinstance(given, dict):
+            exactly = {name: given[key] for name in names if (key := f"{name}{_EXACTLY}") in given}
+            given = {**given, **{name: parse_exact(str(text)) for name, text in exactly.items()}}
+        return structure(given, kind)
+
+    converter.register_unstructure_hook(kind, told)
+    converter.register_structure_hook(kind, read)
+
+
+def _number_of_json(value: MetricValue) -> MetricValue:
+    if not isinstance(value, Fraction):
+        return value
+    near = nearest_float(value)
+    return near if math.isfinite(near) else exact_text(value)
+
+
+def _is_metric_value(kind: Any) -> bool:
+    return bool(kind == MetricValue)
+
+
+def _checked_value(value: Any, _: Any) -> MetricValue:
+    if isinstance(value, int | float | Fraction | str | None):
+        return value
+    raise TypeError(f"no value of a metric: {value!r}")
+
+
+_VALUES = {Verdict: ("value", "scaled_value", "threshold"), MetricResult: ("value",)}
 
 
 _CONVERTER: Any = None

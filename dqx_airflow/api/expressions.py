@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 from dqx_airflow.api.place import Place, caller_place
 from dqx_airflow.api.tunables import Tunable
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.build import LONGEST_WHOLE_NUMBER
 from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import RequestError
+from dqx_airflow.exact import as_told, exact, magnitude
 from dqx_airflow.values import Span
 
 Operand: TypeAlias = "MetricExpression | Tunable[Any] | float | Decimal"
@@ -26,6 +26,8 @@ Bound: TypeAlias = "Operand | str | bool | date | timedelta | None"
 
 
 _NAME = re.compile(r"[^`\n]+\Z")
+_TOO_LARGE = 10**300
+_EXACT = (Decimal, Fraction)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -94,9 +96,8 @@ def expression_of(value: object, place: Place) -> nodes.Expression:
         case date():
             return nodes.Day(value, place.span)
         case timedelta():
-            seconds = value.total_seconds()
-            whole = int(seconds) if seconds.is_integer() else seconds
-            return nodes.Number(whole, nodes.Unit.DURATION, place.span)
+            seconds = exact(Fraction(value // timedelta(microseconds=1), 1_000_000))
+            return nodes.Number(seconds, nodes.Unit.DURATION, place.span)
         case Decimal() | Real():
             return number(value, nodes.Unit.PLAIN, place.of(str(value)))
         case None:
@@ -121,19 +122,21 @@ def name_of(text: str, place: Place) -> nodes.Name:
 
 
 def number(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes.Number:
-    """A number as the parser would make it of its digits.
+    """A number as the parser would make it of its digits: of a float, those that Python shows.
 
     :raises RequestError: it is not a finite number.
     """
-    if isinstance(value, Integral) and abs(value) < 10**LONGEST_WHOLE_NUMBER:
-        return nodes.Number(int(value), unit, span)
+    found: int | Fraction | None
     try:
-        finite = float(value)
+        if isinstance(value, Integral):
+            found = int(value)
+        else:
+            found = Fraction(as_told(value if isinstance(value, _EXACT) else float(value)))
     except (OverflowError, ValueError):
-        finite = math.nan
-    if not math.isfinite(finite):
+        found = None
+    if found is None or magnitude(found) >= _TOO_LARGE:
         raise RequestError(f"{value!r} is not a finite number", "write None where there is none")
-    return nodes.Number(finite, unit, span)
+    return nodes.Number(found, unit, span)
 
 
 _OPERANDS = (MetricExpression, Tunable, Real, Decimal)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from decimal import Decimal
+from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.values import DatasetSnapshot, GateReport, MetricValue, Outcome, Status, Verdict
+from dqx_airflow.exact import exact_text, is_decimal, nearest_float
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +27,16 @@ class Result(Verdict):
         return self.status is Status.PASSED
 
     @property
-    def metric_value(self) -> MetricValue:
-        """The value before profiles scaled it; what was compared is `scaled_value`."""
-        return self.value
+    def metric_value(self) -> int | Decimal | float | str | None:
+        """The value before profiles scaled it; what was compared is `scaled_value`.
+
+        A decimal is a `Decimal`, a quotient without an end the nearest float; `value` has both as
+        an exact `Fraction`.
+        """
+        value = self.value
+        if not isinstance(value, Fraction):
+            return value
+        return Decimal(exact_text(value)) if is_decimal(value) else nearest_float(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dqx_airflow.api.database import Database
+from dqx_airflow.api.expressions import number
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import plan_of, raise_errors, run
 from dqx_airflow.api.tunables import TunableFloat, TunableInt, TunablePercent, Tunables
@@ -22,9 +24,10 @@ from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
 from dqx_airflow.dql.printer import show_claim, show_text
 from dqx_airflow.dql.source import Unreadable, read_source
 from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.exact import nearest_float
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.profiles import active_profiles
-from dqx_airflow.values import Severity, SourceFile
+from dqx_airflow.values import MetricValue, Severity, SourceFile
 
 _TEXT_NAME = "<text>"
 
@@ -46,14 +49,14 @@ class Profile:
 
     name: str
     type: str
-    _factors: tuple[tuple[str, float], ...]
+    _factors: tuple[tuple[str, Fraction], ...]
 
     def get_multipliers(self) -> dict[str, float]:
         """By what the profile multiplies metrics, by selector: `{'tag "volume"': 2.0}`."""
-        combined: dict[str, float] = {}
+        combined: dict[str, Fraction] = {}
         for selector, factor in self._factors:
-            combined[selector] = combined.get(selector, 1.0) * factor
-        return combined
+            combined[selector] = combined.get(selector, Fraction(1)) * factor
+        return {selector: float(factor) for selector, factor in combined.items()}
 
 
 class Suite:
@@ -203,7 +206,7 @@ class Suite:
         changed = {
             tunable.name: _with_value(literals[tunable.name], tunable.value)
             for tunable in self._tunables
-            if tunable.value != fold(literals[tunable.name], {})
+            if tunable.value != _as_kept(fold(literals[tunable.name], {}))
         }
         constants = tuple(
             replace(constant, value=changed.get(constant.name.text, constant.value))
@@ -216,9 +219,14 @@ def _reader(name: str, place: Path) -> Reader:
     return FileReader(name, place, place.parent, search_path(os.environ))
 
 
+def _as_kept(value: MetricValue) -> MetricValue:
+    """The value of a constant as a tunable has it: a float where it has a point."""
+    return nearest_float(value) if isinstance(value, Fraction) else value
+
+
 def _with_value(literal: nodes.Expression, value: float) -> nodes.Number:
     unit = literal.unit if isinstance(literal, nodes.Number) else nodes.Unit.PLAIN
-    return nodes.Number(value, unit, literal.span)
+    return number(value, unit, literal.span)
 
 
 def _tunables_in(

@@ -6,11 +6,13 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import RequestError
+from dqx_airflow.exact import as_told
 from dqx_airflow.values import Span
 
 T = TypeVar("T")
@@ -88,7 +90,7 @@ class _Bounded(Tunable[N]):
 
     def constant(self, span: Span) -> nodes.Constant:
         value, low, high = (
-            nodes.Number(number, self.unit, span) for number in (self.value, *self.bounds)
+            nodes.Number(_written(number), self.unit, span) for number in (self.value, *self.bounds)
         )
         return nodes.Constant(nodes.Name(self.name, span), value, (low, high), span)
 
@@ -107,6 +109,11 @@ class _Bounded(Tunable[N]):
 
         :raises RequestError: it is none.
         """
+
+
+def _written(number: float) -> int | Fraction:
+    """The number as the parser would make it of the digits that Python shows."""
+    return number if isinstance(number, int) else Fraction(as_told(number))
 
 
 class TunableFloat(_Bounded[float]):

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 import yaml
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
+from dqx_airflow.exact import WrittenFloat
 from dqx_airflow.values import SourceFile, Span
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -169,7 +170,7 @@ def _resolved(text: str) -> Plain:
     if _INTEGER.fullmatch(text):
         return int(text.replace("_", ""))
     if _FLOAT.fullmatch(text) and text not in (".", "+.", "-."):
-        return float(text.replace("_", ""))
+        return WrittenFloat(text)
     if found := _SPECIAL.fullmatch(text):
         return float("nan") if found[3] else float(f"{found[1]}inf")
     return text

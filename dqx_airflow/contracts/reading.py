@@ -22,6 +22,7 @@ from dqx_airflow.contracts.document import (
 from dqx_airflow.contracts.model import Clause, Demand, Literal, Note, Rule, Treatment
 from dqx_airflow.contracts.references import References
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.exact import WrittenFloat
 
 UNKNOWN = "unknown here: no rule is made of it"
 """Why a leaf is unsupported that no reader asked for."""
@@ -94,7 +95,7 @@ class Reading:
         value = found.value
         if isinstance(value, str):
             try:
-                value = int(value) if value.strip().lstrip("+-").isdigit() else float(value)
+                value = int(value) if value.strip().lstrip("+-").isdigit() else WrittenFloat(value)
             except ValueError:
                 return None
         return value if value is not None and isfinite(value) else None

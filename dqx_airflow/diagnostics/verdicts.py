@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw, printable
+from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
 from dqx_airflow.values import FailingRow, GateReport, MetricValue, Outcome, Status, Verdict
 
 SHOWN_ROWS = 3
 _LONGEST_ROW = 200
+_LONGEST_DECIMAL = 40  # the digits of decimal(38), a sign and a point
 _UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _MESSAGE = {Status.FAILED: "assertion failed", Status.ERROR: "assertion could not be evaluated"}
 
 
 def format_value(value: MetricValue) -> str:
-    """A metric value for people: counts whole, other numbers with six significant digits."""
+    """A metric value for people: decimals and whole numbers in full, other numbers with six
+    significant digits."""
     if value is None:
         return "None"
+    if isinstance(value, Fraction):
+        shown = exact_text(value) if is_decimal(value) else ""
+        return shown if 0 < len(shown) <= _LONGEST_DECIMAL else f"{nearest_float(value):.6g}"
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)
 
 
+def show_in_full(value: MetricValue) -> str:
+    """A metric value with all of its digits."""
+    return exact_text(value) if isinstance(value, int | Fraction) else str(value)
+
+
 def format_duration(seconds: MetricValue) -> str:
     """A duration for people, in its two largest units: `2 hours 4 minutes`."""
-    if not isinstance(seconds, int | float):
+    if not isinstance(seconds, int | float | Fraction):
         return "None"
     left = abs(int(seconds))
     parts: list[str] = []
@@ -119,7 +131,8 @@ def unscaled_limit(verdict: Verdict) -> str | None:
     limit = verdict.threshold
     if verdict.multiplier == 1.0 or isinstance(limit, str) or limit is None:
         return None
-    return f"{format_value(limit)}, for the metric value {format_value(limit / verdict.multiplier)}"
+    own = limit / Fraction(as_told(verdict.multiplier))
+    return f"{format_value(limit)}, for the metric value {format_value(own)}"
 
 
 def not_evaluated(report: GateReport) -> str | None:

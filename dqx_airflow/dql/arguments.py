@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show_name
+from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.registry import Argument, Kind
 from dqx_airflow.values import Span
 
@@ -68,9 +70,9 @@ class ArgumentChecker:
         if isinstance(node, nodes.Name):
             self.used.add(node.text)
         share = fold(node, self.constants)
-        if not isinstance(share, int | float) or not 0 <= share <= 1:
-            is_percent = isinstance(share, int | float) and 1 < share <= 100
-            help_line = f"write {share:g}%" if is_percent else None
+        if not isinstance(share, NUMBERS) or not 0 <= share <= 1:
+            is_percent = isinstance(share, NUMBERS) and 1 < share <= 100
+            help_line = f"write {format_value(share)}%" if is_percent else None
             self.error("E101", f"this has to be {Kind.SHARE.value}", node.span, help_line)
 
     def _wrong_kind(self, argument: Argument, node: nodes.Expression) -> None:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import date
+from fractions import Fraction
 from itertools import takewhile
 from typing import Any, cast
 
@@ -18,8 +19,8 @@ from dqx_airflow.values import Span
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
-LONGEST_WHOLE_NUMBER = 38
-"""Whole numbers with more digits become floating point: no column holds them."""
+_MOST_DIGITS = 300
+"""Numbers with more digits, or zeros, become floating point: no data has them."""
 
 _CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn)
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
@@ -316,7 +317,7 @@ class _Builder:
     _parameter_number = _number
 
     def _duration(self, children: list[Any], span: Span) -> nodes.Number:
-        seconds = _finite(_number(children[0]) * SECONDS[str(children[1]).rstrip("s")])
+        seconds = _number(children[0]) * SECONDS[str(children[1]).rstrip("s")]
         return nodes.Number(seconds, nodes.Unit.DURATION, span)
 
     def _day(self, children: list[Any], span: Span) -> nodes.Day | nodes.Text:
@@ -412,7 +413,7 @@ class _Builder:
         return nodes.Disable(children[0], span)
 
     def _scale(self, children: list[Any], span: Span) -> nodes.Scale:
-        return nodes.Scale(children[0], float(_number(children[1][:-1])), span)
+        return nodes.Scale(children[0], Fraction(_number(children[1][:-1])), span)
 
     def _downgrade(self, children: list[Any], span: Span) -> nodes.Downgrade:
         return nodes.Downgrade(children[0], self._name_token(children[1]), span)
@@ -434,21 +435,17 @@ def _annotated(children: list[Any]) -> tuple[tuple[nodes.Annotation, ...], list[
     return annotations, children[len(annotations) :]
 
 
-def _number(text: str) -> int | float:
-    digits = text.replace("_", "")
-    if digits.isdigit() and len(digits) <= LONGEST_WHOLE_NUMBER:
+def _number(text: str) -> int | Fraction | float:
+    """The number that a text says, exactly."""
+    bare = text.replace("_", "").lower()
+    digits, _, exponent = bare.partition("e")
+    if len(bare) > _MOST_DIGITS or abs(int(exponent or 0)) > _MOST_DIGITS:
+        # The parser has reported what is too large; here it only must not become infinite.
+        return min(float(bare), sys.float_info.max)
+    if digits.isdigit() and not exponent:
         return int(digits)
-    return _finite(float(digits))
+    return Fraction(digits) * Fraction(10) ** int(exponent or 0)
 
 
-def _hundredth(text: str) -> float:
-    """The number over 100, as near as can be: in binary, 99.9 / 100 is not 0.999."""
-    digits = text.replace("_", "")
-    if digits.replace(".", "").isdigit():
-        return float(_finite(float(f"{digits}e-2")))
-    return _number(text) / 100
-
-
-def _finite(number: int | float) -> int | float:
-    """The parser has reported what is too large; here it only must not become infinite."""
-    return min(number, sys.float_info.max)
+def _hundredth(text: str) -> Fraction:
+    return Fraction(_number(text)) / 100

@@ -18,11 +18,14 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.question import Question
 from dqx_airflow.dql.ranges import Range
 from dqx_airflow.dql.trials import is_open
-from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE
+from dqx_airflow.exact import Number, magnitude, nearest_float
 from dqx_airflow.values import Span
 
 _MARGIN = 1 + 1e-8
 """Tolerances are inclusive also where rounding misses them by a hair."""
+
+_NEAR = 1e-8
+"""Floats that differ by so much at most, relative to the larger one, may be compared as equal."""
 
 _EXACT = 2**52
 """Below, fractions are told from whole numbers in floating point."""
@@ -107,7 +110,7 @@ class _Side:
     def at_most(self) -> str | None:
         return self._lies("at most", self.range.high)
 
-    def _lies(self, where: str, end: int | float) -> str | None:
+    def _lies(self, where: str, end: Number) -> str | None:
         if self.is_literal:
             return None
         number = format_value(end)
@@ -210,13 +213,11 @@ class _Answer:
         return None
 
     def _equal(self, left: _Side, right: _Side) -> _Certain | None:
-        tolerance = (
-            EQUALITY_TOLERANCE if self.question.tolerance is None else self.question.tolerance
-        )
+        tolerance = self.question.tolerance or 0
         a, b = left.range, right.range
-        if b.low - a.high > tolerance * _MARGIN:
+        if b.low - a.high > max(tolerance * _MARGIN, _slack(a.high, b.low)):
             return _Certain(False, _both(left.at_most(), right.at_least()))
-        if a.low - b.high > tolerance * _MARGIN:
+        if a.low - b.high > max(tolerance * _MARGIN, _slack(a.low, b.high)):
             return _Certain(False, _both(left.at_least(), right.at_most()))
         if max(a.high - b.low, b.high - a.low) * _MARGIN <= tolerance:
             return _Certain(True, _both(left.at_most(), right.at_least()))
@@ -241,11 +242,12 @@ class _Answer:
             return _Certain(True, f"{subject.text} lies between {ends[0]} and {ends[1]}")
         if subject.range.is_whole and low.range.is_point and high.range.is_point:
             bottom, top = low.range.low, high.range.high
-            if max(abs(bottom), abs(top)) < _EXACT and math.ceil(bottom) > math.floor(top):
+            is_exact = magnitude(bottom) < _EXACT and magnitude(top) < _EXACT
+            if is_exact and math.ceil(bottom) > math.floor(top):
                 return _Certain(False, f"{subject.text} is a whole number")
         return None
 
-    def _difference(self, left: _Side, right: _Side) -> tuple[int | float, int | float]:
+    def _difference(self, left: _Side, right: _Side) -> tuple[Number, Number]:
         """Where `left - right` lies, rounding aside, by what is known of both together."""
         known = known_difference(left.node, right.node, self.question.surroundings)
         if known is not None:
@@ -254,7 +256,7 @@ class _Answer:
         tightened = self.question.surroundings.tighten(node, _UNKNOWN)
         return tightened.low, tightened.high
 
-    def _relation(self, left: _Side, right: _Side, low: int | float, high: int | float) -> str:
+    def _relation(self, left: _Side, right: _Side, low: Number, high: Number) -> str:
         if left.node == right.node:
             return "both sides are the same"
         if known_difference(left.node, right.node, self.question.surroundings) is not None:
@@ -276,8 +278,15 @@ def _both(*reasons: str | None) -> str:
     return " and ".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
-def _is_fraction(span: Range, tolerance: float) -> bool:
+def _slack(one: Number, other: Number) -> Number:
+    """How near two ends may be to be compared as equal."""
+    if math.inf in (magnitude(one), magnitude(other)):
+        return 0
+    return max(nearest_float(magnitude(one)), nearest_float(magnitude(other))) * _NEAR
+
+
+def _is_fraction(span: Range, tolerance: Number) -> bool:
     """True for one number that is further than the tolerance from every whole number."""
-    if not span.is_point or abs(span.low) >= _EXACT:
+    if not span.is_point or magnitude(span.low) >= _EXACT:
         return False
-    return abs(span.low - round(span.low)) > tolerance * _MARGIN
+    return magnitude(span.low - round(span.low)) > tolerance * _MARGIN

@@ -23,6 +23,7 @@ from dqx_airflow.dql.parser import Parsed, parse
 from dqx_airflow.dql.profile_rules import check_rules
 from dqx_airflow.dql.selection import Selection
 from dqx_airflow.dql.shares import is_about_share
+from dqx_airflow.exact import NUMBERS
 from dqx_airflow.values import ImportedFile, Severity, SourceFile, Span
 
 IMPLICIT_CHECK = "implicit"
@@ -324,7 +325,7 @@ def _check_constant(
     if constant.bounds is None:
         return
     low, high = (fold(bound, earlier) for bound in constant.bounds)
-    if not all(isinstance(number, int | float) for number in (value, low, high)):
+    if not all(isinstance(number, NUMBERS) for number in (value, low, high)):
         yield Diagnostic("only numbers can be tuned", constant.span, code="E107")
     elif low > high:  # type: ignore[operator]
         message = f"the bounds are empty: {format_value(low)} is above {format_value(high)}"

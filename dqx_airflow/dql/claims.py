@@ -15,6 +15,7 @@ from dqx_airflow.dql.arguments import COLUMN, ArgumentChecker
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.measures import MeasureChecker
 from dqx_airflow.dql.rows import RowChecker
+from dqx_airflow.exact import NUMBERS, Number
 from dqx_airflow.metrics.derived import DEFAULT_STDDEV_DAYS, DISTRIBUTION, SHORTCUTS, TIMELINESS
 from dqx_airflow.metrics.elsewhere import assertion_elsewhere
 from dqx_airflow.metrics.fitting import TYPE_WORDS
@@ -92,7 +93,7 @@ class ClaimChecker:
             case nodes.WithinStddev(count=count, days=days):
                 self.measures.check(count)
                 number = fold(count, self.constants)
-                if isinstance(number, int | float) and number <= 0:
+                if isinstance(number, NUMBERS) and number <= 0:
                     message = "the number of standard deviations lies above 0"
                     self._error("E109", message, count.span, "write within 3 stddev")
                 if days is not None and not (days.value % 86400 == 0 and 2 <= _days(days) <= 3660):
@@ -163,7 +164,7 @@ class ClaimChecker:
         if self._is_call_of(subject, DISTRIBUTION, "matches", example):
             self.measures.column_call(subject, f"{DISTRIBUTION}(column)")  # type: ignore[arg-type]
         seen: set[tuple[type, MetricValue]] = set()
-        total = 0.0
+        total: Number = 0
         for value, share in condition.shares:
             key = (type(value), value.value)  # 1 is not true
             if key in seen:
@@ -173,8 +174,8 @@ class ClaimChecker:
             total += share.value
             if share.value > 1:
                 self._error("E109", "a share is at most 100%", share.span)
-        if total > 1 + 1e-9 and all(share.value <= 1 for _, share in condition.shares):
-            message = f"the shares add up to {total * 100:.6g}%, which is more than 100%"
+        if total > 1 and all(share.value <= 1 for _, share in condition.shares):
+            message = f"the shares add up to {float(total) * 100:.6g}%, which is more than 100%"
             help_line = "what is left to 100% is the share of all other values"
             self._error("E109", message, condition.span, help_line)
 
@@ -241,7 +242,7 @@ def _is_zone(name: str) -> bool:
 def _is_above(low: MetricValue, high: MetricValue) -> bool:
     if isinstance(low, str) and isinstance(high, str):
         return low > high
-    return isinstance(low, int | float) and isinstance(high, int | float) and low > high
+    return isinstance(low, NUMBERS) and isinstance(high, NUMBERS) and low > high
 
 
 def _is_assertion_elsewhere(node: nodes.Expression) -> bool:

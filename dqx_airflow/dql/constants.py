@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.values import MetricValue
 
@@ -31,7 +32,7 @@ def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) 
             literal = earlier[name].value
         case nodes.Negative() | nodes.Arithmetic():
             folded = fold(value, earlier)
-            if not isinstance(folded, int | float):
+            if not isinstance(folded, NUMBERS):
                 return constant
             literal = nodes.Number(folded, nodes.Unit.PLAIN, value.span)
         case _:

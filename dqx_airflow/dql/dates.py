@@ -80,7 +80,7 @@ def evaluate(node: nodes.Expression, anchor: date) -> date | None:
         case nodes.Arithmetic(op=op, left=left, right=nodes.Number(value=days)):
             base = evaluate(left, anchor)
             try:
-                return base + timedelta(days if op == "+" else -days) if base else None
+                return base + timedelta(float(days if op == "+" else -days)) if base else None
             except OverflowError:
                 return None  # beyond the year 9999
         case nodes.Call(name=nodes.Name(text="last_day_of_month")):

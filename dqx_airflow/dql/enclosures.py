@@ -23,6 +23,7 @@ from dqx_airflow.dql.ranges import (
     negative,
     spanned,
 )
+from dqx_airflow.exact import NUMBERS, Number
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES
 
@@ -31,7 +32,7 @@ METRIC_RANGES = {
     for name, metric in METRICS.items()
 }
 
-Ends = tuple[int | float, int | float]
+Ends = tuple[Number, Number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Rows:
     """The rows of a dataset, so many days before the target date; a lag may be tunable."""
 
     dataset: str
-    lag: int | float | nodes.Expression
+    lag: Number | nodes.Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Surroundings:
     def rows_of(self, call: nodes.Call) -> Rows:
         """The rows that a call is about."""
         dataset = self.dataset
-        lag: int | float | nodes.Expression = 0
+        lag: Number | nodes.Expression = 0
         for parameter in call.parameters:
             value = parameter.value
             if parameter.name.text == "dataset" and isinstance(value, nodes.Name):
@@ -111,7 +112,7 @@ def _constant_range(
     if constant.bounds is None:
         return range_of(constant.value, earlier)
     low, high = (fold(bound, settled) for bound in constant.bounds)
-    if isinstance(low, int | float) and isinstance(high, int | float):
+    if isinstance(low, NUMBERS) and isinstance(high, NUMBERS):
         return spanned(low, high, True)
     return ANYTHING
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
+from fractions import Fraction
 from typing import TypeAlias
 
 from dqx_airflow.values import Severity, Span
@@ -39,9 +40,13 @@ class Unit(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A numeric literal. Percentages are stored as fractions, durations in seconds."""
+    """A numeric literal, exact. Percentages are stored as shares, durations in seconds.
 
-    value: int | float
+    What has a point, an exponent or a percent sign is a `Fraction`, also where it is whole: `1.0`
+    prints as it was written. A float stands for what is too large to be exact.
+    """
+
+    value: int | Fraction | float
     unit: Unit
     span: Span = field(compare=False)
 
@@ -482,7 +487,7 @@ class Disable:
 @dataclass(frozen=True, slots=True)
 class Scale:
     selector: Selector
-    factor: float
+    factor: Fraction
     span: Span = field(compare=False)
 
 

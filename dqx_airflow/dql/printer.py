@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import ITEM
+from dqx_airflow.exact import exact, exact_text, is_decimal, nearest_float
 
 _WORDS = """
     suite check assert on from to by in and or not is between profile type macro const use for
@@ -15,6 +18,8 @@ _WORDS = """
 RESERVED = frozenset(_WORDS.split())
 """Names that have to stand in backticks where a column or dataset is called so."""
 
+_PLAIN_BELOW = 1e15
+"""Smaller numbers that are whole and were written with a point are shown as `1.0`."""
 _PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(\.[a-zA-Z_][a-zA-Z0-9_]*)*\Z")
 _PLAIN_TYPE = re.compile(r"[a-zA-Z_]\w*(\(\d+(,\d+)*\))?\Z", re.ASCII)
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -43,8 +48,7 @@ def show_number(number: nodes.Number) -> str:
     """A number in the unit in which it was written."""
     match number.unit:
         case nodes.Unit.PERCENT:
-            share = round(number.value * 100, 12)
-            return f"{share:.0f}%" if share == int(share) else f"{share!r}%"
+            return f"{_digits(exact(Fraction(number.value) * 100))}%"
         case nodes.Unit.DURATION:
             for unit, seconds in (("week", 604800), ("day", 86400), ("hour", 3600), ("minute", 60)):
                 if number.value and number.value % seconds == 0:
@@ -182,8 +186,15 @@ def _within(node: nodes.Expression, context: str, *, right: bool = False) -> str
     return text if strength >= needed else f"({text})"
 
 
-def _digits(value: int | float) -> str:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+def _digits(value: int | Fraction | float) -> str:
+    """A number as it may have been written; the shortest way where a float tells all of it."""
+    if isinstance(value, Fraction):
+        if abs(value) < _PLAIN_BELOW and value.denominator == 1:
+            return f"{value.numerator}.0"
+        near = nearest_float(value)
+        is_told = math.isfinite(near) and (Fraction(repr(near)) == value or not is_decimal(value))
+        return repr(near) if is_told else exact_text(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < _PLAIN_BELOW:
         return f"{value:.1f}"
     return repr(value)
 
@@ -197,7 +208,7 @@ def _in_days(duration: nodes.Number) -> str:
     return _counted(duration.value // 86400, "day")
 
 
-def _counted(value: int | float, unit: str) -> str:
+def _counted(value: int | Fraction | float, unit: str) -> str:
     return f"{_digits(value)} {unit}{'' if value == 1 else 's'}"
 
 
@@ -304,6 +315,6 @@ def _show_rule(rule: nodes.Rule) -> str:
         case nodes.Disable():
             return f"disable {selected}"
         case nodes.Scale(factor=factor):
-            return f"scale {selected} by {factor!r}x"
+            return f"scale {selected} by {_digits(factor)}x"
         case nodes.Downgrade(severity=severity):
             return f"downgrade {selected} to {severity.text}"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.selection import Selection
+from dqx_airflow.exact import exact_text
 from dqx_airflow.values import Severity, Span
 
 _MOST_NAMED = 10
 """A rule names so many assertions with which something is wrong, and counts the others."""
 
-_LEAST_FACTOR, _LARGEST_FACTOR = 0.1, 10
+_LEAST_FACTOR, _LARGEST_FACTOR = Fraction(1, 10), Fraction(10)
 """Beyond, a rule that scales comes close to one that disables."""
 
 _SEVERITIES = tuple(severity.value for severity in Severity)
@@ -115,11 +117,12 @@ def _check_scaled(
         return
     for assertion in (item for item in required[:_MOST_NAMED] if id(item) not in shares):
         yield Diagnostic(
-            f"times {rule.factor:g} little is left of {_name_of(assertion)}, which is required",
+            f"times {exact_text(rule.factor)} little is left of {_name_of(assertion)}, "
+            "which is required",
             rule.span,
             code="W013",
             related=(Related(_place_of_requirement(assertion), "required here"),),
-            help=f"write a factor from {_LEAST_FACTOR:g}x to {_LARGEST_FACTOR:g}x",
+            help="write a factor from 0.1x to 10x",
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.enclosures import Request, Surroundings, range_of, requests_in
+from dqx_airflow.exact import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class Question:
 
     expression: nodes.Expression
     condition: nodes.Comparison | nodes.Between | nodes.Is
-    tolerance: float | None
+    tolerance: Number | None
     surroundings: Surroundings
 
     @property

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias
 
-from dqx_airflow.metrics.derived import LARGEST_WHOLE
+from dqx_airflow.exact import Number, bounded, magnitude, nearest_float
 
 INFINITY = math.inf
 
@@ -31,8 +32,8 @@ class Range:
     there never is one, `low` lies above `high`.
     """
 
-    low: int | float
-    high: int | float
+    low: Number
+    high: Number
     is_whole: bool = False
     is_certain: bool = False
 
@@ -52,22 +53,24 @@ NOTHING = Range(INFINITY, -INFINITY)
 """Never a value."""
 
 
-def spanned(low: int | float, high: int | float, is_certain: bool, is_whole: bool = False) -> Range:
-    """The range with its ends as values are: whole numbers up to a size, the rest floating."""
+def spanned(low: Number, high: Number, is_certain: bool, is_whole: bool = False) -> Range:
+    """The range with its ends as values are: exact up to a size, beyond that floating."""
     if low > high or low == INFINITY or high == -INFINITY:
         return NOTHING
-    if isinstance(low, int) and abs(low) > LARGEST_WHOLE:
-        low = float(low)
-    if isinstance(high, int) and abs(high) > LARGEST_WHOLE:
-        high = float(high)
+    low, high = _as_values_are(low), _as_values_are(high)
     if low == high and not is_whole:
-        is_whole = isinstance(low, int) or low.is_integer()
+        is_whole = isinstance(low, int) or (isinstance(low, float) and low.is_integer())
     return Range(low, high, is_whole, is_certain)
 
 
-def _computed(
-    low: int | float, high: int | float, is_certain: bool, is_whole: bool = False
-) -> Range:
+def _as_values_are(end: Number) -> Number:
+    try:
+        return bounded(end)
+    except OverflowError:
+        return nearest_float(end)
+
+
+def _computed(low: Number, high: Number, is_certain: bool, is_whole: bool = False) -> Range:
     """The range of an operation: it has no value where the result is infinite, or of a text."""
     is_finite = low > -INFINITY and high < INFINITY
     return spanned(low, high, is_certain and is_finite, is_whole)
@@ -85,11 +88,11 @@ def _stddev(inner: Range) -> Range:
     return _computed(0.0, float(inner.high) - float(inner.low), inner.is_certain)
 
 
-def _loosened(end: int | float, direction: int) -> float:
+def _loosened(end: Number, direction: int) -> float:
     """The end a little further out, unless means of whole numbers reach it exactly."""
-    if float(end).is_integer() and abs(end) <= _EXACT_IN_A_MEAN:
+    if float(end).is_integer() and magnitude(end) <= _EXACT_IN_A_MEAN:
         return float(end)
-    return end + direction * abs(end) * _SLACK
+    return end + direction * magnitude(end) * _SLACK
 
 
 def absolute(inner: Range) -> Range:
@@ -123,7 +126,7 @@ def _exponential(inner: Range) -> Range:
     return _computed(low * (1 - _SLACK), high * (1 + _SLACK), inner.is_certain)
 
 
-def _exp(number: int | float) -> float:
+def _exp(number: Number) -> float:
     try:
         return math.exp(number)
     except OverflowError:
@@ -138,7 +141,7 @@ def _largest(parts: list[Range]) -> Range:
     return _picked(parts, max)
 
 
-_Pick: TypeAlias = Callable[[list[int | float]], int | float]
+_Pick: TypeAlias = Callable[[list[Number]], Number]
 
 
 def _picked(parts: list[Range], pick: _Pick) -> Range:
@@ -184,7 +187,7 @@ FUNCTION_RANGES: dict[str, Callable[[list[Range]], Range]] = {
 # Arithmetic
 
 
-def narrowed(plain: Range, known: tuple[int | float, int | float] | None) -> Range:
+def narrowed(plain: Range, known: tuple[Number, Number] | None) -> Range:
     """The range between the ends that are known otherwise, if they are."""
     if known is None or plain.is_empty:
         return plain
@@ -237,16 +240,16 @@ def divided(left: Range, right: Range) -> Range:
     return _computed(min(low for low, _ in parts), max(high for _, high in parts), is_certain)
 
 
-def _by_positive(
-    left: Range, least: int | float, most: int | float
-) -> tuple[int | float, int | float]:
+def _by_positive(left: Range, least: Number, most: Number) -> tuple[Number, Number]:
     """The ends of quotients by a number above 0, from `least` to `most`."""
     low = _quotient(left.low, most if left.low >= 0 else least)
     high = _quotient(left.high, least if left.high >= 0 else most)
     return low, high
 
 
-def _quotient(number: int | float, by: int | float) -> int | float:
+def _quotient(number: Number, by: Number) -> Number:
     if number == 0 or by == 0:
         return math.copysign(INFINITY, number) if number else 0
-    return number / by
+    if isinstance(number, float) or isinstance(by, float):
+        return number / by
+    return Fraction(number) / by

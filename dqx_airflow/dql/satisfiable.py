@@ -17,8 +17,9 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.ranges import Range
+from dqx_airflow.exact import NUMBERS, Number, magnitude
 
-Literal: TypeAlias = int | float | date
+Literal: TypeAlias = Number | date
 
 _CLOSEST = 1e-6
 """Numbers that are closer, relative to their size, may be one number as a column stores them."""
@@ -264,7 +265,7 @@ class _Stretches:
 
 
 def _is_of_one_kind(low: Literal | None, high: Literal | None) -> bool:
-    are_numbers = isinstance(low, int | float) and isinstance(high, int | float)
+    are_numbers = isinstance(low, NUMBERS) and isinstance(high, NUMBERS)
     return are_numbers or (isinstance(low, date) and isinstance(high, date))
 
 
@@ -273,6 +274,6 @@ def _are_apart(cuts: list[Literal]) -> bool:
     return all(
         isinstance(low, date)
         or isinstance(high, date)
-        or high - low > _CLOSEST * max(abs(low), abs(high))
+        or high - low > _CLOSEST * max(float(magnitude(low)), float(magnitude(high)))
         for low, high in pairwise(cuts)
     )

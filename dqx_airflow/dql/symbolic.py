@@ -2,7 +2,7 @@
 
 Interval arithmetic takes every occurrence for a number of its own. Here equal requests are equal
 symbols of sympy, which rearranges what is built of them. Only whole numbers are asked about, for
-which a computed value is what algebra says it is; a quotient of two is rounded once.
+which a computed value is what algebra says it is.
 Sympy takes a second to import: import this module where it is needed only.
 """
 
@@ -45,7 +45,7 @@ class Tightener:
         if left is None or right is None:
             return plain
         low, high = self._ends_of(_applied(node.op, left, right))
-        return narrowed(plain, (_rounded(low), _rounded(high)))
+        return narrowed(plain, (low, high))
 
     def _expression(self, node: nodes.Expression) -> Any:
         """The node in symbols, unevaluated; None where its value may not be exact."""
@@ -173,10 +173,3 @@ def _times(left: _Ends, right: _Ends) -> _Ends:
 
 def _inverse(end: Any) -> Any:
     return 0 if math.isinf(end) else 1 / Fraction(end)
-
-
-def _rounded(end: Any) -> int | float:
-    """The end as a quotient of whole numbers is computed."""
-    if isinstance(end, Fraction):
-        return end.numerator if end.denominator == 1 else end.numerator / end.denominator
-    return end  # type: ignore[no-any-return]

@@ -12,8 +12,9 @@ from typing import Any
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.enclosures import Request, range_of
 from dqx_airflow.dql.question import Question
+from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE, apply
+from dqx_airflow.metrics.derived import apply
 from dqx_airflow.values import MetricValue
 
 _ROWS = (1, 2, 10, 1000)
@@ -63,14 +64,14 @@ def _passes(question: Question, values: Mapping[Request, MetricValue]) -> bool |
     """Whether the values pass; None where there is no value, or nothing can be said."""
     condition = question.condition
     sides = [_value(side, question, values) for side in (question.expression, *question.bounds)]
-    if any(not isinstance(side, int | float) for side in sides):
+    if any(not isinstance(side, NUMBERS) for side in sides):
         return None
     subject, *bounds = sides
     match condition:
         case nodes.Between():
             return bool(bounds[0] <= subject <= bounds[1])  # type: ignore[operator]
         case nodes.Comparison(op="==" | "!=" as op):
-            tolerance = question.tolerance or EQUALITY_TOLERANCE
+            tolerance = question.tolerance or 0
             is_equal = abs(subject - bounds[0]) <= tolerance  # type: ignore[operator]
             return bool(is_equal == (op == "=="))
         case nodes.Comparison(op=op):

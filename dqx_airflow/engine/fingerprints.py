@@ -23,7 +23,7 @@ from dqx_airflow.engine.fixed_filters import is_fixed
 from dqx_airflow.engine.opened import OpenDataset
 from dqx_airflow.values import DatasetRef
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 """Counts up whenever a state of the same aggregate and files gets another form, or meaning."""
 
 WITHOUT_EFFECT = MappingProxyType(

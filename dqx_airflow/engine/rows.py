@@ -93,7 +93,8 @@ class _Sample:
 
 def _with_sample(verdict: Verdict, samples: Sequence[_Sample], most: int) -> Verdict:
     rows = tuple(row for sample in samples for row in sample.rows)
-    notes = dict.fromkeys(sample.note for sample in samples if sample.note)
+    told = (verdict.note, *(sample.note for sample in samples))
+    notes = dict.fromkeys(note for note in told if note)
     return replace(verdict, failing_rows=rows[:most], note="; ".join(notes) or None)
 
 

@@ -38,6 +38,7 @@ from dqx_airflow.engine.turns import (
 )
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Aggregate, Scan
+from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
@@ -116,7 +117,7 @@ def scan(
         if memory is not None:
             memory.keep(dataset, references, missing, found)
     for request, aggregates in parts.items():
-        _answer(request, [part.sql for part in aggregates], types, found, scanned)
+        _answer(request, aggregates, types, found, scanned)
     return scanned
 
 
@@ -224,12 +225,13 @@ def _needs_of(
 
 def _answer(
     request: MetricRequest,
-    parts: Sequence[str],
+    aggregates: Sequence[Aggregate],
     types: RowTypes,
     found: Found,
     scanned: Scanned,
 ) -> None:
     """The value of a request of what its aggregates yielded, or why it has none."""
+    parts = [item.sql for item in aggregates]
     broken = [found.broken[sql] for sql in parts if sql in found.broken]
     if broken:
         scanned.failures[request] = broken[0]
@@ -239,6 +241,9 @@ def _answer(
         scanned.values[request] = request.definition.empty
         return
     results = tuple(found.values[request.date, sql] for sql in parts)
+    if has_overflown(aggregates, results, types.of_column):
+        scanned.failures[request] = OVERFLOW
+        return
     columns = tuple(voids_of(request, types))
     own = len(results) - len(columns)
     pairs = zip(columns, results[own:], strict=True)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
+
+from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
 
 NAME = 500
 VALUE = 500
@@ -39,11 +42,15 @@ def value_text(value: Any) -> str | None:
     """A metric value as text, in full precision. None for no value, NaN and infinity."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
+    if isinstance(value, Fraction):
+        return text(exact_text(value), VALUE)
     return text(repr(value) if isinstance(value, float) else str(value), VALUE)
 
 
 def number(value: Any) -> int | float | None:
-    """`value` where it is a finite number, else None."""
+    """`value` where it is a finite number, else None; the nearest float of a fraction."""
+    if isinstance(value, Fraction):
+        value = nearest_float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if isinstance(value, int) or math.isfinite(value) else None
@@ -58,6 +65,11 @@ def integer(value: Any) -> int | None:
 def param(value: Any) -> int | float | str | None:
     """A metric value for free-form parameters: a number where every reader keeps it, else text."""
     found = number(value)
-    if found is not None and abs(found) <= _LARGEST_SAFE_INT:
+    if found is not None and abs(found) <= _LARGEST_SAFE_INT and _is_told(found, value):
         return found
     return value_text(value)
+
+
+def _is_told(found: float, value: Any) -> bool:
+    """False for a decimal of which a float shows other digits."""
+    return not isinstance(value, Fraction) or not is_decimal(value) or as_told(found) == value

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.exact import exact
 from dqx_airflow.metrics import in_python
 from dqx_airflow.metrics.columns import find_place
+from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import (
     Aggregate,
@@ -22,8 +26,9 @@ from dqx_airflow.metrics.registry import (
     Statistic,
     Unit,
 )
-from dqx_airflow.metrics.shortcuts import Bound, NeverNan, SameAs, Within
+from dqx_airflow.metrics.shortcuts import Bound, NeverNan, Within
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.sums import sum_of
 from dqx_airflow.metrics.texts import malformed_sql
 from dqx_airflow.metrics.types import Family
 from dqx_airflow.values import MetricValue
@@ -72,10 +77,6 @@ def _extreme(function: str, column: str) -> Aggregate:
     )
 
 
-def _sum(column: str) -> Aggregate:
-    return Aggregate(f"try_sum({quote_name(column)})", column=column, merge=Merge.SUM)
-
-
 def nan_count(column: str) -> Aggregate:
     """How many values of a column of numbers are NaN."""
     return replace(_rows_where(_is_nan(column)), shortcut=NeverNan(column))
@@ -119,11 +120,8 @@ def _other_rows(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
     return int(results[0] or 0) - int(results[1] or 0)
 
 
-def _average(arguments: Arguments) -> tuple[Aggregate, ...]:
-    # Spark has no average of decimals where there is no room for four more digits.
-    column = _column(arguments)
-    exact = Aggregate(f"try_avg({column})")
-    return exact, Aggregate(f"try_avg(CAST({column} AS DOUBLE))", shortcut=SameAs(exact))
+def _sum_and_count(arguments: Arguments) -> tuple[Aggregate, ...]:
+    return sum_of(arguments[0]), _values(arguments[0])
 
 
 def _once(sql: str) -> str:
@@ -164,7 +162,7 @@ def _columns(argument: Any) -> tuple[str, ...]:
 def _rows_equal(arguments: Arguments) -> tuple[Aggregate, ...]:
     column, value = arguments
     shortcut = None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, int | Decimal | float) and not isinstance(value, bool):
         shortcut = Within(column, ((Bound("<", value),), (Bound(">", value),)))
     return (_rows_where(f"{_column(arguments)} = {quote_literal(value)}", shortcut),)
 
@@ -229,10 +227,10 @@ def _furthest_share(arguments: Arguments, results: tuple[MetricValue, ...]) -> M
     total, *counts = (int(result or 0) for result in results)
     if not total:
         return None
-    due = [float(share) for _, share in arguments[1]]
-    found = [count / total for count in counts]
+    due = [share for _, share in arguments[1]]
+    found = [Fraction(count, total) for count in counts]
     rest = abs((1 - sum(found)) - (1 - sum(due)))
-    return max(rest, *(abs(a - b) for a, b in zip(found, due, strict=True)))
+    return exact(max([rest, *(abs(a - b) for a, b in zip(found, due, strict=True))]))
 
 
 _ENTRIES = (
@@ -287,10 +285,10 @@ _ENTRIES = (
         "average",
         (_NUMBER,),
         Unit.COLUMN,
-        "The mean of the column, NULL ignored.",
+        "The mean of the column, NULL ignored; exact for whole numbers and decimals.",
         "assert average(price) > 0",
-        _average,
-        value=lambda _, results: results[1] if results[0] is None else results[0],
+        _sum_and_count,
+        value=lambda _, results: apply("/", results),
         in_python=in_python.mean,
         is_void_with_nan=True,
     ),
@@ -298,9 +296,10 @@ _ENTRIES = (
         "sum",
         (_NUMBER,),
         Unit.COLUMN,
-        "The total of the column, NULL ignored; no value where it overflows.",
+        "The sum of the column, NULL ignored; exact for whole numbers and decimals, with up to 38"
+        " digits.",
         "assert sum(revenue) is positive",
-        lambda arguments: (_sum(arguments[0]),),
+        _sum_and_count,
         in_python=in_python.total,
         is_void_with_nan=True,
     ),
@@ -312,6 +311,7 @@ _ENTRIES = (
         "assert minimum(quantity) >= 0",
         lambda arguments: (_extreme("min", arguments[0]),),
         in_python=in_python.smallest,
+        is_picked=True,
         lowered_by=_rows_beyond,
         is_void_with_nan=True,
     ),
@@ -323,6 +323,7 @@ _ENTRIES = (
         "assert maximum(temperature) < 60",
         lambda arguments: (_extreme("max", arguments[0]),),
         in_python=in_python.largest,
+        is_picked=True,
         raised_by=_rows_beyond,
         is_void_with_nan=True,
     ),
@@ -390,7 +391,7 @@ _ENTRIES = (
         Unit.COLUMN,
         "The value below which the share of the column lies, NULL ignored; interpolated.",
         "assert percentile(latency_ms, 99%) < 500",
-        lambda arguments: (Aggregate(f"percentile({_column(arguments)}, {arguments[1]!r})"),),
+        lambda arguments: (Aggregate(f"percentile({_column(arguments)}, {arguments[1]})"),),
         in_python=in_python.percentile,
         is_void_with_nan=True,
     ),
@@ -403,6 +404,7 @@ _ENTRIES = (
         _first,
         parameters=(Argument("order_by", Kind.COLUMN, _ORDERED.accepts),),
         in_python=in_python.first,
+        is_picked=True,
     ),
     Metric(
         "correlation",
@@ -460,9 +462,9 @@ _ENTRIES = (
         'assert 95% of rows: email matches "@"',
         lambda arguments: (_evaluated(arguments), _violations(arguments)),
         value=lambda _, results: (
-            (int(results[0]) - int(results[1] or 0)) / int(results[0]) if results[0] else 1.0
+            apply("/", (_other_rows(_, results), results[0])) if results[0] else 1
         ),
-        empty=1.0,
+        empty=1,
         is_internal=True,
         in_python=in_python.true_share,
         lowered_by=_rows_violating,

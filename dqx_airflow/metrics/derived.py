@@ -1,18 +1,21 @@
 """What can be computed from metric values: extended metrics and the functions of arithmetic.
 
 None propagates through every function but `coalesce`, `mean` and the deviations; a result outside
-the domain, NaN or infinite is None (design, ruling 4). There is no arithmetic on text; dates and
-moments are ISO text, UTC where they name no zone.
+the domain, NaN or infinite is None (design, ruling 4). Exact numbers stay exact but for `sqrt`,
+`log`, `exp` and deviations; where one number is a float, the result is one. There is no arithmetic
+on text; dates and moments are ISO text, UTC where they name no zone.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, time, timedelta, timezone
+from fractions import Fraction
 from zoneinfo import ZoneInfo
 
+from dqx_airflow.exact import Exact, bounded, square_root
 from dqx_airflow.values import MetricValue
 
 Numbers = tuple[MetricValue, ...]
@@ -27,8 +30,8 @@ def apply(function: str, values: Numbers) -> MetricValue:
         return None
     try:
         result = compute(*values)
-        if isinstance(result, int) and abs(result) > LARGEST_WHOLE:
-            result = float(result)
+        if isinstance(result, int | Fraction):
+            result = bounded(result)
     except (ZeroDivisionError, ValueError, OverflowError, TypeError):
         return None
     if isinstance(result, float) and not math.isfinite(result):
@@ -42,21 +45,47 @@ def _coalesce(*values: MetricValue) -> MetricValue:
 
 def _stddev(*values: MetricValue) -> MetricValue:
     """Sample standard deviation of the values that there are; one value gives 0."""
-    present = [float(value) for value in values if value is not None]
-    if not present:
-        return None
-    return statistics.stdev(present) if len(present) > 1 else 0.0
+    found = _sample_stddev(*values)
+    if found is None and any(value is not None for value in values):
+        return 0.0
+    return found if found is None else float(found)
 
 
 def _sample_stddev(*values: MetricValue) -> MetricValue:
-    """Sample standard deviation of the values that there are; no value below two of them."""
-    present = [float(value) for value in values if value is not None]
-    return statistics.stdev(present) if len(present) > 1 else None
+    """Sample standard deviation of the values that there are; no value below two of them.
+
+    Of exact values it has 40 digits, so that no tolerance is needed beside values whose deviation
+    is small.
+    """
+    present = [value for value in values if value is not None]
+    if len(present) < 2:
+        return None
+    if (exact_values := _exact(present)) is None:
+        return statistics.stdev(map(float, present))
+    mean = Fraction(sum(exact_values), len(present))
+    moves = sum((value - mean) ** 2 for value in exact_values)
+    return square_root(Fraction(moves, len(present) - 1))
 
 
 def _mean(*values: MetricValue) -> MetricValue:
-    present = [float(value) for value in values if value is not None]
-    return statistics.fmean(present) if present else None
+    present = [value for value in values if value is not None]
+    if not present:
+        return None
+    if (exact_values := _exact(present)) is None:
+        return statistics.fmean(map(float, present))
+    return Fraction(sum(exact_values), len(present))
+
+
+def _exact(values: Sequence[MetricValue]) -> list[Exact] | None:
+    """The values where all of them are exact."""
+    found = [value for value in values if isinstance(value, int | Fraction)]
+    return found if len(found) == len(values) else None
+
+
+def _quotient(a: MetricValue, b: MetricValue) -> MetricValue:
+    if isinstance(a, int | Fraction) and isinstance(b, int | Fraction):
+        return Fraction(a) / b
+    return a / b  # type: ignore[operator]
 
 
 def _moment(text: MetricValue) -> datetime:
@@ -67,7 +96,7 @@ def _moment(text: MetricValue) -> datetime:
 
 def _age(now: MetricValue, then: MetricValue) -> MetricValue:
     """The seconds from `then` to `now`."""
-    return (_moment(now) - _moment(then)).total_seconds()
+    return Fraction((_moment(now) - _moment(then)) // timedelta(microseconds=1), 10**6)
 
 
 def _midnight(moment: MetricValue) -> MetricValue:
@@ -88,7 +117,7 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
+    "/": _quotient,
     "negative": lambda a: -a,
     "abs": abs,
     "sqrt": math.sqrt,
@@ -107,12 +136,6 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
 
 _TAKES_NONE = frozenset({"coalesce", "stddev", "sample_stddev", "mean"})
 _TAKES_TEXT = frozenset({"coalesce", "min", "max", "age", "midnight", "deadline"})
-
-LARGEST_WHOLE = 10**38
-"""What a column may hold; beyond, whole numbers become floating point: they would only grow."""
-
-EQUALITY_TOLERANCE = 1e-9
-"""`==` on numbers that are not whole allows this absolute difference (design, ruling 5)."""
 
 ARITY: dict[str, tuple[int, int | None]] = {
     "abs": (1, 1),
@@ -146,7 +169,7 @@ DISTRIBUTION = "distribution"
 DEFAULT_STDDEV_DAYS = 30
 """So many days before the target date `within 3 stddev` looks at where none are given."""
 
-DEFAULT_SHARE_TOLERANCE = 0.05
+DEFAULT_SHARE_TOLERANCE = Fraction(5, 100)
 """By so much the share of a value may differ from the expected one where no tolerance is given."""
 
 SHORTCUTS: dict[str, str] = {

@@ -10,15 +10,19 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 from typing import Any
 
+from dqx_airflow.exact import Exact, Number, exact
 from dqx_airflow.metrics.comparison import comparable, literal_type, order_key
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, decimal_size
 
 EXACT = Context(prec=200)
 """Decimal arithmetic that loses nothing: what Spark would lose is rounded off afterwards."""
 
-_SMALLEST_LONG, _LARGEST_LONG = -(2**63), 2**63 - 1
+
+class SumOverflow(ArithmeticError):  # noqa: N818 - named like OverflowError's kin
+    """A sum of decimals has more digits than a decimal has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +39,31 @@ class Column:
 
 
 def total(column: Column) -> Any:
-    """The sum; None without values, and where it does not fit Spark's type for it."""
+    """The sum; None without values.
+
+    :raises SumOverflow: it has no room in a decimal.
+    """
     values = column.present
     if not values:
         return None
-    if column.type.startswith("decimal"):
-        _, scale = decimal_size(column.type)
-        sum_ = _exact_sum(values)
-        return sum_ if has_room(sum_, LONGEST_DECIMAL, scale) else None
-    found = sum(values)
-    if isinstance(found, int) and not _SMALLEST_LONG <= found <= _LARGEST_LONG:
-        return None
+    if not column.type.startswith("decimal"):
+        return sum(values)
+    _, scale = decimal_size(column.type)
+    found = _exact_sum(values)
+    if not has_room(found, LONGEST_DECIMAL, scale):
+        raise SumOverflow
     return found
 
 
 def mean(column: Column) -> Any:
-    values = column.present
-    if not values:
+    """The sum by the number of values.
+
+    :raises SumOverflow: the sum has no room in a decimal.
+    """
+    if not column.present:
         return None
-    if column.type.startswith("decimal"):
-        # Spark keeps four more digits, as long as there is room for them.
-        _, scale = decimal_size(column.type)
-        quotient = EXACT.divide(_exact_sum(values), Decimal(len(values)))
-        rounded = rounded_half_up(quotient, min(scale + 4, LONGEST_DECIMAL))
-        return rounded if has_room(rounded, LONGEST_DECIMAL, scale + 4) else float(quotient)
-    return sum(map(float, values)) / len(values)
+    found, count = total(column), len(column.present)
+    return found / count if isinstance(found, float) else Fraction(found) / count
 
 
 def smallest(column: Column) -> Any:
@@ -98,12 +102,12 @@ def correlation(one: Column, other: Column) -> float | None:
     return found if math.isnan(found) else max(-1.0, min(1.0, found))
 
 
-def percentile(column: Column, share: float) -> float | None:
-    """The exact percentile, interpolated between the two values beside the place."""
+def percentile(column: Column, share: Number) -> float | None:
+    """The percentile in floating point, interpolated between the two values beside the place."""
     values = [float(value) for value in sorted(column.present, key=order_key)]
     if not values:
         return None
-    place = (len(values) - 1) * share
+    place = (len(values) - 1) * float(share)
     below, above = math.floor(place), math.ceil(place)
     if below == above or values[below] == values[above]:
         return values[below]
@@ -156,20 +160,20 @@ def equal_count(column: Column, value: Any) -> int:
     return sum(left == right for left, right in sides)
 
 
-def share_difference(column: Column, shares: Sequence[tuple[Any, float]]) -> float | None:
+def share_difference(column: Column, shares: Sequence[tuple[Any, Exact]]) -> Exact | None:
     """The largest difference of a share from the one due; the unlisted count as one value."""
     rows = len(column.present)
     if not rows:
         return None
-    found = [equal_count(column, value) / rows for value, _ in shares]
-    due = [float(share) for _, share in shares]
-    unlisted = abs(sum(found) - sum(due))
-    return max(unlisted, *(abs(a - b) for a, b in zip(found, due, strict=True)))
+    found = [Fraction(equal_count(column, value), rows) for value, _ in shares]
+    due = [share for _, share in shares]
+    unlisted = abs(Fraction(sum(found)) - sum(due))
+    return exact(max([unlisted, *(abs(a - b) for a, b in zip(found, due, strict=True))]))
 
 
-def true_share(truths: Column) -> float:
+def true_share(truths: Column) -> Exact:
     """The share of true among what is true or false; all, if there is nothing."""
-    return truths.values.count(True) / len(truths.present) if truths.present else 1.0
+    return Fraction(truths.values.count(True), len(truths.present)) if truths.present else 1
 
 
 def has_room(value: Decimal, precision: int, scale: int) -> bool:

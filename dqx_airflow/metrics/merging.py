@@ -6,11 +6,9 @@ pass over all rows has: where a result says too little for that, it is not merge
 
 from __future__ import annotations
 
-from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from dqx_airflow.metrics.in_python import EXACT, has_room
 from dqx_airflow.metrics.plain import plain
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
@@ -21,8 +19,6 @@ from dqx_airflow.metrics.types import (
 )
 from dqx_airflow.values import MetricValue
 
-_DIGITS_OF_A_DOUBLE = 15
-"""A decimal of so many digits is the same after it was a double."""
 _UNREADABLE = "\ufffd"
 """What stands for bytes that are no text; Spark orders by the bytes."""
 
@@ -42,7 +38,7 @@ class Merge(str, Enum):
         pair: tuple[Any, Any] = (one, other)
         match self:
             case Merge.COUNT | Merge.SUM:
-                return plain(EXACT.add(*map(_decimal, pair)))
+                return plain(pair[0] + pair[1])
             case Merge.LEAST:
                 return plain(min(pair))
             case Merge.MOST:
@@ -56,9 +52,10 @@ class Merge(str, Enum):
         """
         if self is Merge.COUNT:
             return True
+        if isinstance(result, float):
+            return False
         if spark_type in WHOLE_SIZES:
-            is_told = result is not None or self is not Merge.SUM
-            return is_told and -(2**63) <= int(result or 0) < 2**63
+            return True
         if spark_type.startswith("decimal"):
             return self._is_exact_decimal(decimal_size(spark_type)[1], result)
         if spark_type == "string":
@@ -70,9 +67,4 @@ class Merge(str, Enum):
     def _is_exact_decimal(self, scale: int, result: MetricValue) -> bool:
         if result is None:
             return self is not Merge.SUM
-        digits = _DIGITS_OF_A_DOUBLE if isinstance(result, float) else LONGEST_DECIMAL
-        return has_room(_decimal(result), digits, scale)
-
-
-def _decimal(result: Any) -> Decimal:
-    return Decimal(repr(result))
+        return not isinstance(result, str) and abs(result) < 10 ** (LONGEST_DECIMAL - scale)

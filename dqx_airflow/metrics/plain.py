@@ -5,13 +5,29 @@ from __future__ import annotations
 import math
 from datetime import date, datetime
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+from dqx_airflow.exact import Number, exact, exact_text, is_decimal, nearest_float
+from dqx_airflow.metrics.types import decimal_type
 from dqx_airflow.values import MetricValue
+
+
+def spark_number(value: Number | Decimal) -> int | Decimal | float:
+    """The number as Spark can hold it: whole, as a decimal, or else as the nearest float."""
+    if isinstance(value, float | Decimal):
+        return value
+    point = ".0" if isinstance(value, Fraction) and value.denominator == 1 else ""
+    found = Decimal(exact_text(value) + point) if is_decimal(value) else None
+    if found is None or decimal_type(found) is None:
+        return nearest_float(value)
+    return value if isinstance(value, int) else found
 
 
 def plain(value: Any) -> MetricValue:
     """A value of a dataset as a plain metric value; NaN, infinity and nested ones are none.
+
+    Decimals and whole numbers are exact, whatever their size.
 
     Moments are in UTC, or of no zone.
     """
@@ -22,10 +38,10 @@ def plain(value: Any) -> MetricValue:
             return int(value)
         case int():
             return value
+        case Decimal() | Fraction():
+            return exact(value)
         case float():
             return value if math.isfinite(value) else None
-        case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
         case datetime():
             return value.replace(tzinfo=None).isoformat(sep=" ")
         case date():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
@@ -75,7 +75,8 @@ class Aggregate:
     `column` where it is about one.
     `merge` makes the result over all rows of those over parts of them; None where it takes all
     rows. What is merged are counts, values or sums of `column`, or whole numbers.
-    With a `shortcut` rows are read only where that has no answer.
+    With a `shortcut` rows are read only where that has no answer. `sql_by_type` takes the place of
+    `sql` where the column is of one of these types.
     """
 
     sql: str
@@ -86,6 +87,12 @@ class Aggregate:
     column: str | None = None
     merge: Merge | None = None
     shortcut: Shortcut | None = None
+    sql_by_type: tuple[tuple[str, str], ...] = ()
+
+    def of_type(self, spark_type: str) -> Aggregate:
+        """The aggregate over a column of a type."""
+        sql = dict(self.sql_by_type).get(spark_type, self.sql)
+        return replace(self, sql=sql, sql_by_type=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +195,8 @@ class Metric:
     A metric `is_of_texts` where it is about the texts of a file before they are cast: what its
     aggregates read is `metrics.texts.malformed_alias`, what `in_python` gets whether rows are
     malformed. Where there are no texts, it has the value `empty`. A metric that `is_void_with_nan`
-    has no value where a column that it is about holds NaN.
+    has no value where a column that it is about holds NaN. A metric `is_picked` where its value is
+    one that the column holds: no arithmetic has rounded it.
     """
 
     name: str
@@ -211,6 +219,7 @@ class Metric:
     of_schema: Callable[[Arguments, Mapping[str, str]], tuple[MetricValue, str]] | None = None
     is_of_texts: bool = False
     is_void_with_nan: bool = False
+    is_picked: bool = False
 
     @property
     def signature(self) -> str:

@@ -20,7 +20,7 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import WHOLE_SIZES
 from dqx_airflow.values import MetricValue
 
-Limit: TypeAlias = int | float | str | date
+Limit: TypeAlias = int | Decimal | float | str | date
 
 _NAN = "NaN"
 
@@ -101,23 +101,6 @@ class NeverNan:
         return None if results == (_NAN,) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class SameAs:
-    """Answers with what another aggregate yields, where that has a value."""
-
-    other: Aggregate
-
-    @property
-    def asks(self) -> tuple[Aggregate, ...]:
-        return (self.other,)
-
-    def fits(self, type_of: TypeOf) -> bool:
-        return True
-
-    def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
-        return results[0]
-
-
 @lru_cache
 def _extremes_of(column: str) -> tuple[Aggregate, ...]:
     # As text no digit is lost, and NaN is told from NULL.
@@ -129,7 +112,7 @@ def _extremes_of(column: str) -> tuple[Aggregate, ...]:
     )
 
 
-def _value(text: str, kind: str) -> Limit | Decimal:
+def _value(text: str, kind: str) -> Limit:
     if kind == "date":
         return date.fromisoformat(text)
     if kind == "double":
@@ -137,6 +120,6 @@ def _value(text: str, kind: str) -> Limit | Decimal:
     return Decimal(text) if kind.startswith("decimal") else int(text)
 
 
-def _holds(value: Limit | Decimal, kind: str, bound: Bound) -> bool:
+def _holds(value: Limit, kind: str, bound: Bound) -> bool:
     left, right = comparable(value, kind, bound.limit, literal_type(bound.limit))
     return left is not None and right is not None and _HOLDS[bound.op](left, right)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from dqx_airflow.diagnostics.verdicts import headline
+from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.values import GateReport, MetricValue, Outcome, Status
 
@@ -133,4 +136,9 @@ def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
 
 
 def _cut_value(value: MetricValue) -> MetricValue:
+    """A value that JSON holds; of what a float would round, the exact text."""
+    if isinstance(value, Fraction):
+        near = nearest_float(value)
+        is_told = math.isfinite(near) and (as_told(near) == value or not is_decimal(value))
+        return near if is_told else _cut(exact_text(value))
     return _cut(value) if isinstance(value, str) else value

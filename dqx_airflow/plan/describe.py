@@ -8,6 +8,7 @@ from datetime import date, timedelta
 
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.dql.printer import show
+from dqx_airflow.exact import exact_text
 from dqx_airflow.plan.model import (
     Applied,
     Constant,
@@ -135,4 +136,5 @@ def _assertion(assertion: PlannedAssertion) -> Iterator[str]:
     if assertion.disabled_by:
         yield f"       disabled by profile '{assertion.disabled_by}'"
     elif assertion.multiplier != 1.0:
-        yield f"       times {assertion.multiplier:g}: profiles {', '.join(assertion.profiles)}"
+        times = exact_text(assertion.multiplier)
+        yield f"       times {times}: profiles {', '.join(assertion.profiles)}"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
-import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.verdicts import format_duration, format_value
+from dqx_airflow.diagnostics.verdicts import format_duration, format_value, show_in_full
 from dqx_airflow.dql.check import IMPLICIT_CHECK
-from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE, apply
+from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.fitting import misfits
+from dqx_airflow.metrics.plain import plain
 from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.plan.comparing import NEARLY_EQUAL, Compared, Side, compare, is_within
 from dqx_airflow.plan.masks import hidden
 from dqx_airflow.plan.model import (
     Applied,
@@ -35,12 +35,6 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.values import MetricValue, Origin, Outcome, Severity, Status, Verdict
 
 _FURTHER_DIGITS = re.compile(r"[.,][0-9]{6}([0-9]+)")
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def evaluate(
@@ -154,7 +148,7 @@ def _value_of(term: Term, measured: _Measured) -> MetricValue:
     """The value of a term; None where it has none."""
     match term:
         case Constant(value=value):
-            return value
+            return plain(value)
         case Now():
             return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
         case Measured(request=request):
@@ -203,7 +197,7 @@ def _judge(assertion: PlannedAssertion, plan: Plan, measured: _Measured, found: 
     voids = _voids(requests, plan, found)
     if voids is not None and not assertion.condition.is_about_none:
         value = scaled = None  # neither `coalesce` nor a window hides what NaN has done
-    status, why = _compare(assertion, scaled, bounds, voids)
+    status, why, note = _compare(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
         why = gap.reason
     threshold = bounds[0] if bounds else None
@@ -214,7 +208,7 @@ def _judge(assertion: PlannedAssertion, plan: Plan, measured: _Measured, found: 
         more = [text for text in dict.fromkeys(details) if text not in (why or "")]
         why = "; ".join(filter(None, (why, *more))) or None
     expected = _expected(assertion.condition, bounds)
-    return verdict(status, why, value, scaled, threshold, expected)
+    return verdict(status, why, value, scaled, threshold, expected, note)
 
 
 def _with_answers(assertion: PlannedAssertion, measured: _Measured) -> PlannedAssertion:
@@ -245,7 +239,7 @@ def _sides(
     assertion: PlannedAssertion, value: MetricValue, measured: _Measured
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
     bounds = tuple(_value_of(bound, measured) for bound in assertion.condition.bounds)
-    if assertion.multiplier == 1.0 or isinstance(value, str):  # a date has no multiple
+    if assertion.multiplier == 1 or isinstance(value, str):  # a date has no multiple
         return value, bounds
     return apply("*", (value, assertion.multiplier)), bounds
 
@@ -273,6 +267,7 @@ def _verdict(
     scaled: MetricValue = None,
     threshold: MetricValue = None,
     expected: str | None = None,
+    note: str | None = None,
 ) -> Verdict:
     columns = {
         given
@@ -290,7 +285,7 @@ def _verdict(
         severity=assertion.severity,
         status=status,
         value=value,
-        multiplier=1.0 if isinstance(value, str) else assertion.multiplier,
+        multiplier=1.0 if isinstance(value, str) else float(assertion.multiplier),
         scaled_value=scaled,
         threshold=threshold,
         reason=reason,
@@ -301,6 +296,7 @@ def _verdict(
         span=assertion.span,
         source_line=assertion.source_line,
         origin=origin,
+        note=note,
     )
 
 
@@ -320,36 +316,73 @@ def _voids(requests: Iterable[MetricRequest], plan: Plan, found: Scanned) -> str
     return "; ".join(dict.fromkeys(voids)) or None
 
 
+class _Finding(NamedTuple):
+    """Whether a condition holds, why not, and what else there is to say."""
+
+    status: Status
+    reason: str | None = None
+    note: str | None = None
+
+
 def _compare(
     assertion: PlannedAssertion,
     value: MetricValue,
     bounds: tuple[MetricValue, ...],
     voids: str | None,
-) -> tuple[Status, str | None]:
+) -> _Finding:
     """:param voids: why metrics have no value, where more is known than that they have none."""
     condition = assertion.condition
     if condition.kind == "is None":
         return _passed(value is None)
     if condition.kind == "is not None":
-        why = voids or _no_value(assertion.term)
-        return _passed(True) if value is not None else (Status.FAILED, why)
+        return _passed(True) if value is not None else _failed(voids or _no_value(assertion.term))
     if value is None:
-        return Status.FAILED, f"the metric has no value ({voids or _no_value(assertion.term)})"
+        return _failed(f"the metric has no value ({voids or _no_value(assertion.term)})")
     if any(bound is None for bound in bounds):
-        return Status.FAILED, "the right-hand side has no value"
+        return _failed("the right-hand side has no value")
     if condition.kind == "fits":
         column = next(requests_of(assertion.term)).arguments[0]
         found = tuple(misfits(str(value), str(bounds[0]), column))
-        return (Status.FAILED, listed(found, "; ")) if found else _passed(True)
+        return _failed(listed(found, "; ")) if found else _passed(True)
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
-        return Status.ERROR, "a text or date cannot be compared with a number"
-    if condition.kind in ("==", "!="):
-        equal = _is_equal(value, bounds[0], condition.tolerance)
-        return _passed(equal == (condition.kind == "=="))
-    subject, *limits = _comparable(value, *bounds)
-    if condition.kind == "between":
-        return _passed(limits[0] <= subject <= limits[1])
-    return _passed(_ORDER[condition.kind](subject, limits[0]))
+        return _Finding(Status.ERROR, "a text or date cannot be compared with a number")
+    tests = ((">=", 0), ("<=", 1)) if condition.kind == "between" else ((condition.kind, 0),)
+    return _all_hold(assertion, value, [(op, number, bounds[number]) for op, number in tests])
+
+
+def _all_hold(
+    assertion: PlannedAssertion, value: MetricValue, tests: Iterable[tuple[str, int, MetricValue]]
+) -> _Finding:
+    """Whether `value op bound` for each test, of which the number of the bound is told besides."""
+    tolerance, decided = assertion.condition.tolerance, None
+    for op, number, bound in tests:
+        if isinstance(value, str) or isinstance(bound, str):
+            left, right = _comparable(value, bound)
+            order = (left > right) - (left < right)
+            holds = Compared(order, order).holds(op)
+        elif tolerance is not None:
+            assert value is not None
+            assert bound is not None
+            holds = is_within(value, bound, tolerance) == (op == "==")
+        else:
+            assert value is not None
+            assert bound is not None
+            is_scaled = assertion.multiplier != 1
+            subject = Side.of(assertion.term, value, is_scaled=is_scaled)
+            found = compare(subject, Side.of(assertion.condition.bounds[number], bound))
+            holds = found.holds(op)
+            if found.is_decided_by_tolerance(op):
+                decided = f"the two are {NEARLY_EQUAL}"
+        if not holds:
+            return _failed(decided or _in_full(value, bound))
+    return _passed(True, decided)
+
+
+def _in_full(value: MetricValue, bound: MetricValue) -> str | None:
+    """All digits of two numbers that look alike in a few; None where they do not."""
+    if value == bound or format_value(value) != format_value(bound):
+        return None
+    return f"in full, the value is {show_in_full(value)} and the limit {show_in_full(bound)}"
 
 
 def _is_age(term: Term) -> bool:
@@ -382,22 +415,9 @@ def _comparable(*values: MetricValue) -> tuple[Any, ...]:
     )
 
 
-def _passed(holds: bool) -> tuple[Status, str | None]:
-    return (Status.PASSED, None) if holds else (Status.FAILED, None)
+def _passed(holds: bool, note: str | None = None) -> _Finding:
+    return _Finding(Status.PASSED, note=note) if holds else _failed(None)
 
 
-def _is_equal(value: MetricValue, bound: MetricValue, tolerance: float | None) -> bool:
-    if isinstance(value, str) or isinstance(bound, str):
-        subject, limit = _comparable(value, bound)
-        return bool(subject == limit)
-    assert value is not None
-    assert bound is not None
-    if tolerance is None:
-        if isinstance(value, int) and isinstance(bound, int):
-            return value == bound
-        tolerance = EQUALITY_TOLERANCE
-    difference = apply("abs", (apply("-", (value, bound)),))
-    if not isinstance(difference, int | float):
-        return False  # further apart than any number
-    # The tolerance is inclusive, also where binary fractions miss it by a hair: |1.05 - 1| <= 0.05.
-    return difference <= tolerance or math.isclose(difference, tolerance, rel_tol=1e-9)
+def _failed(reason: str | None) -> _Finding:
+    return _Finding(Status.FAILED, reason)

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from fractions import Fraction
 from functools import partial
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.printer import show
+from dqx_airflow.exact import Exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import EQUALITY_TOLERANCE
 from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.plain import plain, spark_number
 from dqx_airflow.metrics.registry import Unit
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
@@ -128,7 +130,7 @@ def _faults(
                 continue  # nothing tells how much of the limit falls upon this metric
             condition = _beyond(rows.compared, request, schema, excess, assertion.multiplier)
             limit = MASK if is_limit_masked else format_value(excess.limit)
-            times = f" * {assertion.multiplier:g}" if assertion.multiplier != 1.0 else ""
+            times = "" if assertion.multiplier == 1 else f" * {exact_text(assertion.multiplier)}"
             reason = f"{reason}{times} {excess.op} {limit}"
         columns = dict.fromkeys(columns_of(request, schema))
         columns.update(dict.fromkeys(lookup.column for lookup in lookups_of(request)))
@@ -188,10 +190,8 @@ def _is_above(value: MetricValue, limit: MetricValue) -> bool:
 def _with_tolerance(limit: MetricValue, condition: Condition, is_above: bool) -> MetricValue:
     if isinstance(limit, str) or limit is None:
         return limit
-    tolerance = condition.tolerance
-    if tolerance is None:
-        tolerance = 0 if isinstance(limit, int) else EQUALITY_TOLERANCE
-    return limit + tolerance if is_above else limit - tolerance
+    tolerance = condition.tolerance or 0
+    return plain(limit + tolerance if is_above else limit - tolerance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ def _blamed(term: Term, is_above: bool, *, is_whole: bool) -> Iterator[_Part]:
 
 def _is_positive(term: Term) -> bool:
     match term:
-        case Constant(value=int() | float() as value):
+        case Constant(value=int() | float() | Fraction() as value):
             return value > 0
         case Measured(request=request):
             return request.definition.unit is Unit.ROWS
@@ -234,7 +234,7 @@ def _is_positive(term: Term) -> bool:
 
 
 def _beyond(
-    compared: str, request: MetricRequest, schema: Schema, excess: _Excess, multiplier: float
+    compared: str, request: MetricRequest, schema: Schema, excess: _Excess, multiplier: Exact
 ) -> str:
     """The rows in which `compared` lies beyond the limit."""
     spark_type, limit = schema.type_of(request.arguments[0]), excess.limit
@@ -246,9 +246,9 @@ def _beyond(
         return f"{compared} {excess.op} {literal}"
     if family_of(spark_type) is Family.BOOLEAN:
         compared = f"CAST({compared} AS INT)"
-    if multiplier != 1.0:
-        compared = f"try_multiply(CAST({compared} AS DOUBLE), {multiplier!r}D)"
-    return f"{compared} {excess.op} {quote_literal(limit)}"
+    if multiplier != 1:
+        compared = f"try_multiply(CAST({compared} AS DOUBLE), {float(multiplier)!r}D)"
+    return f"{compared} {excess.op} {quote_literal(spark_number(limit))}"
 
 
 def _moment(text: str, spark_type: str) -> str:

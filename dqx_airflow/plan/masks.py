@@ -63,7 +63,9 @@ def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict
         verdict = replace(verdict, value=value, scaled_value=scaled, reason=reason)
     if any(reveals_any(bound, plan.masked) for bound in assertion.condition.bounds):
         expected = f"{assertion.condition.text} ({MASK})"
-        verdict = replace(verdict, threshold=_masked(verdict.threshold), expected=expected)
+        reason = None if verdict.status is Status.FAILED and verdict.threshold else verdict.reason
+        masked = _masked(verdict.threshold)
+        verdict = replace(verdict, threshold=masked, expected=expected, reason=reason)
     return verdict
 
 

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, TypeAlias
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.exact import Exact, Number
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Argument, Arguments, Metric
 from dqx_airflow.values import MetricValue, Origin, Severity, Span
@@ -102,7 +103,7 @@ class Condition:
     kind: str
     bounds: tuple[Term, ...]
     text: str
-    tolerance: float | None = None
+    tolerance: Number | None = None
 
     @property
     def is_about_none(self) -> bool:
@@ -126,7 +127,7 @@ class PlannedAssertion:
     condition: Condition
     severity: Severity
     tags: tuple[str, ...] = ()
-    multiplier: float = 1.0
+    multiplier: Exact = 1
     profiles: tuple[str, ...] = ()
     disabled_by: str | None = None
     is_implicit: bool = False

@@ -25,7 +25,7 @@ VALUES = "distinct values would carry all the rest through a shuffle; with few r
 QUERY = "it is the user's own SELECT"
 LATER = (
     "what the passes before did not answer: the rows that violate a range, where the smallest or "
-    "the largest value is out of it; an average for which decimals have no room"
+    "the largest value is out of it"
 )
 
 MOST_COMPILED = 250

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.claims import members_in
@@ -12,9 +13,11 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.builtin import nan_count
 from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.metrics.plain import spark_number
 from dqx_airflow.metrics.quick_patterns import quick_pattern, quicker
 from dqx_airflow.metrics.registry import Aggregate, Arguments, Kind, RowCondition
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.patterns.bounds import bounded, bounded_like, ended
@@ -36,13 +39,24 @@ def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> 
     def fill(part: object) -> object:
         match part:
             case nodes.Name(text=name) if name in constants:
-                return constants[name].value
+                return _literal(constants[name].value)
+            case nodes.Number():
+                return _literal(part)
             case nodes.Call(name=nodes.Name(text="values")):
                 return part  # its names are those of a column and a dataset
             case _:
                 return None
 
     return RowPredicate(rewritten(node, fill))
+
+
+def _literal(node: nodes.Expression) -> nodes.Expression:
+    """A number as a literal of Spark: with a point it is a decimal, if that has enough digits."""
+    match node:
+        case nodes.Number(value=Fraction() as value):
+            return replace(node, value=spark_number(value))  # type: ignore[arg-type]
+        case _:
+            return node
 
 
 def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
@@ -59,7 +73,7 @@ def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
 def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Aggregate, ...]:
     """The aggregates that a request needs; those of NaN last, as `voids_of` has them."""
     own = request.definition.aggregates(arguments_of(request, lambda node: _condition(node, types)))
-    return (*own, *voids_of(request, types).values())
+    return (*(typed(item, types.of_column) for item in own), *voids_of(request, types).values())
 
 
 def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:

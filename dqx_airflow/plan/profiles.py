@@ -10,6 +10,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.selection import selects
 from dqx_airflow.dql.shares import is_about_share
+from dqx_airflow.exact import Exact, exact
 from dqx_airflow.values import Severity
 
 
@@ -22,7 +23,7 @@ class Adjustment:
     """
 
     severity: Severity
-    multiplier: float = 1.0
+    multiplier: Exact = 1
     disabled_by: str | None = None
     profiles: tuple[str, ...] = ()
 
@@ -47,7 +48,8 @@ def adjust(
     :param constants: those of the suite, settled.
     """
     severity = Severity(assertion.severity.text) if assertion.severity else nodes.DEFAULT_SEVERITY
-    multiplier, disabled_by, names = 1.0, None, []
+    multiplier: Exact = 1
+    disabled_by, names = None, []
     for profile in profiles:
         for rule in profile.rules:
             if not selects(rule.selector, check, assertion):
@@ -59,7 +61,7 @@ def adjust(
             names.append(profile.name.value)
             match rule:
                 case nodes.Scale(factor=factor):
-                    multiplier *= factor
+                    multiplier = exact(multiplier * factor)
                 case nodes.Downgrade(severity=name):
                     severity = Severity(name.text)
                 case nodes.Disable():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.plain import spark_number
 from dqx_airflow.metrics.shortcuts import Bound, Limit, Within
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
@@ -47,10 +50,10 @@ def _both(one: Within | None, other: Within | None) -> Within | None:
 def _limit(node: nodes.Expression) -> Limit | None:
     match node:
         case nodes.Number(value=value, unit=unit) if unit is not nodes.Unit.DURATION:
-            return value
+            return spark_number(value)
         case nodes.Negative(operand=operand):
             limit = _limit(operand)
-            return -limit if isinstance(limit, (int, float)) else None
+            return -limit if isinstance(limit, int | float | Decimal) else None
         case nodes.Day(value=value) | nodes.Text(value=value):
             return value
         case _:

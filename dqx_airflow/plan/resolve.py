@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from fractions import Fraction
 from types import MappingProxyType
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -15,6 +16,7 @@ from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.claims import clock_of, datasets_of, window_days, zone_of
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number
+from dqx_airflow.exact import Number
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import (
     AGES,
@@ -23,6 +25,7 @@ from dqx_airflow.metrics.derived import (
     WINDOWS,
 )
 from dqx_airflow.metrics.fitting import TYPE_WORDS
+from dqx_airflow.metrics.plain import plain, spark_number
 from dqx_airflow.metrics.registry import Argument, Arguments, Kind, Scan
 from dqx_airflow.metrics.types import canonical_type
 from dqx_airflow.plan.model import (
@@ -287,11 +290,11 @@ class _Compiler:
     def _matches(
         self, call: nodes.Call, matches: nodes.MatchesShares, tolerance: nodes.Number | None
     ) -> tuple[Term, Condition]:
-        shares = tuple((value.value, share.value) for value, share in matches.shares)
+        shares = tuple((_literal(value), plain(share.value)) for value, share in matches.shares)
         arguments = (_column(call.arguments[0]), shares)
         term = self._measured("share_difference", arguments, 0, self._dataset(call))
         most = DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
-        text = f"{show_condition(matches)} tolerance {most:.6g}"
+        text = f"{show_condition(matches)} tolerance {format_value(most)}"
         return term, Condition("<=", (Constant(most),), text)
 
     def _within(self, metric: nodes.Expression, within: nodes.WithinStddev) -> Condition:
@@ -336,13 +339,13 @@ class _Compiler:
                 return self._measured("num_rows", (), 0, dataset), Condition(">", zero, "> 0")
 
     def _condition(
-        self, condition: nodes.Comparison | nodes.Between | nodes.Is, tolerance: float | None
+        self, condition: nodes.Comparison | nodes.Between | nodes.Is, tolerance: Number | None
     ) -> Condition:
         match condition:
             case nodes.Comparison(op=op, bound=bound):
                 text = f"{op} {self._bound_text(bound)}"
                 if tolerance is not None:
-                    text += f" +/- {tolerance:g}"
+                    text += f" +/- {format_value(tolerance)}"
                 return Condition(op, (self._bound(bound),), text, tolerance)
             case nodes.Between(low=low, high=high):
                 text = f"between {self._bound_text(low)} and {self._bound_text(high)}"
@@ -418,7 +421,8 @@ class _Compiler:
 
     def _argument(self, argument: Argument, node: nodes.Expression) -> object:
         if argument.kind not in (Kind.COLUMN, Kind.COLUMNS, Kind.NAMES):
-            return fold(node, self.constants)
+            found = fold(node, self.constants)
+            return spark_number(found) if isinstance(found, Fraction) else found
         items = node.items if isinstance(node, nodes.Listing) else (node,)
         return _columns(tuple(_column(item) for item in items))
 
@@ -462,6 +466,11 @@ def _slug(text: str) -> str:
 def _column(node: nodes.Expression) -> str:
     assert isinstance(node, nodes.Name)
     return node.text
+
+
+def _literal(node: nodes.Text | nodes.Number | nodes.Truth) -> object:
+    value = node.value
+    return spark_number(value) if isinstance(value, Fraction) else value
 
 
 def _columns(names: tuple[str, ...]) -> object:

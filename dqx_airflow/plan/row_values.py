@@ -13,6 +13,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.comparison import FLOATING, literal_type
+from dqx_airflow.metrics.plain import spark_number
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import (
@@ -75,7 +76,10 @@ def value_of(node: nodes.Expression, types: RowTypes) -> RowValue:
             return RowValue(quote_name(ITEM, *path), types.type_of(node))
         case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
             return RowValue(f"INTERVAL '{seconds}' SECOND", DURATION, is_literal=True)
-        case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
+        case nodes.Number(value=number):
+            held = spark_number(number)
+            return RowValue(quote_literal(held), literal_type(held), is_literal=True)
+        case nodes.Text(value=value) | nodes.Truth(value=value):
             return RowValue(quote_literal(value), literal_type(value), is_literal=True)
         case nodes.Day(value=day):
             return RowValue(quote_literal(day), literal_type(day), is_literal=True)

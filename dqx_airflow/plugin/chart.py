@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.exact import NUMBERS
 from dqx_airflow.plugin.numbers import Reading, scale_end
 from dqx_airflow.values import MetricValue, Status, Verdict
 
@@ -85,7 +86,7 @@ def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
     """The threshold, and the upper one of conditions with two, which the text ends with."""
     if not is_number(threshold):
         return ()
-    assert isinstance(threshold, int | float)
+    assert isinstance(threshold, NUMBERS)
     lower = float(threshold)
     if expected.startswith(("between", "within")) and (found := _NUMBER.search(expected)):
         upper = float(found[1].replace("_", "")) / (100 if found[2] else 1)
@@ -95,7 +96,7 @@ def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
 
 def is_number(value: MetricValue) -> bool:
     """Whether it can be drawn."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not isinstance(value, NUMBERS) or isinstance(value, bool):
         return False
     try:
         return math.isfinite(float(value))

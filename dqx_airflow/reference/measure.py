@@ -8,9 +8,10 @@ from datetime import date
 from typing import Any
 
 from dqx_airflow.metrics.comparison import moment_of
-from dqx_airflow.metrics.in_python import Column, nan_count
+from dqx_airflow.metrics.in_python import Column, SumOverflow, nan_count
 from dqx_airflow.metrics.plain import plain
 from dqx_airflow.metrics.registry import Kind, Scan
+from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import voids_of
 from dqx_airflow.plan.row_types import RowTypes
@@ -127,6 +128,8 @@ def _measure_dataset(
         else:
             try:
                 _answer(request, dataset, known, found)
+            except SumOverflow:
+                found.failures[request] = OVERFLOW
             except UntranslatableError as error:
                 found.failures[request] = f"a regular expression needs Spark: {error}"
     return found

@@ -188,7 +188,7 @@ class Row:
             case nodes.Item(path=path):
                 return self._field_of_item(path)
             case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
-                return timedelta(seconds=seconds)
+                return timedelta(seconds=float(seconds))
             case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
                 return literal_value(value)
             case nodes.Day(value=day):

@@ -210,10 +210,13 @@ def _table(name: str, schema: Schema, opening: str) -> str:
     return f"## {name}\n\n{opening}\n\n{listed}"
 
 
+_KINDS = "`integer`, `decimal`, `fraction` (such as `1/3`), `number` (a float) or `text`"
+
+
 def _meaning(table: str, column: str) -> str:
     if (table, column) in _MEANING_HERE:
         return _MEANING_HERE[table, column]
-    for suffix, form in (("_text", "exactly, as text"), ("_kind", "`integer`, `number` or `text`")):
+    for suffix, form in (("_text", "exactly, as text"), ("_kind", _KINDS)):
         if column.endswith(suffix) and column not in _MEANING:
             return f"`{column.removesuffix(suffix)}`: {form}"
     return _MEANING[column]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
+from fractions import Fraction
 from typing import Any, TypeAlias
 
+from dqx_airflow.exact import exact_text, is_decimal, nearest_float, parse_exact
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
@@ -29,7 +32,8 @@ from dqx_airflow.values import (
 
 Row: TypeAlias = Mapping[str, Any]
 
-_INTEGER, _NUMBER, _TEXT = "integer", "number", "text"
+_INTEGER, _DECIMAL, _FRACTION = "integer", "decimal", "fraction"
+_NUMBER, _TEXT = "number", "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,18 +296,19 @@ def _split(value: MetricValue) -> tuple[float | None, str | None, str | None]:
         return None, value, _TEXT
     if isinstance(value, float):
         return value, repr(value), _NUMBER
-    try:
-        return float(value), str(int(value)), _INTEGER
-    except OverflowError:  # above 1.8e308
-        return None, str(int(value)), _INTEGER
+    near = nearest_float(value)
+    number = near if math.isfinite(near) else None
+    if isinstance(value, Fraction):
+        return number, exact_text(value), _DECIMAL if is_decimal(value) else _FRACTION
+    return number, str(int(value)), _INTEGER
 
 
 def _value(row: Row, name: str) -> MetricValue:
     text, kind = row.get(f"{name}_text"), row.get(f"{name}_kind")
     if text is None or kind is None:
         return None
-    if kind == _INTEGER:
-        return int(text)
+    if kind in (_INTEGER, _DECIMAL, _FRACTION):
+        return parse_exact(text)
     return float(text) if kind == _NUMBER else str(text)
 
 

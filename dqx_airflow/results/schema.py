@@ -93,9 +93,9 @@ RESULTS_SCHEMA = _schema(
 """One row for each assertion of each attempt. `position` is its place in the suite, from 0.
 
 `value`, `scaled_value` and `threshold` take three columns each: the number as a double (null for
-text and for no value), `_text` the exact value as text, `_kind` one of integer, number and text
-(null where there is no value). `clause` is the path of what it enforces in the contract, if the
-suite was compiled from one.
+text and for no value), `_text` the exact value as text, `_kind` one of integer, decimal, fraction
+(`1/3`: what no decimal holds), number (a float) and text (null where there is no value). `clause`
+is the path of what it enforces in the contract, if the suite was compiled from one.
 """
 
 FAILING_ROWS_SCHEMA = _schema(

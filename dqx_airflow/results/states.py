@@ -10,11 +10,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from fractions import Fraction
 from typing import TypeAlias
 
 from deltalake import QueryBuilder
 from deltalake.exceptions import CommitFailedError
 
+from dqx_airflow.exact import exact_text, parse_exact
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.schema import STATES, TABLES
 from dqx_airflow.results.store import append, dated, open_or_create, tidy
@@ -22,6 +24,8 @@ from dqx_airflow.results.tables import Location, foreign_errors_told, open_table
 from dqx_airflow.values import MetricValue
 
 Results: TypeAlias = Mapping[str, MetricValue]
+
+_EXACT = "exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class StateStore:
                 "scope": scope,
                 "dataset_date": state.date,
                 "aggregate": aggregate,
-                "result": None if state.results is None else json.dumps(state.results[aggregate]),
+                "result": None if state.results is None else tell_result(state.results[aggregate]),
                 "fingerprint": fingerprint,
                 "stored_at": at,
             }
@@ -97,6 +101,18 @@ class StateStore:
         tidy(self.location, definition, table)
 
 
+def tell_result(result: MetricValue) -> str:
+    """A result as JSON, in which an exact number that is not whole is `{"exact": "0.1"}`."""
+    told = {_EXACT: exact_text(result)} if isinstance(result, Fraction) else result
+    return json.dumps(told)
+
+
+def read_result(text: str) -> MetricValue:
+    found = json.loads(text)
+    value: MetricValue = parse_exact(found[_EXACT]) if isinstance(found, dict) else found
+    return value
+
+
 def _states(rows: Iterable[Mapping[str, object]]) -> Iterable[State]:
     """One state for each date; of an aggregate the row that comes last counts."""
     newest: dict[object, dict[str, Mapping[str, object]]] = {}
@@ -107,7 +123,7 @@ def _states(rows: Iterable[Mapping[str, object]]) -> Iterable[State]:
         absent = {sql: row for sql, row in by_aggregate.items() if row["result"] is None}
         for kept in (there, absent):
             if kept:
-                results = {sql: json.loads(str(row["result"])) for sql, row in there.items()}
+                results = {sql: read_result(str(row["result"])) for sql, row in there.items()}
                 yield State(
                     on if isinstance(on, date) else None,
                     results if kept is there else None,

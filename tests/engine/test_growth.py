@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from lake import TODAY, request
 
 from dqx_airflow.engine import readings, scan
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.values import DatasetRef, GateReport
 
 pytestmark = pytest.mark.spark
@@ -31,7 +34,7 @@ SUITE = """
     assert each row: id > 1 name "each"
     assert 50% of rows: status like "a%" name "half"
 """
-AVERAGE = 'assert average(id) > 0 name "average"'
+VARIANCE = 'assert coalesce(variance(id), 0) >= 0 name "variance"'
 
 
 def rows(on: date | None, *found: tuple[int, str | None]) -> pa.Table:
@@ -135,7 +138,13 @@ def test_after_an_append_the_new_file_alone_is_read(way: str, gate: Gate, tmp_pa
     write(path, on, (0, "A"))
     third = gate(SUITE, ref)
     assert (origins(third), gate.read) == ({MERGED}, {1})
-    assert found(third) == {"sum": 15, "least": "A", "longest": 3, "each": 2, "half": 0.4}
+    assert found(third) == {
+        "sum": 15,
+        "least": "A",
+        "longest": 3,
+        "each": 2,
+        "half": Fraction(2, 5),
+    }
 
 
 def _rewritten(path: Path, ref: DatasetRef) -> DatasetRef:
@@ -258,9 +267,9 @@ def test_what_has_to_be_read_in_full_takes_everything_along_where_rows_are_few(
 ) -> None:
     path = tmp_path / "orders"
     in_delta(path, TODAY, (1, "a"))
-    gate(SUITE + AVERAGE, dataset(path))
+    gate(SUITE + VARIANCE, dataset(path))
     in_delta(path, TODAY, (2, "a"))
-    report = gate(SUITE + AVERAGE, dataset(path))
+    report = gate(SUITE + VARIANCE, dataset(path))
     assert (origins(report), gate.read) == ({SCAN}, {2})
 
 
@@ -270,21 +279,33 @@ def test_of_many_rows_the_new_ones_alone_are_read_for_all_that_can_be_merged(
     monkeypatch.setattr(readings, "MOST_ROWS_FUSED", 0)
     path = tmp_path / "orders"
     in_delta(path, TODAY, (1, "a"))
-    gate(SUITE + AVERAGE, dataset(path))
+    gate(SUITE + VARIANCE, dataset(path))
     in_delta(path, TODAY, (2, "a"))
-    report = gate(SUITE + AVERAGE, dataset(path))
-    assert (origins(report), origins(report, "average"), gate.read) == ({MERGED}, {SCAN}, {1, 2})
+    report = gate(SUITE + VARIANCE, dataset(path))
+    assert (origins(report), origins(report, "variance"), gate.read) == ({MERGED}, {SCAN}, {1, 2})
 
 
 def test_a_sum_that_overflows_is_never_merged(gate: Gate, tmp_path: Path) -> None:
     path = tmp_path / "orders"
-    suite = 'assert sum(id) is None name "sum"'
-    in_delta(path, TODAY, (2**62, "a"))
+    suite = 'assert sum(total) is None name "sum"'
+    most = pa.table({"total": pa.array([Decimal(10**38 - 1)], pa.decimal128(38, 0)), "ds": [TODAY]})
+    write_deltalake(str(path), most)
     gate(suite, dataset(path))
-    in_delta(path, TODAY, (2**62, "a"))
+    write_deltalake(str(path), most, mode="append")
     report = gate(suite, dataset(path))
     (total,) = (verdict for verdict in report.verdicts if verdict.name == "sum")
-    assert (total.value, origins(report, "sum"), gate.read) == (None, {SCAN}, {1, 2})
+    assert (total.value, total.reason, gate.read) == (None, OVERFLOW, {1, 2})
+
+
+def test_a_sum_of_whole_numbers_is_merged_beyond_64_bits(gate: Gate, tmp_path: Path) -> None:
+    path = tmp_path / "orders"
+    suite = 'assert sum(id) == 9223372036854775809 name "sum"'
+    in_delta(path, TODAY, (2**62, "a"), (2**62, "a"))
+    gate(suite, dataset(path))
+    in_delta(path, TODAY, (1, "a"))
+    report = gate(suite, dataset(path))
+    (total,) = (verdict for verdict in report.verdicts if verdict.name == "sum")
+    assert (total.value, total.status, origins(report, "sum")) == (2**63 + 1, "passed", {MERGED})
 
 
 def test_lookups_are_merged_while_what_they_look_into_is_the_same(

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from readable_tables import read_table, read_types
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.exact import exact_text
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.metrics.types import fields_of, parts_of
@@ -205,6 +207,9 @@ def _lines(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _shown(value: MetricValue) -> str:
+    """An exact number that is not whole with the word; a float as JSON has it."""
+    if isinstance(value, Fraction):
+        return f"exactly {exact_text(value)}"
     return "none" if value is None else json.dumps(value, ensure_ascii=False)
 
 

@@ -33,6 +33,8 @@ TYPES = {
     "i": "int",
     "d": "double",
     "m": "decimal(10,2)",
+    "wide": "decimal(38,18)",
+    "long": "bigint",
     "s": "string",
     "b": "boolean",
     "day": "date",
@@ -40,12 +42,15 @@ TYPES = {
     "local": "timestamp_ntz",
     "parts": "array<struct<n:bigint,d:double,s:string,day:date>>",
 }
+_DIGITS = Random(7)
 # Sums of these are exact in any order.
 VALUES: dict[str, list[Any]] = {
     "n": [0, 1, 1, 2, -3, 40, 2**40],
     "i": [0, 1, 2, -3, 2**31 - 1],
     "d": [0.0, -0.0, 1.5, -2.25, 40.0, math.nan, math.inf, -math.inf],
     "m": [Decimal(text) for text in ("0", "0.01", "1.50", "-2.25", "40", "99999999.99")],
+    "wide": [Decimal(f"{_DIGITS.randrange(-(10**37), 10**37)}E-18") for _ in range(40)],
+    "long": [_DIGITS.randrange(-(2**63), 2**63) for _ in range(40)],
     "s": ["", "a", "A", "ab", " a ", "b\n", "🦆", "1.5", "2024-01-02", "a_b%"],
     "b": [True, False],
     "day": [date(2024, 1, 2), date(2024, 2, 29), date(1969, 12, 31), date(1500, 3, 1)],
@@ -60,6 +65,7 @@ METRICS = [
     *(f"{metric}({c})" for c in VALUES for metric in ("count", "null_count", "unique_count")),
     *(f"{metric}({c})" for c in VALUES for metric in ("minimum", "maximum", "duplicate_count")),
     *(f"{metric}({c})" for c in NUMBERS for metric in ("sum", "average", "variance")),
+    *(f"{metric}({c})" for c in ("wide", "long") for metric in ("sum", "average")),
     *(f"percentile({c}, {share}%)" for c in NUMBERS for share in (0, 30, 50, 99)),
     *(f"count_values({c}, {value})" for c in NUMBERS for value in (0, 1.5)),
     "duplicate_count([s, b, d])",

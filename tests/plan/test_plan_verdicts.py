@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date, datetime, timezone
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.claims import datasets_of
+from dqx_airflow.exact import parse_exact
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
@@ -140,6 +142,8 @@ def _value(text: str) -> MetricValue:
         return None
     if text.startswith('"'):
         return text.strip('"')
+    if text.startswith("exactly "):
+        return parse_exact(text.removeprefix("exactly "))
     return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
 
 
@@ -149,12 +153,14 @@ def _describe(verdict: Verdict) -> list[str]:
         lines.append(f"    {_exact(verdict.value)} {verdict.expected}")
     if verdict.multiplier != 1.0:
         lines.append(f"    times {verdict.multiplier:g} is {_exact(verdict.scaled_value)}")
-    if isinstance(verdict.threshold, float):
+    if isinstance(verdict.threshold, float | Fraction):
         lines.append(f"    threshold {_exact(verdict.threshold)}")
     if verdict.profiles:
         lines.append(f"    profiles: {', '.join(verdict.profiles)}")
     if verdict.reason:
         lines.append(f"    because {verdict.reason}")
+    if verdict.note:
+        lines.append(f"    note: {verdict.note}")
     return lines
 
 

@@ -16,6 +16,7 @@ from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import is_about_items
+from dqx_airflow.exact import WrittenFloat
 
 if TYPE_CHECKING:
     from sqlglot import Expr, exp
@@ -576,4 +577,4 @@ def _number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
-        return float(text)
+        return WrittenFloat(text)

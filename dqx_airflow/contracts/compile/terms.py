@@ -6,9 +6,11 @@ import math
 import re
 from datetime import date
 from enum import Enum
+from fractions import Fraction
 
 from dqx_airflow.contracts.model import Field, Literal
 from dqx_airflow.dql import nodes
+from dqx_airflow.exact import WrittenFloat, as_told, magnitude
 from dqx_airflow.metrics.moments import moment_in
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
@@ -76,22 +78,22 @@ def name(text: str) -> nodes.Name:
     return nodes.Name(text, NOWHERE)
 
 
-def number(value: int | float) -> nodes.Number:
+def number(value: int | Fraction | float) -> nodes.Number:
     """:raises UnenforceableError: it is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         raise UnenforceableError(f"{value} is no number to compare with")
-    if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_EXACT:
-        value = int(value)
+    if isinstance(value, float):
+        told = as_told(value)
+        value = told if magnitude(told) < _LARGEST_EXACT else Fraction(told)
     return nodes.Number(value, nodes.Unit.PLAIN, NOWHERE)
 
 
 def duration(seconds: float) -> nodes.Number:
-    whole = int(seconds) if float(seconds).is_integer() else seconds
-    return nodes.Number(whole, nodes.Unit.DURATION, NOWHERE)
+    return nodes.Number(as_told(seconds), nodes.Unit.DURATION, NOWHERE)
 
 
 def share(value: float) -> nodes.Number:
-    return nodes.Number(value, nodes.Unit.PERCENT, NOWHERE)
+    return nodes.Number(as_told(value), nodes.Unit.PERCENT, NOWHERE)
 
 
 def text(value: str) -> nodes.Text:
@@ -201,7 +203,7 @@ def _as_number(value: Literal) -> int | float | None:
             return int(value)
         except ValueError:
             try:
-                return float(value)
+                return WrittenFloat(value)
             except ValueError:
                 return None
     return value
