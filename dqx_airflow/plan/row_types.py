@@ -18,7 +18,6 @@ from dqx_airflow.metrics.comparison import literal_type
 from dqx_airflow.metrics.moments import has_nanoseconds, moment_in
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.types import (
-    LONGEST_DECIMAL,
     WHOLE_SIZES,
     Family,
     decimal_size,
@@ -28,6 +27,7 @@ from dqx_airflow.metrics.types import (
     spelled_like,
     widest,
 )
+from dqx_airflow.plan.exact_operands import exact_operands, exact_size, rounded_size
 
 ColumnTypes: TypeAlias = Callable[[str], str]
 """The type of a column by its name; raises an Objection where there is none."""
@@ -38,7 +38,6 @@ _TEXT = frozenset({Family.TEXT})
 _NUMBER = frozenset({Family.NUMBER})
 _ARRAY = frozenset({Family.ARRAY})
 
-_LEAST_SCALE = 6
 _DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -122,7 +121,7 @@ class RowTypes:
                 if result is None:
                     sides = f"{_said(left, types[0])} and {_said(right, types[1])}"
                     raise Objection(f"{sides}: there is no `{op}` for them")
-                return result
+                return arithmetic_type(op, *operand_types(node, *types)) or result
             case nodes.Call():
                 return self._call(node)
             case _:
@@ -204,6 +203,26 @@ def arithmetic_type(op: str, left: str, right: str) -> str | None:
     return None
 
 
+def operand_types(node: nodes.Arithmetic, left: str, right: str) -> tuple[str, str]:
+    """The types in which an operation takes its operands, which are of the types `left` and
+    `right`: decimals so that the result is exact where there is a way, all others as they are."""
+    kinds = {kind.partition("(")[0] for kind in (left, right)}
+    if "decimal" not in kinds or not kinds <= {"decimal", *WHOLE_SIZES}:
+        return left, right
+    left, right = _type_of_digits(node.left, left), _type_of_digits(node.right, right)
+    are_literals = isinstance(node.left, nodes.Number), isinstance(node.right, nodes.Number)
+    return exact_operands(node.op, left, right, are_literals)
+
+
+def _type_of_digits(node: nodes.Expression, own: str) -> str:
+    """Beside a decimal, Spark gives a whole literal as many digits as it has."""
+    match node:
+        case nodes.Number(value=int() as value):
+            return f"decimal({len(str(abs(value)))},0)"
+        case _:
+            return own
+
+
 def is_duration(spark_type: str) -> bool:
     return spark_type.startswith("interval")
 
@@ -267,23 +286,5 @@ def _number_type(op: str, left: str, right: str) -> str:
         # In 64 bits there is room for the product of smaller ones.
         if op != "*" or "bigint" not in (left, right):
             return "bigint"
-    (precision, scale), (other_precision, other_scale) = decimal_size(left), decimal_size(right)
-    match op:
-        case "*":
-            return _decimal(precision + other_precision + 1, scale + other_scale)
-        case "/":
-            digits = max(_LEAST_SCALE, scale + other_precision + 1)
-            return _decimal(precision - scale + other_scale + digits, digits)
-        case _:
-            digits = max(scale, other_scale)
-            whole = max(precision - scale, other_precision - other_scale)
-            return _decimal(whole + digits + 1, digits)
-
-
-def _decimal(precision: int, scale: int) -> str:
-    """The decimal type of that size; where there is no room, digits behind the point give way."""
-    if precision > LONGEST_DECIMAL:
-        least = min(scale, _LEAST_SCALE)
-        scale = max(LONGEST_DECIMAL - (precision - scale), least)
-        precision = LONGEST_DECIMAL
-    return f"decimal({precision},{scale})"
+    size = rounded_size(*exact_size(op, decimal_size(left), decimal_size(right)))
+    return f"decimal({size[0]},{size[1]})"

@@ -25,7 +25,7 @@ from dqx_airflow.metrics.types import (
     fields_of,
     parts_of,
 )
-from dqx_airflow.plan.row_types import DURATION, RowTypes, arithmetic_type
+from dqx_airflow.plan.row_types import DURATION, RowTypes, arithmetic_type, operand_types
 
 UNKNOWN = "void"
 """The type of what is not known, and of NULL."""
@@ -85,8 +85,8 @@ def value_of(node: nodes.Expression, types: RowTypes) -> RowValue:
             return RowValue(quote_literal(day), literal_type(day), is_literal=True)
         case nodes.Negative(operand=operand):
             return _negative(value_of(operand, types), show(node))
-        case nodes.Arithmetic(op=op, left=left, right=right):
-            return _arithmetic(op, value_of(left, types), value_of(right, types), show(node))
+        case nodes.Arithmetic(left=left, right=right):
+            return _arithmetic(node, value_of(left, types), value_of(right, types))
         case nodes.Call():
             return _call(node, [value_of(argument, types) for argument in node.arguments])
         case _:
@@ -124,20 +124,38 @@ def _negative(value: RowValue, words: str) -> RowValue:
     return RowValue(sql, "bigint", (*value.causes, _lost("overflow", words, sql, value)))
 
 
-def _arithmetic(op: str, left: RowValue, right: RowValue, words: str) -> RowValue:
+def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowValue:
+    op, words = node.op, show(node)
     causes = (*left.causes, *right.causes)
-    types = left.type, right.type
+    types = operand_types(node, left.type, right.type)
     result = UNKNOWN if UNKNOWN in types else arithmetic_type(op, *types) or UNKNOWN
     if result == "date":
         return _days_away(op, left, right, words)
-    first = left.sql
+    first, second = _narrowed(left, types[0]), _narrowed(right, types[1])
+    is_narrowed = (first, second) != (left.sql, right.sql)
     if left.is_whole and right.is_whole and op != "/":
         wide = "DECIMAL(20,0)" if result.startswith("decimal") else "BIGINT"
         first = f"CAST({first} AS {wide})"
-    sql = f"{_TRY[op]}({first}, {right.sql})"
-    if not _has_room(op, left, right, result):
+    sql = f"{_TRY[op]}({first}, {second})"
+    if is_narrowed or not _has_room(op, left, right, result):
         causes = (*causes, *_losses(op, left, right, RowValue(sql, result), words))
     return RowValue(sql, result, causes)
+
+
+def _narrowed(value: RowValue, operand_type: str) -> str:
+    """The value as an operand of a type; NULL where it does not fit, to the last digit."""
+    if value.type == operand_type or not operand_type.startswith("decimal"):
+        return value.sql
+    if value.is_literal and value.is_whole:
+        return f"{value.sql}BD"
+    size, narrower = decimal_size(value.type), decimal_size(operand_type)
+    if size == narrower:
+        return value.sql
+    narrow = f"TRY_CAST({value.sql} AS {operand_type.upper()})"
+    if size[1] == narrower[1]:
+        return narrow
+    again = f"TRY_CAST({narrow} AS {value.type.upper()})"
+    return f"CASE WHEN {again} = {value.sql} THEN {narrow} END"
 
 
 def _has_room(op: str, left: RowValue, right: RowValue, result: str) -> bool:

@@ -40,6 +40,16 @@ def calculate(op: str, left: Any, right: Any, result_type: str) -> Any:
         return None
 
 
+def fitted(value: Any, operand_type: str) -> Any:
+    """An operand, as `plan.row_types.operand_types` has its type; None where it does not fit."""
+    if value is None or not operand_type.startswith("decimal"):
+        return value
+    precision, scale = decimal_size(operand_type)
+    found = Decimal(value)
+    is_exact = rounded_half_up(found, scale) == found
+    return value if is_exact and has_room(found, precision, scale) else None
+
+
 def negated(value: Any, result_type: str) -> Any:
     """`-value`; None where it does not fit the type."""
     if result_type in WHOLE_SIZES:

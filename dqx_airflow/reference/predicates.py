@@ -19,8 +19,8 @@ from dqx_airflow.patterns.bounds import bounded_like, longest_in_python
 from dqx_airflow.patterns.syntax import PatternError
 from dqx_airflow.plan.model import Lookup
 from dqx_airflow.plan.predicates import lookup_of
-from dqx_airflow.plan.row_types import RowTypes
-from dqx_airflow.reference.arithmetic import calculate, has_bits_for, narrowed, negated
+from dqx_airflow.plan.row_types import RowTypes, operand_types
+from dqx_airflow.reference.arithmetic import calculate, fitted, has_bits_for, narrowed, negated
 from dqx_airflow.reference.java_patterns import UntranslatableError, compile_java, compile_like
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -197,7 +197,8 @@ class Row:
                 value = self.value(operand)
                 return None if value is None else negated(value, self._type(node))
             case nodes.Arithmetic(op=op, left=left, right=right):
-                sides = self.value(left), self.value(right)
+                types = operand_types(node, self._type(left), self._type(right))
+                sides = fitted(self.value(left), types[0]), fitted(self.value(right), types[1])
                 return None if None in sides else calculate(op, *sides, self._type(node))
             case nodes.Call(name=name, arguments=arguments):
                 function = ROW_FUNCTIONS[name.text]
