@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,7 +34,12 @@ from dqx_airflow.plan.model import (
 )
 from dqx_airflow.values import MetricValue, Origin, Outcome, Severity, Status, Verdict
 
-_FURTHER_DIGITS = re.compile(r"[.,][0-9]{6}([0-9]+)")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_PART_OF_SECOND = re.compile(r"(?<=:[0-9]{2})[.,]([0-9]+)")
+_NO_MOMENT = (
+    "a date or timestamp cannot be compared with a string that is none: write dates as 2024-03-02, "
+    'timestamps as "2024-03-02T06:00:00"'
+)
 
 
 def evaluate(
@@ -99,8 +104,10 @@ class _Measured:
         least = self.plan.availability_threshold
         needed = {(request.dataset, request.date): request for request in requests}
         missing = [key for key, request in needed.items() if not self.has_data(request)]
-        share = (len(needed) - len(missing)) / len(needed) if needed else 1.0
-        if not missing or share >= least:
+        if not missing:
+            return None
+        share = (len(needed) - len(missing)) / len(needed)
+        if share >= least:
             return None
         dataset, first = min(missing, key=lambda key: (key[1], key[0]))
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -254,7 +261,7 @@ def _expected(condition: Condition, bounds: tuple[MetricValue, ...]) -> str:
 def _origin(requests: Iterable[MetricRequest], found: Scanned) -> Origin | None:
     """The way that took most of those by which the values were found."""
     ways = {found.origins[request] for request in requests if request in found.origins}
-    return next((way for way in Origin if way in ways), None) if ways else None
+    return next((way for way in Origin if way in ways), None)
 
 
 def _verdict(
@@ -346,6 +353,8 @@ def _compare(
         return _failed(listed(found, "; ")) if found else _passed(True)
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
         return _Finding(Status.ERROR, "a text or date cannot be compared with a number")
+    if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
+        return _Finding(Status.ERROR, _NO_MOMENT)
     tests = ((">=", 0), ("<=", 1)) if condition.kind == "between" else ((condition.kind, 0),)
     return _all_hold(assertion, value, [(op, number, bounds[number]) for op, number in tests])
 
@@ -357,7 +366,7 @@ def _all_hold(
     tolerance, decided = assertion.condition.tolerance, None
     for op, number, bound in tests:
         if isinstance(value, str) or isinstance(bound, str):
-            left, right = _comparable(value, bound)
+            left, right = _comparable(str(value), str(bound))
             order = (left > right) - (left < right)
             holds = Compared(order, order).holds(op)
         elif tolerance is not None:
@@ -395,24 +404,35 @@ def _no_value(term: Term) -> str:
     return "no rows, only NULL, or a division by zero"
 
 
-def _comparable(*values: MetricValue) -> tuple[Any, ...]:
-    """Texts as moments where all of them are dates or timestamps, else the values as they are.
+def _comparable(*values: str) -> tuple[Any, ...]:
+    """Texts as moments where all of them are dates or timestamps, else the values as they are."""
+    moments = tuple(map(_moment, values))
+    return values if None in moments else moments
 
-    So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T00:00:00` are equal. What Python cuts off
-    behind the sixth digit of a second counts.
+
+def _has_no_order(*values: str) -> bool:
+    """True for a date, or timestamp, beside a text that is none: `2024-11-29` and `2024-3-2`.
+
+    As texts, the day in November would be the earlier one.
     """
-    try:
-        moments = tuple(datetime.fromisoformat(value) for value in values)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return values
-    zoned = {moment.tzinfo is not None for moment in moments}
-    if len(zoned) > 1:
-        return values
-    rests = (_FURTHER_DIGITS.search(str(value)) for value in values)
-    return tuple(
-        (moment, rest[1].rstrip("0") if rest else "")
-        for moment, rest in zip(moments, rests, strict=True)
+    return None in map(_moment, values) and any(
+        _DAY.match(value) and _moment(value) for value in values
     )
+
+
+def _moment(text: str) -> tuple[datetime, str] | None:
+    """The second and what is behind its point, which Python would cut off; None for other texts.
+
+    So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T01:00:00+01:00` are equal: a moment without
+    a zone is one of UTC.
+    """
+    part = _PART_OF_SECOND.search(text)
+    try:
+        second = datetime.fromisoformat(_PART_OF_SECOND.sub("", text).removesuffix("Z"))
+    except ValueError:
+        return None
+    zoned = second if second.tzinfo else second.replace(tzinfo=timezone.utc)
+    return zoned, part[1].rstrip("0") if part else ""
 
 
 def _passed(holds: bool, note: str | None = None) -> _Finding:
