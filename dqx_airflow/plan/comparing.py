@@ -59,7 +59,7 @@ class Side:
         holds 0.1 itself.
         """
         if self.is_written and isinstance(self.value, Fraction) and isinstance(other.value, float):
-            return Side(float(self.value), is_picked=True, is_written=True)
+            return Side(float(self.value), is_picked=True)
         return self
 
 

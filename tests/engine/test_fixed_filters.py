@@ -20,6 +20,10 @@ FIXED = """
     id IN (1, -2) AND id % 2 = 0
     status LIKE 'a%' AND true
     id <=> 3L
+    (id = 1) OR (status = 'a')
+    id = (1 - (2)) * (-1)
+    'a' = status
+    X = 1
 """
 
 OPEN = r"""
@@ -32,6 +36,8 @@ OPEN = r"""
     at <= now/**/()
     at <= current_date
     at <= CURRENT_TIMESTAMP
+    at <= timestamp
+    (id)(1)
     at <= `current_date`
     at <= `CURRENT_TIMESTAMP`
     at <= localtimestamp

@@ -1,0 +1,199 @@
+"""Which files and settings make another fingerprint, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql.types import IntegerType, StringType, StructType
+
+import dqx_airflow
+from dqx_airflow.engine import fingerprints
+from dqx_airflow.engine.date_column import DateColumn
+from dqx_airflow.engine.delta_log import DeltaLog
+from dqx_airflow.engine.files import DataFile
+from dqx_airflow.engine.fingerprints import Chain, chain_of, scope_of
+from dqx_airflow.engine.opened import OpenDataset
+from dqx_airflow.values import DatasetRef
+
+TODAY, YESTERDAY = date(2024, 3, 2), date(2024, 3, 1)
+SECOND = 10**9
+STRUCT = StructType().add("id", IntegerType()).add("day", StringType())
+
+OLD = DataFile("/t/day=2024-03-01/z.parquet", 10, 1 * SECOND)
+NEW = DataFile("/t/day=2024-03-02/a.parquet", 20, 2 * SECOND)
+OTHER = DataFile("/t/day=2024-03-02/b.parquet", 30, 2 * SECOND)
+
+
+def dataset(*files: DataFile, **settings: Any) -> OpenDataset:
+    ref = replace(DatasetRef("orders", path="/t", format="parquet", date_column="day"), **settings)
+    return OpenDataset(
+        ref,
+        STRUCT,
+        lambda _: cast(Any, None),
+        "file:///t",
+        DateColumn.of(ref, STRUCT),
+        files=files,
+    )
+
+
+def chain(opened: OpenDataset, on: date | None = None) -> Chain:
+    found = chain_of(opened, on, opened.files)
+    assert found is not None
+    return found
+
+
+def test_files_that_were_added_are_known_to_be() -> None:
+    before, after = chain(dataset(OLD)), chain(dataset(OTHER, OLD, NEW))
+    assert after.files == (OLD, NEW, OTHER)  # by time, then by path
+    assert after.added_since(before.fingerprint) == (NEW, OTHER)
+    assert after.added_since(after.fingerprint) == ()
+    assert after.added_since(chain(dataset()).fingerprint) == after.files
+    assert before.added_since(after.fingerprint) is None
+    assert after.added_since(chain(dataset(NEW)).fingerprint) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"path": "/t/day=2024-03-01/y.parquet"},
+        {"size": 11},
+        {"modified_ns": 1 * SECOND + 1},
+        {"changed_ns": 1},
+        {"inode": 1},
+        {"partition": ("2024-03-01",)},
+    ],
+    ids=str,
+)
+def test_all_that_is_known_of_a_file_counts(change: dict[str, Any]) -> None:
+    before = chain(dataset(OLD))
+    after = chain(dataset(replace(OLD, **change), NEW))
+    assert after.added_since(before.fingerprint) is None
+
+
+def test_the_columns_count_with_their_types() -> None:
+    before = chain(dataset(OLD)).fingerprint
+    for struct in (
+        StructType().add("id", StringType()).add("day", StringType()),
+        StructType().add("it", IntegerType()).add("day", StringType()),
+        StructType().add("day", StringType()).add("id", IntegerType()),
+    ):
+        assert chain(replace(dataset(OLD), struct=struct)).fingerprint != before
+
+
+def test_a_date_has_the_files_that_are_not_in_the_folder_of_another_one() -> None:
+    loose = DataFile("/t/c.parquet", 1, 3 * SECOND)
+    opened = dataset(OLD, NEW, loose)
+    assert chain(opened, TODAY).files == (NEW, loose)
+    assert chain(opened, YESTERDAY).files == (OLD, loose)
+    assert chain(opened).files == (OLD, NEW, loose)
+    assert chain(replace(opened, dates=None), TODAY).files == (OLD, NEW, loose)
+
+
+def test_without_a_list_of_files_or_with_an_open_filter_there_is_no_fingerprint() -> None:
+    assert chain_of(dataset(OLD), None, None) is None
+    assert chain_of(replace(dataset(), files=None), None, [OLD]) is None
+    assert chain_of(dataset(OLD, filter="id > rand()"), None, [OLD]) is None
+    assert chain_of(dataset(OLD, filter="other > 1"), None, [OLD]) is None
+    assert chain_of(dataset(OLD, filter="id > 1"), None, [OLD]) is not None
+
+
+@pytest.mark.parametrize(
+    ("modified", "changed", "moment", "is_older"),
+    [
+        (5 * SECOND, 0, 6 * SECOND, True),
+        (5 * SECOND, 0, 6 * SECOND - 1, False),
+        (5 * SECOND, 0, 5 * SECOND, False),
+        (5 * SECOND + 1, 0, 5 * SECOND, True),  # told to the nanosecond
+        (5 * SECOND, 5 * SECOND + 1, 5 * SECOND, True),
+        (4 * SECOND, 5 * SECOND, 5 * SECOND, False),
+        (7 * SECOND + 1, 5 * SECOND, 5 * SECOND, False),
+    ],
+)
+def test_a_file_is_older_where_it_was_not_written_in_the_second_of_the_moment(
+    modified: int, changed: int, moment: int, is_older: bool
+) -> None:
+    file = DataFile("/t/a", 1, modified, changed)
+    assert chain(dataset(file)).is_older_than(moment) is is_older
+    assert chain(dataset(OLD, file)).is_older_than(moment) is is_older
+
+
+def test_no_file_is_older_than_any_moment() -> None:
+    assert chain(dataset()).is_older_than(0)
+
+
+@pytest.fixture
+def delta(tmp_path: Path) -> OpenDataset:
+    rows = pa.table({"id": pa.array([1, 2], pa.int32()), "day": ["2024-03-01", "2024-03-02"]})
+    write_deltalake(str(tmp_path), rows, partition_by=["day"])
+    return opened_delta(tmp_path)
+
+
+def opened_delta(path: Path) -> OpenDataset:
+    opened = dataset(path=str(path), format="delta")
+    return replace(opened, log=DeltaLog(DeltaTable(str(path)), str(path), STRUCT, opened.dates))
+
+
+def test_the_log_of_a_table_names_its_files(delta: OpenDataset) -> None:
+    for on, count in ((None, 2), (TODAY, 1), (TODAY + timedelta(1), 0)):
+        found = chain_of(delta, on, None)
+        assert found is not None
+        assert len(found.files) == count
+        assert all(file.inode and f"day={on or ''}" in file.path for file in found.files)
+
+
+def test_a_table_whose_files_are_gone_has_no_fingerprint(delta: OpenDataset) -> None:
+    for file in Path(cast(str, delta.ref.path)).glob("*/*.parquet"):
+        file.unlink()
+    assert chain_of(delta, None, None) is None
+
+
+def test_the_version_counts_where_rows_are_deleted_in_place(delta: OpenDataset) -> None:
+    path = Path(cast(str, delta.ref.path))
+    before = chain(delta, TODAY).fingerprint
+    more = pa.table({"id": pa.array([3], pa.int32()), "day": ["2024-03-05"]})
+    write_deltalake(str(path), more, mode="append")
+    assert chain(opened_delta(path), TODAY).fingerprint == before
+    table = DeltaTable(str(path))
+    table.alter.add_feature(deletion_vectors(), allow_protocol_versions_increase=True)
+    marked = chain(opened_delta(path), TODAY).fingerprint
+    assert marked != before
+    write_deltalake(str(path), more, mode="append")
+    assert chain(opened_delta(path), TODAY).fingerprint != marked
+
+
+def deletion_vectors() -> Any:
+    from deltalake import TableFeatures
+
+    return TableFeatures.DeletionVectors
+
+
+def test_the_place_the_way_of_reading_and_the_engine_make_the_scope(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = {"ansi": "true", "zone": None}
+    before = scope_of(dataset(OLD), settings, "4.2.0")
+    same = [
+        scope_of(dataset(NEW), dict(reversed(settings.items())), "4.2.0"),
+        scope_of(dataset(OLD, name="o", keys=("id",), masked=("id",)), settings, "4.2.0"),
+        scope_of(dataset(OLD, path="/u", version=1), settings, "4.2.0"),
+    ]
+    assert set(same) == {before}
+    others = [
+        scope_of(dataset(OLD), settings, "4.2.1"),
+        scope_of(dataset(OLD), {**settings, "ansi": "false"}, "4.2.0"),
+        scope_of(dataset(OLD), {"ansi": "true"}, "4.2.0"),
+        scope_of(replace(dataset(OLD), location="file:///u"), settings, "4.2.0"),
+        scope_of(dataset(OLD, filter="id > 1"), settings, "4.2.0"),
+        scope_of(dataset(OLD, options=(("a", "b"),)), settings, "4.2.0"),
+    ]
+    for owner, name in ((dqx_airflow, "__version__"), (fingerprints, "STATE_FORMAT")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, 99)
+            others.append(scope_of(dataset(OLD), settings, "4.2.0"))
+    assert len({before, *others}) == 1 + len(others)

@@ -1,0 +1,99 @@
+"""What a verdict says besides whether an assertion holds, and what failing rows are measured by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, timezone
+
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.plan.evaluate import decide, evaluate, sides_of
+from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
+from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.values import MASK, DatasetRef, MetricValue, Origin, Outcome, Severity, SourceFile
+
+TODAY, YESTERDAY = date(2024, 11, 29), date(2024, 11, 28)
+
+
+def planned(assertions: str, *, masked: tuple[str, ...] = ()) -> Plan:
+    source = SourceFile("s.dql", f'suite "S" {{ check "C" on orders {{\n{assertions}\n}} }}')
+    suite = check_source(source).suite
+    assert suite is not None
+    ref = DatasetRef("orders", path="there", date_column="day", masked=masked)
+    return resolve(suite, source, [ref], TODAY)
+
+
+def found(plan: Plan, value: MetricValue = 5, **of_metrics: MetricValue) -> Scanned:
+    return Scanned({item: of_metrics.get(item.metric, value) for item in plan.requests})
+
+
+def test_a_verdict_says_what_was_asked_and_where() -> None:
+    plan = planned(
+        "assert average(price) > 1 tags [money, daily]\n"
+        "assert average(price) / average(tax) > 1\n"
+        "assert correlation(price, tax) > 1\n"
+        "assert duplicate_count([price, tax]) > 1"
+    )
+    verdicts = evaluate(plan, found(plan))
+    one, two, both, several = (item for item in verdicts if item.check == "C")
+    assert one.datasets == ("orders",)
+    assert one.expression == "average(price)"
+    assert one.tags == ("money", "daily")
+    assert (one.metric, one.column) == ("average", "price")
+    assert (one.span.line, two.span.line) == (2, 3)
+    assert one.source_line == "assert average(price) > 1 tags [money, daily]"
+    assert (two.metric, two.column) == (None, None)
+    assert (both.metric, both.column) == ("correlation", None)
+    assert (several.metric, several.column) == ("duplicate_count", None)
+
+
+def test_a_verdict_has_the_way_that_took_most_of_those_of_its_values() -> None:
+    plan = planned("assert average(price) / average(tax) > 0")
+    scanned = found(plan)
+    price, tax = (item for item in plan.requests if item.metric == "average")
+    due: list[tuple[dict[MetricRequest, Origin], Origin | None]] = [
+        ({}, None),
+        ({price: Origin.STATE}, Origin.STATE),
+        ({price: Origin.STATE, tax: Origin.SCAN}, Origin.SCAN),
+        ({price: Origin.MERGED, tax: Origin.LOG}, Origin.MERGED),
+    ]
+    for origins, origin in due:
+        verdicts = evaluate(plan, replace(scanned, origins=origins))
+        assert [item.origin for item in verdicts if item.check == "C"] == [origin]
+
+
+def test_the_value_of_a_masked_column_is_hidden() -> None:
+    plan = planned("assert maximum(price) < 4\nassert maximum(tax) < 4", masked=("price",))
+    price, tax = (item for item in evaluate(plan, found(plan)) if item.check == "C")
+    assert (price.value, tax.value) == (MASK, 5)
+
+
+def test_history_is_not_required_unless_it_is_said() -> None:
+    plan = planned("assert average(price, lag 1) > 0\nassert num_rows() > 0")
+    scanned = found(plan)
+    for item in plan.requests:
+        if item.date == YESTERDAY:
+            scanned.values[item] = 0
+    verdicts = evaluate(plan, scanned)
+    assert decide(verdicts, Severity.P1) is Outcome.WARNED
+    assert decide(verdicts, Severity.P1, require_history=True) is Outcome.BROKEN
+
+
+def test_both_sides_are_those_that_are_compared() -> None:
+    plan = planned(
+        "assert coalesce(sum(price, lag 1), 7) <= coalesce(sum(tax, lag 1), average(tax))"
+    )
+    (assertion,) = (item for item in plan.assertions if item.check == "C")
+    scanned = found(plan)
+    assert sides_of(assertion, plan, scanned, (), None) == (5, (5,))
+    scanned = found(plan, average=3)
+    assert sides_of(assertion, plan, scanned, (YESTERDAY,), None) == (7, (3,))
+    scaled = replace(assertion, multiplier=2)
+    assert sides_of(scaled, plan, scanned, (YESTERDAY,), None) == (14, (3,))
+
+
+def test_the_side_that_is_the_clock_tells_its_time() -> None:
+    plan = planned("assert timeliness(at) by 06:00")
+    (assertion,) = (item for item in plan.assertions if item.check == "C")
+    now = datetime(2024, 11, 30, 5, tzinfo=timezone.utc)
+    sides = sides_of(assertion, plan, found(plan, "2024-11-29"), (), now)
+    assert sides == ("2024-11-30 05:00:00+00:00", ("2024-11-30 06:00:00+00:00",))
