@@ -1,0 +1,150 @@
+"""SIGKILL of a gate at any moment: readers believe whole runs only, and a rerun is whole.
+
+The gate quarantines and promotes, in a loop, so that the kill falls into a scan, into the writing
+of one of the tables, or between two of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from attack_gates import gate_request
+from deltalake import DeltaTable, write_deltalake
+from exact_tables import TODAY
+from processes import environment
+
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.errors import StoreError
+from dqx_airflow.results.reader import find_report, list_runs, read_report
+from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, Severity, to_json
+
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
+
+KILLS = 100
+ROWS, BAD = 500, 40
+ASSERTIONS = 4
+
+GATES = """
+import sys
+from dataclasses import replace
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.session import create_session
+from dqx_airflow.values import Attempt, GateRequest, Severity, from_json
+
+spark = create_session("kills")
+request = from_json(GateRequest, open(sys.argv[1]).read())
+for number in range(1, 1000):
+    print("gate", number, flush=True)
+    attempt = Attempt(number, f"{sys.argv[2]}-{number}")
+    fail_on = (Severity.P0, Severity.P1)[number % 2]  # one promotes, the next one quarantines
+    run_gate(replace(request, attempt=attempt, fail_on=fail_on), lambda _: spark)
+"""
+
+SUITE = """
+suite "Kills" {
+    check "All" on t {
+        assert each row: x >= 0 name "x" severity P1
+        assert num_rows() > 0 name "rows"
+        assert unique(id) name "id"
+    }
+}
+"""
+
+
+def test_a_killed_gate_leaves_nothing_that_a_reader_believes(
+    spark: Any, tmp_path: Path, attack: Callable[[str], Any]
+) -> None:
+    tally = attack("SIGKILL of a gate: partial runs, lost or doubled rows")
+    request = _request(tmp_path)
+    file = tmp_path / "request.json"
+    file.write_text(to_json(request))
+    random = Random(0)
+    believed: set[str] = set()
+    for kill in range(KILLS):
+        seen = _killed(file, kill, random.uniform(0.0, 1.5))
+        what = f"kill {kill} ({seen})"
+        tally.tried(_are_whole(request.results_root, believed), f"{what}: a run is not whole")
+        tally.tried(_rows(tmp_path / "target") in (0, ROWS), f"{what}: a promotion is not whole")
+    for number, outcome in ((10_000, Outcome.WARNED), (10_001, Outcome.BLOCKED)):
+        fail_on = Severity.P0 if outcome is Outcome.WARNED else Severity.P1
+        attempt = Attempt(number, f"last-{number}")
+        last = run_gate(replace(request, attempt=attempt, fail_on=fail_on), lambda _: spark)
+        found = read_report(request.results_root, request.run_key, attempt.id)
+        assert found is not None
+        assert (found.run_id, found.outcome) == (last.run_id, outcome)
+    assert _rows(tmp_path / "target") == ROWS
+    quarantined = DeltaTable(str(tmp_path / "quarantine" / "t")).to_pyarrow_table()["id"]
+    assert sorted(quarantined.to_pylist()) == list(range(BAD))
+
+
+def _are_whole(root: str, believed: set[str]) -> bool:
+    """True where each run that readers list has its report, with all its verdicts."""
+    if not Path(root).exists():
+        return True
+    try:
+        runs = list_runs(root, all_attempts=True, limit=100_000)
+    except StoreError as error:
+        return "no results under" in str(error)
+    for run in runs:
+        if run.run_id in believed:
+            continue
+        report = find_report(root, run.run_id)
+        if report is None or len(report.verdicts) != ASSERTIONS:
+            return False
+        believed.add(run.run_id)
+    return True
+
+
+def _request(folder: Path) -> GateRequest:
+    table = pa.table(
+        {
+            "id": pa.array(range(ROWS), pa.int64()),
+            "x": pa.array([-1 if n < BAD else n for n in range(ROWS)], pa.int64()),
+            "ds": pa.array([TODAY] * ROWS),
+        }
+    )
+    write_deltalake(str(folder / "t"), table)
+    ref = DatasetRef("t", path=str(folder / "t"), date_column="ds", keys=("id",))
+    return gate_request(
+        folder,
+        SUITE,
+        [ref],
+        fail_on=Severity.P1,
+        quarantine=(("t", str(folder / "quarantine" / "t")),),
+        promote_to=(("t", str(folder / "target")),),
+    )
+
+
+def _killed(file: Path, kill: int, after_s: float) -> str:
+    """Starts gates in a process of their own and kills it; what it was at."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", GATES, str(file), str(kill)],
+        env=environment(PYTHONPATH=os.pathsep.join(sys.path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    seen = process.stdout.readline().strip()
+    time.sleep(after_s)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return f"{seen}, {after_s:.2f} s later"
+
+
+def _rows(path: Path) -> int:
+    if not (path / "_delta_log").exists():
+        return 0
+    return int(DeltaTable(str(path)).to_pyarrow_table().num_rows)
