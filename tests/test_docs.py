@@ -131,13 +131,26 @@ def test_every_example_is_of_a_kind_that_is_tried() -> None:
         for path in PAGES
         for kind in re.findall(r"^```(\w+)\n.*?^```$", path.read_text(), re.M | re.S)
     }
-    assert kinds == {"dql", "python", "sh", "text", "toml", "yaml"}
+    assert kinds == {"dql", "mermaid", "python", "sh", "text", "toml", "yaml"}
 
 
 @pytest.mark.parametrize(("place", "text"), examples("dql"), ids=lambda value: value[:40])
 def test_suites_are_sound(place: str, text: str) -> None:
     checked = check_source(SourceFile(place, text), needs_suite=True)
     assert not checked.diagnostics, draw(checked.diagnostics, checked.sources)
+
+
+def test_the_rules_for_those_who_come_from_another_tool_are_sound() -> None:
+    page = (DOCS / "coming-from.md").read_text(encoding="utf-8")
+    claims = re.findall(r"\| `(assert [^`]+)` \|", page)
+    assert len(claims) > 30
+    for claim in claims:
+        datasets = "orders, customers" if "dataset" in claim else "orders"
+        text = f'suite "S" {{ check "C" on {datasets} {{ {claim} name "n" }} }}'.replace(
+            "...", "total > 0"
+        )
+        checked = check_source(SourceFile("coming-from.md", text))
+        assert not checked.errors, draw(checked.diagnostics, checked.sources)
 
 
 @pytest.mark.parametrize(("place", "text"), examples("toml"), ids=lambda value: value[:40])
