@@ -1,4 +1,4 @@
-"""The README is true: its suite is sound, its DAG builds, its failure is what the gate prints."""
+"""The README is true, and short: its suite is sound, its DAG builds, its failure is printed."""
 
 from __future__ import annotations
 
@@ -30,18 +30,31 @@ from dqx_airflow.values import (
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = ROOT / "dqx_airflow" / "docs"
 STORM = date(2013, 2, 8)
 
 
-def blocks(kind: str, section: str = "") -> list[str]:
-    """The code blocks of a kind in a section; by default those before the first section."""
-    title = f"\n## {section}\n" if section else ""
+def blocks(kind: str, section: str) -> list[str]:
+    """The code blocks of a kind in a section of the README."""
+    title = f"\n## {section}\n"
     text = README[README.index(title) + len(title) :]
-    return re.findall(rf"^```{kind}\n(.*?)^```$", text.split("\n## ")[0], re.M | re.S)
+    return _blocks(kind, text.split("\n## ")[0])
+
+
+def blocks_of_page(kind: str, page: str) -> list[str]:
+    return _blocks(kind, (DOCS / page).read_text(encoding="utf-8"))
+
+
+def _blocks(kind: str, text: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.M | re.S)
+
+
+def test_it_is_read_in_a_minute() -> None:
+    assert len(README.splitlines()) <= 200
 
 
 def test_the_suite_is_sound_and_prints_the_failure_that_is_shown() -> None:
-    source = SourceFile("flights.dql", blocks("dql")[0])
+    source = SourceFile("flights.dql", blocks("dql", "A suite")[0])
     checked = check_source(source)
     assert not checked.diagnostics, draw(checked.diagnostics, checked.sources)
     assert checked.suite is not None
@@ -65,7 +78,7 @@ def test_the_suite_is_sound_and_prints_the_failure_that_is_shown() -> None:
         started_at=now,
         finished_at=now,
     )
-    assert draw_verdict(verdicts[-1], report) + "\n" == blocks("text")[0]
+    assert draw_verdict(verdicts[-1], report) + "\n" == blocks("text", "What it prints")[0]
 
 
 def test_the_error_through_a_macro_is_drawn_as_shown() -> None:
@@ -79,13 +92,14 @@ def test_the_error_through_a_macro_is_drawn_as_shown() -> None:
     checked = check_source(
         SourceFile("orders.dql", suite), lambda _, path: SourceFile(path, library)
     )
-    assert draw(checked.diagnostics, checked.sources) + "\n" == blocks("text", "The language")[0]
+    assert draw(checked.diagnostics, checked.sources) + "\n" == blocks_of_page("text", "cli.md")[0]
 
 
 @pytest.mark.airflow
 def test_the_dag_can_be_built(tmp_path: Path) -> None:
-    (tmp_path / "flights.dql").write_text(blocks("dql")[0])
-    (tmp_path / "dag.py").write_text(blocks("python")[0] + "\nassert gate.task_id == 'gate'\n")
+    (tmp_path / "flights.dql").write_text(blocks("dql", "A suite")[0])
+    dag = blocks("python", "A gate")[0]
+    (tmp_path / "dag.py").write_text(f"{dag}\nassert gate.task_id == 'gate'\n")
     built = subprocess.run(
         [sys.executable, "dag.py"],
         cwd=tmp_path,
@@ -98,15 +112,14 @@ def test_the_dag_can_be_built(tmp_path: Path) -> None:
 
 
 def test_the_suites_run_in_python_and_print_what_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "flights.dql").write_text(blocks("dql")[0])
     printed = ""
-    for number, code in enumerate(blocks("python", "In Python")):
+    for number, code in enumerate(blocks_of_page("python", "python.md")):
         (tmp_path / f"run_{number}.py").write_text(code)
         run = [sys.executable, f"run_{number}.py"]
         done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         printed += done.stdout
-    assert printed == "".join(blocks("text", "In Python"))
+    assert printed == blocks_of_page("text", "python.md")[0]
 
 
 def test_the_commands_of_the_table_exist() -> None:
@@ -115,15 +128,14 @@ def test_the_commands_of_the_table_exist() -> None:
     from dqx_airflow.cli.main import app
 
     known = set(get_command(app).commands)  # type: ignore[attr-defined]
-    named = set(re.findall(r"^\| `dql (\w+)", README, re.M))
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `dql (\w+)", page, re.M))
     assert named == known
 
 
 @pytest.mark.airflow
-def test_the_contract_gate_can_be_built_and_its_clause_is_where_it_is_shown(
-    tmp_path: Path,
-) -> None:
-    gate, _ = blocks("python", "Data contracts")
+def test_the_contract_gate_can_be_built(tmp_path: Path) -> None:
+    (gate,) = blocks("python", "A contract")
     (tmp_path / "gate.py").write_text(f"{gate}\nassert ingest_gate.expect_version == '2'\n")
     built = subprocess.run(
         [sys.executable, "gate.py"],
@@ -134,7 +146,10 @@ def test_the_contract_gate_can_be_built_and_its_clause_is_where_it_is_shown(
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    (shown,) = blocks("text", "Data contracts")
+
+
+def test_the_broken_clause_is_where_it_is_shown() -> None:
+    shown = next(text for text in blocks_of_page("text", "contracts.md") if "= clause:" in text)
     contract = shipped("dags_examples/contracts/slot_telemetry.contract.yaml")
     line = re.search(r"^(\d+) \| (.*)$", shown, re.M)
     assert line is not None
@@ -142,7 +157,7 @@ def test_the_contract_gate_can_be_built_and_its_clause_is_where_it_is_shown(
 
 
 def test_the_defensive_read_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, read = blocks("python", "Data contracts")
+    read = blocks_of_page("text", "python.md")[-1]
     frame = SimpleNamespace(dtypes=[("id", "bigint")])
     spark = SimpleNamespace(read=SimpleNamespace(table={"silver.events": frame}.__getitem__))
     (tmp_path / "events.yaml").write_text(
@@ -157,7 +172,8 @@ def test_the_defensive_read_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_every_verb_of_dql_contract_is_in_its_table() -> None:
     from dqx_airflow.cli.contract import VERBS
 
-    named = set(re.findall(r"`dql contract ([a-z-]+)", README))
+    page = (DOCS / "contracts" / "commands.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`dql contract ([a-z-]+)", page))
     assert named == set(VERBS)
 
 
@@ -174,5 +190,5 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 def test_the_extras_that_are_named_exist() -> None:
     (ours,) = (item for item in distributions() if item.metadata["Name"] == "dqx-airflow")
     extras = set(ours.metadata.get_all("Provides-Extra") or ())
-    assert set(re.findall(r"dqx-airflow\[([\w,]+)\]", README)) == {"airflow,spark", "lsp"}
-    assert {"airflow", "spark", "delta", "demo", "dev"} <= extras
+    table = (DOCS / "install.md").read_text(encoding="utf-8").split("## Settings")[0]
+    assert set(re.findall(r"^\| `(\w+)` \| ", table, re.M)) == extras - {"dev"}
