@@ -241,7 +241,7 @@ def test_a_failure_says_how_many_and_the_worst(reports: dict[str, GateReport]) -
         "760 is not above 1000"
     )
     assert events.failure_message(reports["broken"]) == (
-        "broken: 0 of 4 assertions failed, 1 could not be evaluated; worst: "
+        "broken: 0 of 4 assertions failed, 1 could not be evaluated, 1 not evaluated; worst: "
         "orders.references.customer (P1): dataset customers: column id is missing"
     )
     empty = replace(reports["broken"], verdicts=())
