@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from job_count import jobs_so_far
 from lake import COUNTRIES, ORDERS, TODAY, delta, request
 from processes import environment
 
@@ -178,9 +179,9 @@ def test_all_assertions_with_failing_rows_share_one_pass_and_repeated_keys_take_
     spark: Any, run: Run, orders: DatasetRef, tmp_path: Path
 ) -> None:
     def jobs(body: str, **changes: Any) -> int:
-        before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+        before = jobs_so_far(spark)
         run(request(tmp_path, body, [orders], recompute=True, **changes))
-        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) - before
+        return jobs_so_far(spark) - before
 
     failing = "assert each row: price > 6\nassert not_null(status)\nassert minimum(amount) > 1"
     without = jobs(failing, sample_rows=0)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
+from job_count import jobs_so_far
 from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine.job import run_gate
@@ -125,10 +126,9 @@ def test_a_dataset_is_read_in_one_spark_job_for_all_its_metrics_and_dates(
     spark: Any, run: Run, orders: DatasetRef, tmp_path: Path
 ) -> None:
     body = "\n".join(f"assert {text} is not None" for text, _ in VALUES if "unique" not in text)
-    tracker = spark.sparkContext.statusTracker()
-    before = len(tracker.getJobIdsForGroup(None))
+    before = jobs_so_far(spark)
     run(request(tmp_path, body, [orders]))
-    assert len(tracker.getJobIdsForGroup(None)) - before == 1
+    assert jobs_so_far(spark) - before == 1
 
 
 def test_only_the_files_of_the_needed_dates_are_read(spark: Any, tmp_path: Path) -> None:

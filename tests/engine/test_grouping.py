@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from job_count import jobs_so_far
 from lake import TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine import readings
@@ -100,8 +101,7 @@ def test_unique_keys_take_one_more_job_however_many_they_are(
         assert unique(at, id) name "three"
         assert average(id) > 0 name "flat"
     """
-    tracker = spark.sparkContext.statusTracker()
-    before = len(tracker.getJobIdsForGroup(None))
+    before = jobs_so_far(spark)
     report = run_gate(request(tmp_path, suite, [orders]), lambda _: spark)
-    assert len(tracker.getJobIdsForGroup(None)) - before == 2
+    assert jobs_so_far(spark) - before == 2
     assert {verdict.status.value for verdict in report.verdicts} == {"passed"}

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from job_count import jobs_so_far
 from lake import request
 
 from dqx_airflow.engine import readings
@@ -62,10 +63,9 @@ def test_a_filter_that_fails_is_the_reason_of_all_and_is_not_tried_with_each(
 ) -> None:
     failing = "length(format_string(form, id)) > 0"
     ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet", filter=failing)
-    tracker = spark.sparkContext.statusTracker()
-    before = len(tracker.getJobIdsForGroup(None))
+    before = jobs_so_far(spark)
     report = gate(OTHERS + '\nassert not_null(id) name "n"', ref)
-    assert len(tracker.getJobIdsForGroup(None)) - before <= 4
+    assert jobs_so_far(spark) - before <= 4
     assert {item.status.value for item in report.verdicts} == {"error"}
     assert all("Conversion = 'q'" in (item.reason or "") for item in report.verdicts)
 
@@ -100,12 +100,11 @@ def test_many_assertions_over_few_rows_are_read_in_groups(
     monkeypatch.setattr(readings, "MOST_FUSED", 250)
     body = [f'assert sql("max(id + {n})") == {n + 2} name "n{n}"' for n in range(600)]
     body += [f'assert each row: id > -{n} name "r{n}"' for n in range(600)]
-    tracker = spark.sparkContext.statusTracker()
-    before = len(tracker.getJobIdsForGroup(None))
+    before = jobs_so_far(spark)
     report = gate("\n".join(body))
     assert report.outcome is Outcome.PASSED
     assert len(report.verdicts) == 1201
-    assert 3 <= len(tracker.getJobIdsForGroup(None)) - before <= 12
+    assert 3 <= jobs_so_far(spark) - before <= 12
 
 
 def test_an_aggregate_too_deep_for_the_stack_is_an_error_of_its_own(

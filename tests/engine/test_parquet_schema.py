@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from job_count import jobs_so_far
 
 from dqx_airflow.engine.sources import open_dataset
 from dqx_airflow.values import DatasetRef
@@ -116,7 +117,6 @@ def test_it_is_left_to_spark_where_schemas_are_merged(spark: Any, tmp_path: Path
 
 def opened(spark: Any, ref: DatasetRef) -> tuple[str, int]:
     """The schema of a dataset as JSON, and the number of Spark jobs that opening it took."""
-    tracker = spark.sparkContext.statusTracker()
-    before = len(tracker.getJobIdsForGroup(None))
+    before = jobs_so_far(spark)
     found = open_dataset(spark, ref).struct.json()
-    return found, len(tracker.getJobIdsForGroup(None)) - before
+    return found, jobs_so_far(spark) - before

@@ -255,7 +255,7 @@ def test_rows_of_others_are_not_lost_where_the_session_passes_over_corrupt_files
     lost.write_bytes(b"PAR1" + bytes(len(sound) - 4))
     spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
     try:
-        with pytest.raises(PromotionError, match="of 6 rows in the files that are replaced 3 can"):
+        with pytest.raises(PromotionError, match=r"cannot be promoted to .*part-"):
             run(gate)
     finally:
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")

@@ -187,7 +187,7 @@ def test_settings_that_do_not_count_leave_the_state_as_it_is(
 
 OTHER_REQUEST: dict[str, Any] = {
     "run_key": RunKey("test.gate", YESTERDAY, "manual"),
-    "suite": SourceFile("s", SUITE.replace("sum(id)", "average(id)")),
+    "suite": SourceFile("s", SUITE.replace("sum(id)", "maximum(id)")),
     "datasets": "see the tests of each setting",
 }
 SAME_REQUEST = {

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from job_count import jobs_so_far
 from lake import TODAY, request
 
 from dqx_airflow.engine.job import run_gate
@@ -54,10 +55,9 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
 
     def run(suite: str, *datasets: DatasetRef, on: date = TODAY, **changes: Any) -> Counted:
-        tracker = spark.sparkContext.statusTracker()
-        before = len(tracker.getJobIdsForGroup(None))
+        before = jobs_so_far(spark)
         report = run_gate(request(tmp_path, suite, datasets, on, **changes), lambda _: spark)
-        return report, len(tracker.getJobIdsForGroup(None)) - before
+        return report, jobs_so_far(spark) - before
 
     return run
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from job_count import jobs_so_far
 from lake import TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine import readings
@@ -32,10 +33,9 @@ ORDERS = pa.table(
 
 
 def gate(spark: Any, folder: Path, suite: str, orders: DatasetRef) -> tuple[GateReport, int]:
-    tracker = spark.sparkContext.statusTracker()
-    before = len(tracker.getJobIdsForGroup(None))
+    before = jobs_so_far(spark)
     report = run_gate(request(folder, suite, [orders], recompute=True), lambda _: spark)
-    return report, len(tracker.getJobIdsForGroup(None)) - before
+    return report, jobs_so_far(spark) - before
 
 
 def values(report: GateReport, names: Sequence[str]) -> list[object]:
