@@ -197,11 +197,14 @@ def _row_claims(random: Random, rows: Sequence[Row]) -> list[Claim]:
                 row: Row,
                 one: str = one,
                 other: str = other,
+                sign: str = sign,
                 apply: Callable[[Any, Any], Any] = apply,
                 operator: str = operator,
                 bound: int = bound,
             ) -> bool:
                 value = apply(Fraction(row[one]), Fraction(row[other]))
+                if sign != "*" and {one, other} <= {"i", "n"} and not -(2**63) <= value < 2**63:
+                    return False  # a sum that overflows 64 bits violates, whatever is asked of it
                 return _OPERATORS[operator](value, bound)
 
             claims += each(f"{one} {sign} {other} {operator} {bound}", [one, other], arithmetic)

@@ -29,8 +29,9 @@ from exact_tables import (
     random_rows,
 )
 
+from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.values import DatasetRef, GateReport
+from dqx_airflow.values import DatasetRef, GateReport, SourceFile
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +51,7 @@ def test_a_gate_says_what_exact_arithmetic_says(
     _append(tmp_path / "t", before + rows, kind, part=0)
 
     def judged(now: list[Row], step: str, **changes: Any) -> None:
-        claims = random_claims(Random(seed), now, before)
+        claims = [claim for claim in random_claims(Random(seed), now, before) if _is_sound(claim)]
         report = _gate(spark, tmp_path, claims, kind, **changes)
         for number, claim in enumerate(claims):
             verdict = next(item for item in report.verdicts if item.name == f"c{number}")
@@ -67,6 +68,12 @@ def test_a_gate_says_what_exact_arithmetic_says(
     _append(tmp_path / "t", more, kind, part=1)
     judged(rows + more, "after an append")
     judged(rows + more, "recomputed", recompute=True)
+
+
+def _is_sound(claim: Claim) -> bool:
+    """False where the language sees that a claim can never fail or never pass (`count < 0`)."""
+    text = f'suite "S" {{ check "C" on t {{ assert {claim.text} name "n" }} }}'
+    return not check_source(SourceFile("claim.dql", text)).diagnostics
 
 
 def _append(path: Path, rows: list[Row], kind: str, part: int) -> None:
