@@ -39,6 +39,10 @@ class WrittenFloat(float):
         made.digits = digits
         return made
 
+    def __getnewargs__(self) -> tuple[str]:
+        """What a copy is made of."""
+        return (self.digits,)
+
 
 def exact(number: int | Fraction | Decimal) -> Exact:
     """The number as an exact one: an `int` where it is whole.

@@ -271,9 +271,11 @@ f = { g = [1, 2], "h i" = "x, y" }
     assert found("b c", "unknown") == ('"b c"', '"b c"')
 
 
-def test_the_example_of_the_readme_is_sound(tmp_path: Path) -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
-    (example,) = re.findall(r"^```toml\n(\[connection.*?)^```$", readme, re.M | re.S)
+def test_the_example_of_the_page_is_sound(tmp_path: Path) -> None:
+    page = Path(__file__).parents[1] / "dqx_airflow" / "docs" / "cli.md"
+    (example,) = re.findall(
+        r"^```toml\n(\[connection.*?)^```$", page.read_text("utf-8"), re.M | re.S
+    )
     found = settings(tmp_path, example)
     assert found.problems == ()
     assert str(found.connection) == "spark://spark.example.com:7077"

@@ -1,10 +1,18 @@
-"""Lands a day of generated slot telemetry in staging, if asked for with a fault in it."""
+"""Lands a day of generated slot telemetry in staging, if asked for with a fault in it.
+
+The first run also lands the six days before, in staging and in bronze: the contract bounds the
+volume of a week, in which a day without rows counts as zero.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import reduce
 
 from day import Day, arguments
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -96,9 +104,19 @@ def telemetry(spark: SparkSession, day: Day) -> DataFrame:
     ).withColumn("player_id", F.when(F.col("tax_id_hashed").isNotNull(), F.col("player_id")))
 
 
+def land_the_week_before(spark: SparkSession, day: Day) -> None:
+    """What a pipeline that has run for a week would have left."""
+    days = (replace(day, date=day.date - timedelta(number)) for number in range(1, 7))
+    rows = reduce(DataFrame.unionByName, (telemetry(spark, one) for one in days)).toArrow()
+    for table in ("staging/slot_telemetry", "bronze/slot_telemetry"):
+        write_deltalake(f"{day.lake}/{table}", rows, partition_by=[day.column])
+
+
 given = arguments("--fault", default="none", choices=sorted(FAULTS))
 day = Day(given.lake, given.date, "event_date")
 spark = SparkSession.builder.appName("land_telemetry").getOrCreate()
+if not DeltaTable.is_deltatable(f"{day.lake}/staging/slot_telemetry"):
+    land_the_week_before(spark, day)
 day.replace("staging/slot_telemetry", FAULTS[given.fault](telemetry(spark, day)))
 casinos = spark.createDataFrame([(name,) for name in CASINOS], "casino_id string")
 day.write("silver/dim_casino", casinos)

@@ -24,7 +24,7 @@ class LastResort(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             found = super().invoke(ctx)
-            if sys.stdout is not None:
+            if sys.stdout is not None and not sys.stdout.closed:  # a language server closes it
                 sys.stdout.flush()
             return found
         except typer.Exit:

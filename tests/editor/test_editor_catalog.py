@@ -87,9 +87,9 @@ def test_the_nearest_file_counts(suite: str) -> None:
     assert find_catalog(suite).datasets == ("near",)
 
 
-def test_the_example_of_the_readme_is_read(suite: str) -> None:
-    readme = Path(__file__).parents[2] / "README.md"
-    examples = re.findall(r"^```toml\n(.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
+def test_the_example_of_the_page_is_read(suite: str) -> None:
+    page = Path(__file__).parents[2] / "dqx_airflow" / "docs" / "editor.md"
+    examples = re.findall(r"^```toml\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
     for example in examples:
         settle(suite, example)
         assert not find_catalog(suite).problems, example

@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from dqx_airflow.exact import WrittenFloat
+
 
 def yaml_text(plain: Any) -> str:
     """Keys in their order, texts of several lines as blocks, lists below their key."""
@@ -25,4 +27,9 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
+def _number(dumper: yaml.SafeDumper, number: WrittenFloat) -> yaml.ScalarNode:
+    return dumper.represent_float(float(number))
+
+
 _Dumper.add_representer(str, _text)
+_Dumper.add_representer(WrittenFloat, _number)
