@@ -39,7 +39,7 @@ class WrittenFloat(float):
         made.digits = digits
         return made
 
-    def __getnewargs__(self) -> tuple[str]:
+    def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
         """What a copy is made of."""
         return (self.digits,)
 

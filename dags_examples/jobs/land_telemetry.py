@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import reduce
 
+import pyarrow as pa
 from day import Day, arguments
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -108,6 +109,8 @@ def land_the_week_before(spark: SparkSession, day: Day) -> None:
     """What a pipeline that has run for a week would have left."""
     days = (replace(day, date=day.date - timedelta(number)) for number in range(1, 7))
     rows = reduce(DataFrame.unionByName, (telemetry(spark, one) for one in days)).toArrow()
+    # Spark knows that some columns hold no NULL; a promotion asks for no such thing.
+    rows = rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
     for table in ("staging/slot_telemetry", "bronze/slot_telemetry"):
         write_deltalake(f"{day.lake}/{table}", rows, partition_by=[day.column])
 
