@@ -14,9 +14,9 @@ class ParseTables(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
-        from dqx_airflow.dql.tables import seal_tables
+        from dqx_airflow.dql.syntax.parse_tables import seal_tables
 
-        grammar = Path(self.root, "dqx_airflow", "dql", "grammar.lark")
+        grammar = Path(self.root, "dqx_airflow", "dql", "syntax", "grammar.lark")
         tables = grammar.with_suffix(".tables")
         tables.write_bytes(seal_tables(grammar.read_text(encoding="utf-8")))
         build_data["artifacts"].append(f"/{tables.relative_to(self.root).as_posix()}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.language import grammar
+from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.values import SourceFile
 
 PROCESSES = 15

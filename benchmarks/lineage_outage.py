@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1] / "tests" / "lineage"
+TESTS = Path(__file__).parents[1] / "tests"
 sys.path.insert(0, str(TESTS))
 
 from hostile_endpoints import KINDS, bomb, endpoint, full_backlog  # noqa: E402

@@ -30,9 +30,9 @@ from measuring import JVM, Run, java_version, rounds, run_of, submit_with
 from workload import DAY, SUITE, naive, tuned, write_events
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.engine.java import java_environment
 from dqx_airflow.engine.measure import measure
-from dqx_airflow.engine.session import create_session
+from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status

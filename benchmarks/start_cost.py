@@ -30,12 +30,12 @@ from measuring import conditions
 from peers.processes import session_settings
 from workload import DAY, SUITE, write_events
 
-from dqx_airflow.arguments import to_arguments
 from dqx_airflow.cli.package.jvm_archive import write_archive
 from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, for_a_short_life, with_archive
-from dqx_airflow.engine.java import java_environment
-from dqx_airflow.engine.session import create_session
-from dqx_airflow.shipped import shipped
+from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.engine.session.spark_session import create_session
+from dqx_airflow.request_arguments import to_arguments
+from dqx_airflow.resources import shipped
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
 
 ROUNDS = 5

@@ -30,7 +30,7 @@ from peers.engines.ours import verdicts_of
 from scan_cost import session
 from workload import CHECKS, DAY, SUITE, write_events
 
-from dqx_airflow.engine.memory import Memory
+from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.tables import locate
 from dqx_airflow.values import DatasetRef
@@ -58,7 +58,7 @@ def _over_days(text: str) -> str:
 
 def judge(spark: Any, ref: DatasetRef, suite: str, day: date, states: Path) -> None:
     """All of the suite, whose verdicts have to be good."""
-    memory = Memory(spark, StateStore(locate(str(states))), "run", datetime.now(timezone.utc))
+    memory = StateCache(spark, StateStore(locate(str(states))), "run", datetime.now(timezone.utc))
     verdicts = verdicts_of(spark, ref, suite, day, memory)
     assert all(verdicts.values()), verdicts
 

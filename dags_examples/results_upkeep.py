@@ -18,7 +18,7 @@ KEEP_REPLACED_FILES = timedelta(days=7)
 
 def store() -> dict[str, Any]:
     """Where the gates of this Airflow keep their results."""
-    from dqx_airflow.operators.results_place import results_place
+    from dqx_airflow.operators.results_location import results_place
 
     place = results_place()
     if place is None:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dqx_airflow.api import Context as Context
     from dqx_airflow.api import Contract as Contract
+    from dqx_airflow.api import ContractRegistry as ContractRegistry
+    from dqx_airflow.api import ContractValidator as ContractValidator
     from dqx_airflow.api import ContractViolation as ContractViolation
     from dqx_airflow.api import Interpreter as Interpreter
     from dqx_airflow.api import MemoryDatabase as MemoryDatabase
     from dqx_airflow.api import MetricProvider as MetricProvider
     from dqx_airflow.api import Results as Results
     from dqx_airflow.api import SparkDatabase as SparkDatabase
+    from dqx_airflow.api import StoredDatabase as StoredDatabase
     from dqx_airflow.api import Suite as Suite
     from dqx_airflow.api import Table as Table
     from dqx_airflow.api import TunableChoice as TunableChoice
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import Status as Status
     from dqx_airflow.values import Verdict as Verdict
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "DatasetRef": "dqx_airflow.values",
@@ -50,12 +53,15 @@ _HOME = {
     "DqlGateOperator": "dqx_airflow.operators",
     "Context": "dqx_airflow.api",
     "Contract": "dqx_airflow.api",
+    "ContractRegistry": "dqx_airflow.api",
+    "ContractValidator": "dqx_airflow.api",
     "ContractViolation": "dqx_airflow.api",
     "Interpreter": "dqx_airflow.api",
     "MemoryDatabase": "dqx_airflow.api",
     "MetricProvider": "dqx_airflow.api",
     "Results": "dqx_airflow.api",
     "SparkDatabase": "dqx_airflow.api",
+    "StoredDatabase": "dqx_airflow.api",
     "Suite": "dqx_airflow.api",
     "Table": "dqx_airflow.api",
     "TunableChoice": "dqx_airflow.api",

@@ -38,17 +38,17 @@ def date_text(pattern: str, on: date) -> str:
     while position < len(pattern):
         part = _PART.match(pattern, position)
         if part is None:
-            raise DatePatternError(f"'{pattern[position:]}' cannot be read")
+            raise DatePatternError(f"'{pattern[position:]}' is invalid")
         quoted, letter, literal = part.groups()
         if letter:
             form = _FORMS.get(part[0])
             if form is None:
-                raise DatePatternError(f"'{part[0]}' is not known in a pattern for days")
+                raise DatePatternError(f"'{part[0]}' is not supported in a date pattern")
             told.add("y" if letter == "u" else letter)
             text.append(form.format(on, on.year % 100))
         else:
             text.append(literal or quoted.replace("''", "'") or "'")
         position = part.end()
     if told != {"y", "M", "d"}:
-        raise DatePatternError("it has to tell the year, the month and the day")
+        raise DatePatternError("it must contain the year, the month and the day")
     return "".join(text)

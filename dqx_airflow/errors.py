@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an exception says, or else its type: messages of Java go on for pages.
+
+    >>> first_line(ValueError("a\\nb")), first_line(TimeoutError())
+    ('a', 'TimeoutError')
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 @dataclass
 class DqxError(Exception):
     """The root: `problem` says what is wrong, `hint` what to do about it."""
@@ -61,3 +70,14 @@ class SourceError(DqxError):
     """A suite with errors. `diagnostics` holds all of them, in source order."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass
+class ChangeRefusedError(RequestError):
+    """A change of a suite that is not allowed. `diagnostics` say why, each with its place."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class UpstreamFailure(DqxError):  # noqa: N818 (as the language's own specification has it)
+    """The suite was not run on a date, since something before it had failed."""

@@ -1,4 +1,4 @@
-"""What Airflow is told of this package: its operators, connections and settings."""
+"""The metadata of this package for Airflow: its operators, connections and settings."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ PROVIDER_INFO: dict[str, Any] = {
                 "hidden-fields": ["schema", "port"],
                 "relabeling": {
                     "host": "Results root",
-                    "login": "Access key id, or account name",
+                    "login": "Access key ID or account name",
                     "password": "Secret or account key",
-                    "extra": "More options of the storage",
+                    "extra": "Additional storage options",
                 },
                 "placeholders": {"host": "s3://lake/dqx"},
             },
@@ -58,7 +58,7 @@ PROVIDER_INFO: dict[str, Any] = {
                 "aws_endpoint_url": {
                     "label": "Endpoint",
                     "schema": {"type": ["string", "null"]},
-                    "description": "The address of an object store other than that of AWS.",
+                    "description": "The endpoint of an object store other than AWS.",
                 },
             },
         }
@@ -68,16 +68,16 @@ PROVIDER_INFO: dict[str, Any] = {
             "description": "Settings of the gates.",
             "options": {
                 "results_root": {
-                    "description": "The root of the results store, a path or a URI, of all "
-                    "gates that name none.",
+                    "description": "The default root of the results store, a path or URI, for all "
+                    "gates.",
                     "version_added": "0.1.0",
                     "type": "string",
                     "example": "s3://lake/dqx",
                     "default": None,
                 },
                 "results_conn_id": {
-                    "description": "A connection of type dqx: the results root, and "
-                    "the credentials of its storage, of all gates that name none, and of the "
+                    "description": "A connection of type dqx with the results root and the "
+                    "credentials of its storage: the default for all gates, and used by the "
                     "pages in the UI.",
                     "version_added": "0.1.0",
                     "type": "string",
@@ -85,9 +85,9 @@ PROVIDER_INFO: dict[str, Any] = {
                     "default": None,
                 },
                 "jvm_archive": {
-                    "description": "An archive of JVM classes, made with `dql package "
-                    "--jvm-archive`, with which gates start faster whose driver runs on the "
-                    "worker. The options of that JVM are then those of the gate's conf.",
+                    "description": "An archive of JVM classes from `dql package --jvm-archive`. "
+                    "Gates whose driver runs on the worker start faster with it. The options of "
+                    "that JVM are then those of the gate's conf.",
                     "version_added": "0.1.0",
                     "type": "string",
                     "example": "/opt/dqx/gate.jsa",

@@ -74,7 +74,9 @@ def wrong_option(ref: DatasetRef) -> WrongOption | None:
     for number, (name, value) in enumerate(ref.options):
         key = names[number]
         if key in names[:number]:
-            return WrongOption(f"has the option '{name}' twice", "case makes no difference")
+            return WrongOption(
+                f"has the option '{name}' twice", "option names are case-insensitive"
+            )
         found = _wrong_for_source(ref, name, value) or _wrong_value(name, value)
         if found is not None:
             return found
@@ -86,10 +88,12 @@ def of_delta_table(name: str) -> WrongOption:
     instead = _TRAVELS.get(name.lower())
     if instead is not None:
         return WrongOption(
-            f"has the option '{name}', which a Delta table does not take here",
+            f"has the option '{name}', which is not supported for a Delta table",
             f"write {instead}=... beside the path or the table",
         )
-    return WrongOption(f"has the option '{name}': a Delta table takes no options", "remove it")
+    return WrongOption(
+        f"has the option '{name}': options are not supported for a Delta table", "remove it"
+    )
 
 
 def given_options(ref: DatasetRef) -> dict[str, str]:
@@ -99,7 +103,9 @@ def given_options(ref: DatasetRef) -> dict[str, str]:
 
 def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | None:
     if ref.query is not None:
-        return WrongOption(f"has the option '{name}': a query takes no options", "remove it")
+        return WrongOption(
+            f"has the option '{name}': options are not supported for a query", "remove it"
+        )
     if ref.path is not None and ref.format == "delta":
         return of_delta_table(name)
     known = _KNOWN.get(ref.format, ()) if ref.path is not None else _OF_ANY
@@ -117,8 +123,8 @@ def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | N
         return None if near is None else _slip(name, near)
     instead = f"did you mean '{near}'? An" if near else "remove it; an"
     return WrongOption(
-        f"has the option '{name}', which {ref.format} does not take",
-        f"{instead} option that Spark knows and we do not is written {UNCHECKED}{name}",
+        f"has the option '{name}', which {ref.format} does not support",
+        f"{instead} option that only your Spark knows is written {UNCHECKED}{name}",
     )
 
 
@@ -133,8 +139,8 @@ def _wrong_value(name: str, value: str) -> WrongOption | None:
         return WrongOption(f"has the option mode={value}", f"write one of {', '.join(_MODES)}")
     if key in _PASSES_OVER and value.lower() != "false":
         return WrongOption(
-            f"has the option {name}={value}: a gate does not pass over what cannot be read",
-            "remove it; pathGlobFilter and modifiedAfter choose files",
+            f"has the option {name}={value}: a gate does not skip unreadable data",
+            "remove it; use pathGlobFilter and modifiedAfter to select files",
         )
     return None
 

@@ -206,9 +206,10 @@ class EnforcedClause:
 
 
 @dataclass(frozen=True, slots=True)
-class UnjudgedClause:
-    """A clause of a contract that the datasets of the gate leave open: the name of its assertion,
-    its path, its place, and its line, the dataset that lacks something, and what it lacks."""
+class UnenforcedClause:
+    """A clause of a contract that states a check and cannot be enforced: the name of its
+    assertion, its path, its place, and its line, the dataset that it is about, and why. `let_by`
+    names who lets it through, and `is_accepted` is true where that is somebody in the contract."""
 
     assertion: str
     path: str
@@ -217,6 +218,33 @@ class UnjudgedClause:
     dataset: str
     severity: Severity
     reason: str
+    let_by: str | None = None
+    is_accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Responsible:
+    """Who answers for a contract, and what they want to be done in an incident."""
+
+    owner: str | None = None
+    contacts: tuple[str, ...] = ()
+    channel: str | None = None
+    runbook: str | None = None
+    incident_response: str | None = None
+    business_hours: str | None = None
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What is known, each with its name for people."""
+        named = (
+            ("owner", self.owner),
+            ("contacts", ", ".join(self.contacts) or None),
+            ("channel", self.channel),
+            ("incident response", self.incident_response),
+            ("runbook", self.runbook),
+            ("business hours", self.business_hours),
+        )
+        return tuple((name, text) for name, text in named if text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +252,11 @@ class EnforcedContract:
     """The contract that a suite was compiled from.
 
     `clauses` tell for each assertion which clause it enforces. `documented` and `unsupported` are
-    how many clauses of the document no assertion enforces. `sources` are its files. `pin` is the
-    version that the gate relies on (`2`, `2.3` or `2.3.0`), None where any one will do. `unjudged`
-    are the clauses that need what the datasets of the gate lack: their verdicts are errors.
+    how many clauses of the document no assertion enforces, `accepted` how many of the latter
+    somebody accepts in the contract. `sources` are its files. `pin` is the version that the gate
+    relies on (`2`, `2.3` or `2.3.0`), None where any one will do. `unenforced` are the clauses that
+    state a check and cannot be enforced: their verdicts are errors, unless they are let through.
+    `not_understood` tells of clauses that mean nothing here and state no check.
     """
 
     id: str
@@ -238,12 +268,15 @@ class EnforcedContract:
     unsupported: int = 0
     sources: tuple[SourceFile, ...] = ()
     pin: str | None = None
-    unjudged: tuple[UnjudgedClause, ...] = ()
+    unenforced: tuple[UnenforcedClause, ...] = ()
+    accepted: int = 0
+    responsible: Responsible | None = None
+    not_understood: tuple[str, ...] = ()
 
     @property
     def in_report(self) -> EnforcedContract:
         """As a report tells it: without what the verdicts and the digests of its files tell."""
-        return replace(self, clauses=(), sources=(), unjudged=())
+        return replace(self, clauses=(), sources=(), unenforced=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +381,10 @@ class Verdict:
     value comes from; of several metrics, the one that took most. `failing_rows` is a sample, and
     `note` says why there is none where there should be one. `clause` is the path of the clause of
     a contract that the assertion enforces; `span` and `source_line` are then its place there.
-    `disabled_by` is the profile that disabled it.
+    `disabled_by` is the profile that disabled it. What `is_experimental` never blocks. `measured`
+    are the metric values behind it as JSON (see `plan.measured`), to judge it again by. `let_by`
+    names who lets an assertion through that cannot be evaluated: an error is then a warning, and
+    what is skipped for it is not even that.
     """
 
     name: str
@@ -374,11 +410,20 @@ class Verdict:
     note: str | None = None
     clause: str | None = None
     disabled_by: str | None = None
+    is_experimental: bool = False
+    measured: str | None = None
+    let_by: str | None = None
+
+    def can_block(self, fail_on: Severity) -> bool:
+        """True where a gate is blocked if this fails, and broken if it cannot be evaluated."""
+        is_let = self.is_experimental or self.let_by is not None
+        return self.severity.at_least(fail_on) and not is_let
 
     @property
     def is_not_evaluated(self) -> bool:
         """True where the data that it needs was missing: it was skipped, and nobody chose that."""
-        return self.status is Status.SKIPPED and self.disabled_by is None
+        is_chosen = self.disabled_by is not None or self.let_by is not None
+        return self.status is Status.SKIPPED and not is_chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,8 +539,13 @@ class GateReport:
         return tuple(
             verdict
             for verdict in self.with_status(Status.SKIPPED)
-            if verdict.is_not_evaluated and verdict.severity.at_least(self.fail_on)
+            if verdict.is_not_evaluated and verdict.can_block(self.fail_on)
         )
+
+    @property
+    def let_through(self) -> tuple[Verdict, ...]:
+        """The verdicts on clauses of a contract that cannot be enforced, and are let through."""
+        return tuple(verdict for verdict in self.verdicts if verdict.let_by is not None)
 
     @property
     def worst(self) -> Verdict | None:
@@ -503,10 +553,11 @@ class GateReport:
         failed, errors = self.with_status(Status.FAILED), self.with_status(Status.ERROR)
         match self.outcome:
             case Outcome.BROKEN:
-                decisive = tuple(one for one in errors if one.severity.at_least(self.fail_on))
+                decisive = tuple(one for one in errors if one.can_block(self.fail_on))
                 ranked = decisive + self.not_evaluated + errors + failed
             case Outcome.BLOCKED:
-                ranked = failed + errors
+                decisive = tuple(one for one in failed if one.can_block(self.fail_on))
+                ranked = decisive + failed + errors
             case _:
                 ranked = self.not_evaluated + failed + errors
         return ranked[0] if ranked else None
@@ -596,7 +647,7 @@ def _is_metric_value(kind: Any) -> bool:
 def _checked_value(value: Any, _: Any) -> MetricValue:
     if isinstance(value, int | float | Fraction | str | None):
         return value
-    raise TypeError(f"no value of a metric: {value!r}")
+    raise TypeError(f"not a metric value: {value!r}")
 
 
 _VALUES = {Verdict: ("value", "scaled_value", "threshold"), MetricResult: ("value",)}

@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     try:
-        from dqx_airflow.engine.start import start_spark
+        from dqx_airflow.engine.session.launch import start_spark
 
         open_session = start_spark(sys.argv[1:])
         from dqx_airflow.engine.job import main as run

@@ -1,27 +1,63 @@
-"""What tests of several houses share: the one Spark session."""
+"""What tests of several houses share: the Spark session of a worker, and how workers are used."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis.configuration import set_hypothesis_home_dir
+from stopwatch import judge_times
+
+# Tests run many short queries on small tables. The first compiler of the JVM is enough for them;
+# the second one would take more than half of the time of the run, beside them.
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    judge_times("timing" in (config.option.markexpr or ""))
+    # A checkout is left as it was found.
+    set_hypothesis_home_dir(Path(tempfile.gettempdir(), "dqx_airflow_hypothesis"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """A run of all tests, and of no named file, takes two workers; `-n 0` does without."""
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    is_open = config.getoption("numprocesses", 0) is None  # of pytest-xdist, and not given
+    if is_whole and is_open and not hasattr(config, "workerinput") and not config.option.usepdb:
+        config.option.numprocesses = 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from work_units import WorkUnits
+
+    return WorkUnits(config, log)
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """A classic local session, started once, with the settings of a gate in local mode."""
-    from dqx_airflow.engine.java import java_environment
-    from dqx_airflow.engine.session import create_session
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A classic local session, started once a process, with the settings of a local gate."""
+    from dqx_airflow.engine.session.java import java_environment
+    from dqx_airflow.engine.session.spark_session import create_session
 
     before = dict(os.environ)
+    home = tmp_path_factory.mktemp("spark")
     os.environ.update(java_environment())
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{_JVM} -Dderby.system.home={home}"
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         "--master local[2] --conf spark.log.level=ERROR pyspark-shell"
     )
-    session = create_session("tests")
+    settings = {
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+    }
+    session = create_session("tests", settings)
     yield session
     session.stop()
     os.environ.clear()

@@ -17,7 +17,7 @@ PROGRAMS = Path(sys.executable).parent
 
 def environment(**more: str) -> dict[str, str]:
     """What every process gets: the programs of this environment, and nothing that a user set."""
-    from dqx_airflow.engine.java import java_environment
+    from dqx_airflow.engine.session.java import java_environment
 
     kept = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR") if key in os.environ}
     path = os.pathsep.join([str(PROGRAMS), os.environ["PATH"]])

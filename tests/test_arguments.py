@@ -13,8 +13,8 @@ from datetime import date
 
 import pytest
 
-from dqx_airflow.arguments import FLAG, from_arguments, to_arguments
 from dqx_airflow.errors import RequestError
+from dqx_airflow.request_arguments import FLAG, from_arguments, to_arguments
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile, to_json
 
 LONGEST_ARGUMENT = 131_071  # MAX_ARG_STRLEN of Linux, its closing zero left off
@@ -100,11 +100,11 @@ def test_a_damaged_request_is_a_request_error_or_a_request() -> None:
 def test_a_zip_bomb_does_not_go_off(filling: bytes) -> None:
     packer = zlib.compressobj(9)
     bomb = b"".join(packer.compress(filling * 2**20) for _ in range(400)) + packer.flush()
-    started = time.perf_counter()
+    started = time.process_time()
     tracemalloc.start()
     with pytest.raises(RequestError):
         from_arguments([FLAG, base64.urlsafe_b64encode(bomb).decode()])
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 200 * 2**20
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

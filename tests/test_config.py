@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.cli.run.call import Options, read_call
-from dqx_airflow.config.connection import Kind, connection_of
+from dqx_airflow.cli.run.request_builder import Options, read_call
+from dqx_airflow.config.connection import ConnectionKind, connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments, mistakes_in
 from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.config.positions import Positions
@@ -143,18 +143,28 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "kind", "servers", "shown"),
     [
-        ("local", Kind.LOCAL, (), "local[1]"),
-        ("local[*]", Kind.LOCAL, (), "local[*]"),
-        ("local[4,2]", Kind.LOCAL, (), "local[4,2]"),
-        ("spark://a,b:7078", Kind.STANDALONE, (("a", 7077), ("b", 7078)), "spark://a:7077,b:7078"),
-        ("sc://host", Kind.CONNECT, (("host", 15002),), "sc://host:15002"),
-        ("sc://host:1/;token=secret", Kind.CONNECT, (("host", 1),), "sc://host:1"),
-        ("sc://host;token=secret", Kind.CONNECT, (("host", 15002),), "sc://host:15002"),
-        ("databricks://host/warehouse", Kind.DATABRICKS, (("host", 443),), "databricks://host:443"),
+        ("local", ConnectionKind.LOCAL, (), "local[1]"),
+        ("local[*]", ConnectionKind.LOCAL, (), "local[*]"),
+        ("local[4,2]", ConnectionKind.LOCAL, (), "local[4,2]"),
+        (
+            "spark://a,b:7078",
+            ConnectionKind.STANDALONE,
+            (("a", 7077), ("b", 7078)),
+            "spark://a:7077,b:7078",
+        ),
+        ("sc://host", ConnectionKind.CONNECT, (("host", 15002),), "sc://host:15002"),
+        ("sc://host:1/;token=secret", ConnectionKind.CONNECT, (("host", 1),), "sc://host:1"),
+        ("sc://host;token=secret", ConnectionKind.CONNECT, (("host", 15002),), "sc://host:15002"),
+        (
+            "databricks://host/warehouse",
+            ConnectionKind.DATABRICKS,
+            (("host", 443),),
+            "databricks://host:443",
+        ),
     ],
 )
 def test_an_address_leads_to_servers_and_hides_the_rest(
-    address: str, kind: Kind, servers: tuple[tuple[str, int], ...], shown: str
+    address: str, kind: ConnectionKind, servers: tuple[tuple[str, int], ...], shown: str
 ) -> None:
     found = connection_of(address)
     assert (found.kind, found.servers, str(found)) == (kind, servers, shown)
@@ -236,7 +246,7 @@ def test_a_dataset_of_a_command_line_has_all_settings_decoded() -> None:
 def test_an_option_that_a_source_does_not_take_is_pointed_at() -> None:
     argument = "a=x.csv?option.sep=%3B&option.haeder=true"
     _, (problem,) = datasets_of_arguments([argument])
-    assert "has the option 'haeder', which csv does not take" in problem.message
+    assert "has the option 'haeder', which csv does not support" in problem.message
     assert (problem.help or "").startswith("did you mean 'header'?")
     at = slice(problem.span.column - 1, problem.span.end_column - 1)
     assert argument[at] == "option.haeder=true"

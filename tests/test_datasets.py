@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.datasets import dataset_ref, settings_of
+from dqx_airflow.dataset_settings import dataset_ref, settings_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, from_json, to_json
 
@@ -54,45 +54,65 @@ def test_the_name_of_a_file_tells_its_format(path: str, format: str) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "give it a path, a table or a query"),
-    ({"path": "/a", "query": "SELECT 1"}, "only one of them"),
+    ({}, "give it exactly one of path, table and query"),
+    ({"path": "/a", "query": "SELECT 1"}, "exactly one of path"),
     ({"path": "/a", "format": "xls"}, "format='xls': write one of delta, parquet"),
     ({"path": "/a", "format": "csv", "version": 1}, "only Delta tables have versions"),
     ({"query": "SELECT 1", "timestamp": "2024-03-02"}, "only Delta tables have versions"),
-    ({"path": "/a", "version": 1, "timestamp": "2024-03-02"}, "and not both"),
-    ({"path": "/a", "version": -1}, "begin with 0"),
+    ({"path": "/a", "version": 1, "timestamp": "2024-03-02"}, "either a version or a timestamp"),
+    ({"path": "/a", "version": -1}, "start at 0"),
     ({"path": "/a", "trust_log": "no"}, "trust_log='no': write true or false"),
     ({"path": "/a", "timestamp": "yesterday"}, "timestamp='yesterday': write 2024-"),
-    ({"path": "/a", "schema": "id int"}, "a table has its own"),
-    ({"table": "a", "schema": "id int"}, "a table has its own"),
+    ({"path": "/a", "schema": "id int"}, "only files can have one"),
+    ({"table": "a", "schema": "id int"}, "only files can have one"),
     ({"path": "/a", "date_format": "yyyyMMdd"}, "no date_column"),
     ({"path": "/a", "time_zone": "Europe/Zurich"}, "no date_column"),
-    ({"path": "/a", "date_column": "d", "date_format": "yyyymmdd"}, "'mm' is not known"),
+    ({"path": "/a", "date_column": "d", "date_format": "yyyymmdd"}, "'mm' is not supported"),
     ({"path": "/a", "date_column": "d", "time_zone": "Zurich"}, "such as Europe/Zurich"),
     ({"path": "/a", "date_column": "d", "time_zone": "../etc"}, "such as Europe/Zurich"),
     (
         {"path": "/a", "date_column": "d", "time_zone": "Europe/Zurich", "date_format": "yyyyMMdd"},
-        "date_format is for text, time_zone for timestamps",
+        "date_format is for strings, time_zone for timestamps",
     ),
 ]
 
 
 OPTIONS: list[tuple[dict[str, Any], str, str]] = [
-    ({"path": "/a", "options": {"versionAsOf": "0"}}, "a Delta table does not", "write version="),
+    (
+        {"path": "/a", "options": {"versionAsOf": "0"}},
+        "not supported for a Delta table",
+        "write version=",
+    ),
     ({"path": "/a", "options": {"TimestampAsOf": "x"}}, "a Delta table", "write timestamp="),
-    ({"path": "/a", "options": {"mergeSchema": "true"}}, "takes no options", "remove it"),
-    ({"path": "/a", "options": {"unchecked.x": "true"}}, "takes no options", "remove it"),
-    ({"query": "SELECT 1", "options": {"mode": "FAILFAST"}}, "a query takes no", "remove it"),
+    ({"path": "/a", "options": {"mergeSchema": "true"}}, "options are not supported", "remove it"),
+    ({"path": "/a", "options": {"unchecked.x": "true"}}, "options are not supported", "remove it"),
+    (
+        {"query": "SELECT 1", "options": {"mode": "FAILFAST"}},
+        "not supported for a query",
+        "remove it",
+    ),
     ({"path": "/a.csv", "options": {"haeder": "true"}}, "'haeder', which csv", "mean 'header'"),
     ({"path": "/a.json", "options": {"header": "false"}}, "'header', which json", "remove it"),
-    ({"path": "/a.orc", "options": {"versionAsOf": "1"}}, "which orc does not take", "unchecked."),
-    ({"path": "/a.csv", "options": {"spark.sql.ansi.enabled": "false"}}, "not take", "unchecked."),
+    (
+        {"path": "/a.orc", "options": {"versionAsOf": "1"}},
+        "which orc does not support",
+        "unchecked.",
+    ),
+    (
+        {"path": "/a.csv", "options": {"spark.sql.ansi.enabled": "false"}},
+        "not support",
+        "unchecked.",
+    ),
     ({"path": "/a.csv", "options": {"unchecked.sep": ";"}}, "unchecked.sep", "mean 'sep'"),
-    ({"path": "/a.csv", "options": {"sep": ";", "SEP": ","}}, "twice", "case makes"),
+    ({"path": "/a.csv", "options": {"sep": ";", "SEP": ","}}, "twice", "case-insensitive"),
     ({"path": "/a.csv", "options": {"mode": "FAILFATS"}}, "mode=FAILFATS", "one of FAILFAST"),
     ({"path": "/a.csv", "options": {"unchecked.Mode": "x"}}, "unchecked.Mode", "mean 'Mode'"),
-    ({"path": "/a.csv", "options": {"ignoreCorruptFiles": "true"}}, "pass over", "pathGlobFilter"),
-    ({"table": "a", "options": {"ignoremissingfiles": "TRUE"}}, "does not pass over", "remove it"),
+    (
+        {"path": "/a.csv", "options": {"ignoreCorruptFiles": "true"}},
+        "does not skip",
+        "pathGlobFilter",
+    ),
+    ({"table": "a", "options": {"ignoremissingfiles": "TRUE"}}, "does not skip", "remove it"),
     ({"table": "a", "options": {"mergeShema": "true"}}, "'mergeShema'", "mean 'mergeSchema'"),
 ]
 

@@ -28,12 +28,12 @@ def test_a_date_is_written_as_spark_writes_it(pattern: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "problem"),
     [
-        ("", "has to tell the year, the month and the day"),
-        ("yyyyMM", "has to tell the year, the month and the day"),
-        ("yyyy-mm-dd", "'mm' is not known"),
-        ("yyyyMMddHH", "'HH' is not known"),
-        ("yyyyMMdd'", "cannot be read"),
-        ("[yyyy]MMdd", "cannot be read"),
+        ("", "must contain the year, the month and the day"),
+        ("yyyyMM", "must contain the year, the month and the day"),
+        ("yyyy-mm-dd", "'mm' is not supported"),
+        ("yyyyMMddHH", "'HH' is not supported"),
+        ("yyyyMMdd'", "is invalid"),
+        ("[yyyy]MMdd", "is invalid"),
     ],
 )
 def test_a_pattern_that_names_no_day_is_refused(pattern: str, problem: str) -> None:

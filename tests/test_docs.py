@@ -6,7 +6,6 @@ With DQX_REWRITE_GOLDEN=1 the generated pages are written anew.
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 import subprocess
 import sys
@@ -50,56 +49,6 @@ def assert_up_to_date(page: str, text: str) -> None:
     if REWRITE:
         (DOCS / page).write_text(text, encoding="utf-8")
     assert (DOCS / page).read_text(encoding="utf-8") == text
-
-
-def with_airflow(code: str, home: Path) -> str:
-    """What a program prints in an Airflow of its own: what is imported here, other tests get."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=home,
-        env={"AIRFLOW_HOME": str(home), "PATH": "", "HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-OPERATOR_PAGES = """
-import json
-from dqx_airflow.operators.reference_page import OPERATORS, reference_page
-print(json.dumps({name: reference_page(operator) for name, operator in OPERATORS.items()}))
-"""
-
-SILENT_OPERATOR = """
-from dqx_airflow.operators.dql_gate import DqlGateOperator
-from dqx_airflow.operators.reference_page import reference_page
-
-class Silent(DqlGateOperator):
-    'Says nothing.'
-
-    def __init__(self, *, suite, whisper=False, **kwargs):
-        super().__init__(suite=suite, **kwargs)
-
-try:
-    reference_page(Silent)
-except ValueError as error:
-    print(error)
-"""
-
-
-@pytest.mark.airflow
-def test_the_pages_of_the_operators_are_up_to_date(tmp_path: Path) -> None:
-    pages = json.loads(with_airflow(OPERATOR_PAGES, tmp_path).splitlines()[-1])
-    assert set(pages) == {path.name for path in (DOCS / "operators").iterdir()}
-    for name, text in pages.items():
-        assert_up_to_date(f"operators/{name}", text)
-
-
-@pytest.mark.airflow
-def test_an_argument_that_no_docstring_explains_is_an_error(tmp_path: Path) -> None:
-    assert "Silent says nothing about suite, whisper" in with_airflow(SILENT_OPERATOR, tmp_path)
 
 
 def test_the_page_of_the_results_tables_is_up_to_date() -> None:
@@ -164,15 +113,6 @@ def test_contracts_are_sound_and_can_be_compiled(place: str, text: str) -> None:
     assert document.contract is not None
     compiled = SourceFile(place, compile_contract(document.contract).text)
     assert not check_source(compiled).errors
-
-
-@pytest.mark.airflow
-def test_python_runs(tmp_path: Path) -> None:
-    run = [
-        f"exec(compile({code!r}, {place!r}, 'exec'), {{}})" for place, code in examples("python")
-    ]
-    assert len(run) > 5
-    with_airflow("\n".join(run), tmp_path)
 
 
 def test_commands_and_their_options_exist() -> None:

@@ -18,7 +18,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
-from dqx_airflow.shipped import shipped
+from dqx_airflow.resources import shipped
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -95,22 +95,6 @@ def test_the_error_through_a_macro_is_drawn_as_shown() -> None:
     assert draw(checked.diagnostics, checked.sources) + "\n" == blocks_of_page("text", "cli.md")[0]
 
 
-@pytest.mark.airflow
-def test_the_dag_can_be_built(tmp_path: Path) -> None:
-    (tmp_path / "flights.dql").write_text(blocks("dql", "A suite")[0])
-    dag = blocks("python", "A gate")[0]
-    (tmp_path / "dag.py").write_text(f"{dag}\nassert gate.task_id == 'gate'\n")
-    built = subprocess.run(
-        [sys.executable, "dag.py"],
-        cwd=tmp_path,
-        env={"AIRFLOW_HOME": str(tmp_path), "PATH": "", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-
-
 def test_the_suites_run_in_python_and_print_what_is_shown(tmp_path: Path) -> None:
     printed = ""
     for number, code in enumerate(blocks_of_page("python", "python.md")):
@@ -131,21 +115,6 @@ def test_the_commands_of_the_table_exist() -> None:
     page = (DOCS / "cli.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `dql (\w+)", page, re.M))
     assert named == known
-
-
-@pytest.mark.airflow
-def test_the_contract_gate_can_be_built(tmp_path: Path) -> None:
-    (gate,) = blocks("python", "A contract")
-    (tmp_path / "gate.py").write_text(f"{gate}\nassert ingest_gate.expect_version == '2'\n")
-    built = subprocess.run(
-        [sys.executable, "gate.py"],
-        cwd=tmp_path,
-        env={"AIRFLOW_HOME": str(tmp_path), "PATH": "", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
 
 
 def test_the_broken_clause_is_where_it_is_shown() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from dqx_airflow.engine.frames import rows_of
-from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.engine.scan.frames import rows_of
+from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import DatasetRef
 
 

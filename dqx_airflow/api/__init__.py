@@ -2,26 +2,31 @@
 
 from dqx_airflow.api.assertions import Context
 from dqx_airflow.api.contract import Contract, ContractViolation, assert_contract
+from dqx_airflow.api.contract_registry import ContractRegistry
+from dqx_airflow.api.contract_validator import ContractValidator
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.expressions import MetricExpression
 from dqx_airflow.api.interpreter import Interpreter
 from dqx_airflow.api.metric_provider import MetricProvider
 from dqx_airflow.api.results import Result, Results
+from dqx_airflow.api.stored_database import StoredDatabase
 from dqx_airflow.api.suite import Suite
-from dqx_airflow.api.tunables import (
+from dqx_airflow.api.validated import read_validated
+from dqx_airflow.api.verification import VerificationSuite, check
+from dqx_airflow.reference.table import Table
+from dqx_airflow.tuning.tunables import (
     Tunable,
     TunableChoice,
     TunableFloat,
     TunableInt,
     TunablePercent,
 )
-from dqx_airflow.api.validated import read_validated
-from dqx_airflow.api.verification import VerificationSuite, check
-from dqx_airflow.reference.table import Table
 
 __all__ = [
     "Context",
     "Contract",
+    "ContractRegistry",
+    "ContractValidator",
     "ContractViolation",
     "Database",
     "Interpreter",
@@ -31,6 +36,7 @@ __all__ = [
     "Result",
     "Results",
     "SparkDatabase",
+    "StoredDatabase",
     "Suite",
     "Table",
     "Tunable",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeVar
 
+from dqx_airflow.api.call_site import CallSite, caller_place
 from dqx_airflow.api.expressions import (
     Bound,
     MetricExpression,
@@ -16,7 +17,6 @@ from dqx_airflow.api.expressions import (
     number,
 )
 from dqx_airflow.api.fragments import parse_predicate
-from dqx_airflow.api.place import Place, caller_place
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import RequestError
@@ -178,7 +178,9 @@ class MetricDraft(AssertionDraft):
         for value, share in shares.items():
             node = expression_of(value, place)
             if not isinstance(node, nodes.Text | nodes.Number | nodes.Truth):
-                raise RequestError(f"no row has the value {value!r}", "give texts, numbers, bools")
+                raise RequestError(
+                    f"no row has the value {value!r}", "give strings, numbers or booleans"
+                )
             due.append((node, number(share, nodes.Unit.PERCENT, place.of(str(share)))))
         self._finish(nodes.MatchesShares(tuple(due), place.span), place, tolerance)
 
@@ -192,7 +194,7 @@ class MetricDraft(AssertionDraft):
         self._finish(nodes.Is(keyword, place.span), place)
 
     def _finish(
-        self, condition: nodes.Condition, place: Place, tolerance: float | None = None
+        self, condition: nodes.Condition, place: CallSite, tolerance: float | None = None
     ) -> None:
         claim = self._assertion.claim
         assert isinstance(claim, nodes.Measure)
@@ -239,20 +241,20 @@ class Context:
     ) -> AssertionDraft:
         """`column name exists`, `column name type decimal(18,2)` or `column name fits number`."""
         if type is not None and fits is not None:
-            raise RequestError("a column has a type or fits one", "leave out type, or fits")
+            raise RequestError("give either `type` or `fits`", "remove one of them")
         place = caller_place()
         text = type if fits is None else fits
         kind = None if text is None else nodes.Text(text, place.of(text))
         claim = nodes.HasColumn(name_of(column, place), kind, place.span, is_exact=fits is None)
         return AssertionDraft(*self._begin(claim, place))
 
-    def _rows(self, text: str, share: nodes.Number | None, place: Place) -> AssertionDraft:
+    def _rows(self, text: str, share: nodes.Number | None, place: CallSite) -> AssertionDraft:
         predicate = parse_predicate(text, place, self.diagnostics.append)
         claim = nodes.Rows(predicate or nodes.Null(place.span), share, place.span)
         return AssertionDraft(*self._begin(claim, place, is_kept=predicate is not None))
 
     def _begin(
-        self, claim: nodes.Claim, place: Place, *, is_kept: bool = True
+        self, claim: nodes.Claim, place: CallSite, *, is_kept: bool = True
     ) -> tuple[nodes.Assertion, _Entry]:
         """An assertion of a claim. One that is not kept has been reported already."""
         assertion = nodes.Assertion(claim, None, None, None, (), (), (), place.span)
@@ -262,7 +264,7 @@ class Context:
         return assertion, entry
 
 
-def _severity(given: Severity | str, place: Place) -> nodes.Name:
+def _severity(given: Severity | str, place: CallSite) -> nodes.Name:
     text = str(given)
     return nodes.Name(text, place.of(text))
 
@@ -272,13 +274,15 @@ def _listed(tags: Iterable[str]) -> tuple[str, ...]:
     return (tags,) if isinstance(tags, str) else tuple(tags)
 
 
-def _tag(tag: str, place: Place) -> nodes.Name:
+def _tag(tag: str, place: CallSite) -> nodes.Name:
     if not _TAG.match(tag):
-        raise RequestError(f"{tag!r} is no tag", "a tag has letters, digits, `_` and `-`")
+        raise RequestError(
+            f"{tag!r} is not a valid tag", "a tag consists of letters, digits, `_` and `-`"
+        )
     return nodes.Name(tag, place.of(tag))
 
 
-def _annotation(mark: str, given: Mapping[str, float], place: Place) -> nodes.Annotation:
+def _annotation(mark: str, given: Mapping[str, float], place: CallSite) -> nodes.Annotation:
     arguments = tuple(
         (nodes.Name(_COSTS.get(key, key), place.of(key)), expression_of(value, place))
         for key, value in given.items()

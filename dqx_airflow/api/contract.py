@@ -7,20 +7,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from dqx_airflow.api.database import Database, MemoryDatabase
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import run
-from dqx_airflow.contracts.enforce import Enforcement, enforce
-from dqx_airflow.contracts.model import Demand, OfType, OnlyColumns, Presence
-from dqx_airflow.contracts.pins import objection_to_version
-from dqx_airflow.contracts.references import FolderReader, no_files
+from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported, enforce
+from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
+from dqx_airflow.contracts.model import Demand, Model, OfType, OnlyColumns, Presence, Rule
+from dqx_airflow.contracts.source.references import FolderReader, no_files
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.source import Unreadable, read_source
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import DqxError, RequestError, SourceError
-from dqx_airflow.plan.clauses import unjudged_verdicts, with_clauses
+from dqx_airflow.plan.clauses import unenforced_verdicts, with_clauses
 from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import Field, Severity, SourceFile, Status, Verdict
@@ -98,14 +98,17 @@ class Contract:
 
     @property
     def id(self) -> str:
+        """The ID that the contract gives itself."""
         return self._contract.id
 
     @property
     def version(self) -> str | None:
+        """Its version, None where it has none."""
         return self._contract.version
 
     @property
     def models(self) -> tuple[str, ...]:
+        """The names of its models, or of the only one that was asked for."""
         return tuple(model.name for model in self._contract.models)
 
     @property
@@ -123,12 +126,19 @@ class Contract:
         require_history: bool = False,
         skip_dates: Collection[date] = (),
         now: datetime | None = None,
+        unsupported: Unsupported = "error",
     ) -> Results:
         """The results for a date, each verdict with its clause; arguments as of `Suite.run`.
 
+        As text, they tell the clauses that no assertion checked, as `dql contract test` does.
+
+        :param unsupported: what becomes of a clause that states a check and cannot be enforced: it
+            is an error of its severity, or with "warn" a warning.
         :raises RequestError: the contract asks for a dataset that the database has not.
         """
-        enforced = self._enforcement.over(db.datasets)
+        if unsupported not in get_args(Unsupported):
+            raise RequestError(f"unsupported={unsupported!r}", 'write "error" or "warn"')
+        enforced = self._enforcement.over(db.datasets, on=date, unsupported=unsupported)
         if enforced.objections:
             raise RequestError("; ".join(enforced.objections))
         checked = check_source(enforced.suite, needs_suite=True)
@@ -144,11 +154,36 @@ class Contract:
         )
         report = results.report
         verdicts = with_clauses(report.verdicts, enforced.contract)
-        verdicts += unjudged_verdicts(enforced.contract)
+        verdicts += unenforced_verdicts(enforced.contract)
         outcome = decide(verdicts, report.fail_on, require_history=require_history)
         told = enforced.contract.in_report
         report = replace(report, verdicts=verdicts, contract=told, outcome=outcome)
         return replace(results, report=report)
+
+    @property
+    def described(self) -> tuple[Model, ...]:
+        """The models with their fields, as all dialects mean them."""
+        return self._contract.models
+
+    def rules_of(self, results: Results) -> dict[str, Rule]:
+        """The rules behind the assertions of results, by the names of these."""
+        named = {verdict.name for verdict in results.report.verdicts}
+        contract = self._contract
+        rules = ((contract.assertion_name(*one), one[2]) for one in contract.rules())
+        return {name: rule for name, rule in rules if name in named}
+
+    def of_model(self, model: str | None = None) -> Contract:
+        """The contract of one model, which need not be named where there is one alone.
+
+        :raises RequestError: it does not say which model is meant.
+        """
+        self._require_model(model)
+        return Contract(self._enforcement.of_models((model or self.models[0],)))
+
+    def _require_model(self, model: str | None) -> None:
+        there = ", ".join(self.models) or "none"
+        if (model is None and len(self.models) != 1) or model not in (None, *self.models):
+            raise RequestError(f"{self.id} has several models: {there}", "choose one: model='...'")
 
     def of_schemas(
         self, model: str | None = None, *, version: str | None = None, strict: bool = False
@@ -159,9 +194,7 @@ class Contract:
         """
         if version is not None and (objection := objection_to_version(self._contract, version)):
             raise RequestError(objection)
-        there = ", ".join(self.models) or "none"
-        if (model is None and len(self.models) != 1) or model not in (None, *self.models):
-            raise RequestError(f"{self.id} has the models {there}", "say which: model='...'")
+        self._require_model(model)
         enforcement = self._enforcement.closed() if strict else self._enforcement
         return Contract(enforcement.narrowed(model or self.models[0], _is_of_schemas))
 
@@ -196,21 +229,22 @@ def assert_contract(
     narrowed = contract.of_schemas(model, version=version, strict=strict)
     columns: Any = getattr(frame, "dtypes", None)
     if columns is None:
-        raise RequestError(f"{type(frame).__name__} is no DataFrame", "give one of Spark")
+        raise RequestError(f"{type(frame).__name__} is not a DataFrame", "pass a Spark DataFrame")
     table = Table(tuple(Field(name, spark_type) for name, spark_type in columns), ())
     (name,) = narrowed.models
     results = narrowed.run(MemoryDatabase({name: table}), date.today(), allow_empty=True)
     if not results.report.verdicts:
         raise RequestError(
-            f"{contract.id} promises no columns of {name}", "nothing was compared: name its fields"
+            f"{contract.id} declares no columns for {name}",
+            "nothing was compared: add its fields to the contract",
         )
     broken = [item for item in results.report.verdicts if item.status is not Status.PASSED]
     if broken:
-        told = "; ".join(f"{item.name}: {item.reason}" for item in broken[:_MOST_TOLD])
+        found = "; ".join(f"{item.name}: {item.reason}" for item in broken[:_MOST_TOLD])
         more = f" and {len(broken) - _MOST_TOLD} more" if len(broken) > _MOST_TOLD else ""
         written = f"{contract.id} {contract.version or ''}".rstrip()
         raise ContractViolation(
-            f"the data is not what {written} promises: {told}{more}",
+            f"the data does not satisfy {written}: {found}{more}",
             "see the changelog of its producer, or `dql contract diff`",
             tuple(broken),
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dqx_airflow.datasets import DatasetSetting, dataset_ref
+from dqx_airflow.api.frames import FRAMES, is_frame, is_spark_frame, table_of
+from dqx_airflow.dataset_settings import DatasetSetting, dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.snapshots import snapshot_of
@@ -43,9 +44,11 @@ class SparkDatabase:
 
     @property
     def datasets(self) -> tuple[DatasetRef, ...]:
+        """The datasets, in the order in which they were given."""
         return self._datasets
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
+        """The values that a plan asks for, measured with Spark, and what the datasets were like."""
         from dqx_airflow.engine.measure import measure, snapshots
 
         opened, found = measure(self._spark, self._datasets, plan)
@@ -55,14 +58,15 @@ class SparkDatabase:
 class MemoryDatabase:
     """Small tables in this process, measured in plain Python: for tests of suites.
 
-    :param tables: by name a `Table`, or rows as mappings, whose types are those of their values.
+    :param tables: by name a `Table`, a DataFrame of pandas (NaN is NULL), Arrow or Polars, or rows
+        as mappings, whose types are those of their values.
     :param date_columns: for datasets with dates, the column that tells which rows belong to one.
     :raises RequestError: a table is none, or has no such column.
     """
 
     def __init__(
         self,
-        tables: Mapping[str, Table | Sequence[Mapping[str, Any]]],
+        tables: Mapping[str, Any],
         *,
         date_columns: Mapping[str, str] | None = None,
     ) -> None:
@@ -81,9 +85,11 @@ class MemoryDatabase:
 
     @property
     def datasets(self) -> tuple[DatasetRef, ...]:
+        """The datasets, in the order in which they were given."""
         return self._datasets
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
+        """The values that a plan asks for, measured in Python, and what the datasets were like."""
         found = measure_in_memory(plan, self._datasets, self._tables)
         return found, tuple(
             snapshot_of(ref, plan, found, fields=self._tables[ref.name].fields)
@@ -91,8 +97,19 @@ class MemoryDatabase:
         )
 
 
-def _table(name: str, given: Table | Sequence[Mapping[str, Any]]) -> Table:
+def _table(name: str, given: Any) -> Table:
+    if is_spark_frame(given):
+        raise RequestError(f"dataset '{name}' is of Spark", "give it to a SparkDatabase")
     try:
-        return given if isinstance(given, Table) else Table.inferred(given)
+        if is_frame(given):
+            return table_of(given)
+        if isinstance(given, Table):
+            return given
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TableError(f"a {type(given).__name__} is not a table: {FRAMES}")
+        rows = list(given)
+        if not all(isinstance(row, Mapping) for row in rows):
+            raise TableError(f"its rows are not mappings: {FRAMES}")
+        return Table.inferred(rows)
     except TableError as error:
         raise RequestError(f"dataset '{name}': {error}") from None

@@ -10,12 +10,12 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
-from dqx_airflow.api.place import Place, caller_place
-from dqx_airflow.api.tunables import Tunable
+from dqx_airflow.api.call_site import CallSite, caller_place
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import RequestError
 from dqx_airflow.exact import as_told, exact, magnitude
+from dqx_airflow.tuning.tunables import Tunable
 from dqx_airflow.values import Span
 
 Operand: TypeAlias = "MetricExpression | Tunable[Any] | float | Decimal"
@@ -77,7 +77,7 @@ class MetricExpression:
         return show(self.node)
 
 
-def expression_of(value: object, place: Place) -> nodes.Expression:
+def expression_of(value: object, place: CallSite) -> nodes.Expression:
     """The node that a Python value stands for: a literal, a tunable's name, an expression.
 
     :raises RequestError: there is nothing like it in the language.
@@ -104,19 +104,20 @@ def expression_of(value: object, place: Place) -> nodes.Expression:
             return nodes.Null(place.span)
         case _:
             raise RequestError(
-                f"{value!r} means nothing to a suite",
-                "give a number, a text, a date, a timedelta, None or an expression over metrics",
+                f"{value!r} is not a valid operand",
+                "give a number, a string, a date, a timedelta, None or an expression over metrics",
             )
 
 
-def name_of(text: str, place: Place) -> nodes.Name:
+def name_of(text: str, place: CallSite) -> nodes.Name:
     """The name of a column or dataset.
 
     :raises RequestError: no name can be written so, not even in backticks.
     """
     if not _NAME.match(text):
         raise RequestError(
-            f"{text!r} is no name of a column or a dataset", "a name has no backtick or line break"
+            f"{text!r} is not a valid name of a column or a dataset",
+            "a name cannot contain a backtick or a line break",
         )
     return nodes.Name(text, place.of(text))
 
@@ -135,7 +136,7 @@ def number(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes
     except (OverflowError, ValueError):
         found = None
     if found is None or magnitude(found) >= _TOO_LARGE:
-        raise RequestError(f"{value!r} is not a finite number", "write None where there is none")
+        raise RequestError(f"{value!r} is not a finite number", "write None for a missing value")
     return nodes.Number(found, unit, span)
 
 

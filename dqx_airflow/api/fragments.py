@@ -6,36 +6,36 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from dqx_airflow.api.place import Place
+from dqx_airflow.api.call_site import CallSite
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.parser import parse
+from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.values import SourceFile, Span
 
 Report = Callable[[Diagnostic], None]
 
 
-def parse_predicate(text: str, place: Place, report: Report) -> nodes.Expression | None:
+def parse_predicate(text: str, place: CallSite, report: Report) -> nodes.Expression | None:
     """The predicate over rows that a text holds, in its place in the user's code."""
     file = _file_around('check "c" on d { assert each row:', text, "}", place, report)
     if file is None:
         return None
     claim = next((part for part in parts_of(file) if isinstance(part, nodes.Rows)), None)
     if claim is None or file != _file_of_rows(claim):
-        report(Diagnostic("this is more than a predicate", place.span, code="E106"))
+        report(Diagnostic("expected a single predicate", place.span, code="E106"))
         return None
     return claim.predicate
 
 
-def parse_profiles(text: str, place: Place, report: Report) -> tuple[nodes.Profile, ...]:
+def parse_profiles(text: str, place: CallSite, report: Report) -> tuple[nodes.Profile, ...]:
     """The profiles that a text holds, in their place in the user's code."""
     file = _file_around("", text, "", place, report)
     if file is None or file.suite is None:
         return ()
     profiles = file.suite.profiles
     if file != _file_of(replace(_EMPTY, profiles=profiles)):
-        report(Diagnostic("only profiles can stand here", place.span, code="E007"))
+        report(Diagnostic("expected profiles only", place.span, code="E007"))
     return profiles
 
 
@@ -55,7 +55,7 @@ def _file_of_rows(claim: nodes.Rows) -> nodes.File:
 
 
 def _file_around(
-    before: str, text: str, after: str, place: Place, report: Report
+    before: str, text: str, after: str, place: CallSite, report: Report
 ) -> nodes.File | None:
     """The file around a piece of text; None where that has errors, which are reported."""
     parsed = parse(SourceFile(place.span.file, f'suite "s" {{ {before}\n{text}\n{after} }}'))
@@ -63,7 +63,7 @@ def _file_around(
     for item in parsed.diagnostics:
         moved: Diagnostic = _moved(item, move)
         if item.span.line > last:
-            moved = replace(moved, message="the text ends too early")
+            moved = replace(moved, message="unexpected end")
         report(moved)
     if parsed.diagnostics or parsed.file is None:
         return None
@@ -71,7 +71,7 @@ def _file_around(
     return file
 
 
-def _mover(text: str, place: Place) -> Callable[[Span], Span]:
+def _mover(text: str, place: CallSite) -> Callable[[Span], Span]:
     """From spans of the text, which begins in line 2, to those of the user's code.
 
     A text that is not written out there, as one with escapes, has the whole call for its place.

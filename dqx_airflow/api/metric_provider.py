@@ -8,8 +8,8 @@ from functools import partial
 from inspect import Parameter, Signature
 from typing import Any
 
+from dqx_airflow.api.call_site import CallSite, caller_place
 from dqx_airflow.api.expressions import MetricExpression, expression_of, name_of
-from dqx_airflow.api.place import Place, caller_place
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import (
@@ -21,7 +21,7 @@ from dqx_airflow.metrics.derived import (
     TIMELINESS,
     WINDOWS,
 )
-from dqx_airflow.metrics.registry import Kind, Metric, Scan
+from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
 
 
 class MetricProvider:
@@ -44,12 +44,12 @@ class _Form:
     A kind of None is an expression over metrics.
     """
 
-    arguments: tuple[tuple[str, Kind | None], ...]
+    arguments: tuple[tuple[str, ArgumentKind | None], ...]
     doc: str
     parameters: tuple[str, ...] = ()
     repeats: bool = False
 
-    def kind(self, index: int) -> Kind | None:
+    def kind(self, index: int) -> ArgumentKind | None:
         """The kind of an argument, also where there is one too many."""
         if not self.arguments:
             return None
@@ -79,9 +79,9 @@ def _metric_form(metric: Metric) -> _Form:
 
 
 _METRIC = (("metric", None),)
-_COLUMN = (("column", Kind.COLUMN),)
-_SHORTCUT_ARGUMENTS: dict[str, tuple[tuple[str, Kind | None], ...]] = {
-    "in_set": (*_COLUMN, ("values", Kind.LITERAL)),
+_COLUMN = (("column", ArgumentKind.COLUMN),)
+_SHORTCUT_ARGUMENTS: dict[str, tuple[tuple[str, ArgumentKind | None], ...]] = {
+    "in_set": (*_COLUMN, ("values", ArgumentKind.LITERAL)),
     "not_empty": (),
 }
 
@@ -89,10 +89,10 @@ _SHORTCUT_ARGUMENTS: dict[str, tuple[tuple[str, Kind | None], ...]] = {
 def _forms() -> Mapping[str, _Form]:
     forms = {name: _metric_form(METRICS[name]) for name in CALLABLE}
     for name, days in CHANGES.items():
-        base = "the day before" if days == 1 else f"{days} days before"
+        base = "the previous day" if days == 1 else f"{days} days before"
         forms[name] = _Form(_METRIC, f"The absolute change against {base}, 0.1 for 10%.", ("lag",))
     for name in WINDOWS:
-        doc = f"The {name} of the last `n` days, the date itself included."
+        doc = f"The {name} of the last `n` days, including the date itself."
         forms[name] = _Form(_METRIC, doc, ("n", "lag"))
     for name, (fewest, most) in ARITY.items():
         metrics = tuple(("metric", None) for _ in range(fewest))
@@ -100,17 +100,17 @@ def _forms() -> Mapping[str, _Form]:
     for name, told in AGES.items():
         forms[name] = _Form(_COLUMN, f"In seconds, {told}; for a timedelta.", ("dataset",))
     for name, claim in SHORTCUTS.items():
-        arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", Kind.COLUMN),))
-        doc = f"An assertion of its own, which takes no condition: {claim}."
+        arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", ArgumentKind.COLUMN),))
+        doc = f"A complete assertion, which takes no condition: {claim}."
         forms[name] = _Form(arguments, doc, ("dataset",), name not in _SHORTCUT_ARGUMENTS)
     conditions = {"values": "is_in_values", TIMELINESS: "is_by", DISTRIBUTION: "matches_shares"}
     for name, condition in conditions.items():
-        forms[name] = _Form(_COLUMN, f"To be compared with `{condition}` alone.", ("dataset",))
+        forms[name] = _Form(_COLUMN, f"Only to be compared with `{condition}`.", ("dataset",))
     return forms
 
 
 _FORMS = _forms()
-_UNKNOWN = _Form((("column", Kind.COLUMN),), "")
+_UNKNOWN = _Form((("column", ArgumentKind.COLUMN),), "")
 
 
 def _called(name: str, *arguments: object, **parameters: object) -> MetricExpression:
@@ -131,17 +131,17 @@ def _called(name: str, *arguments: object, **parameters: object) -> MetricExpres
     )
 
 
-def _argument(given: object, kind: Kind | None, place: Place) -> nodes.Expression:
+def _argument(given: object, kind: ArgumentKind | None, place: CallSite) -> nodes.Expression:
     if isinstance(given, Sequence) and not isinstance(given, str):
         items = tuple(_argument(item, kind, place) for item in given)
         return nodes.Listing(items, place.span)
-    if isinstance(given, str) and kind not in (Kind.LITERAL, Kind.SQL):
+    if isinstance(given, str) and kind not in (ArgumentKind.LITERAL, ArgumentKind.SQL):
         return name_of(given, place)
     return expression_of(given, place)
 
 
-def _parameter(name: str, given: object, place: Place) -> nodes.Parameter:
-    value = _argument(given, Kind.COLUMN, place)
+def _parameter(name: str, given: object, place: CallSite) -> nodes.Parameter:
+    value = _argument(given, ArgumentKind.COLUMN, place)
     return nodes.Parameter(nodes.Name(name, place.of(name)), value, place.span)
 
 

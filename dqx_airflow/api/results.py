@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from fractions import Fraction
+from itertools import zip_longest
+from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.exact import exact_text, is_decimal, nearest_float
+from dqx_airflow.plan.model import DEFAULT_COST, Cost
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Result(Verdict):
-    """A verdict, for `f"{result.check}/{result.assertion}: {result.status}"`."""
+    """A verdict, for `f"{result.check}/{result.assertion}: {result.status}"`.
+
+    Its parts are also found by name, as in `result["passed"]`. `costs` are those of its `@cost`.
+    `ground_truth` is what a person said: whether there was a real issue; None where nobody did.
+    """
+
+    costs: Cost = DEFAULT_COST
+    ground_truth: bool | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        """:raises KeyError: a result has no such part."""
+        if name.startswith("_") or not hasattr(self, name):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The part of a name, `default` where there is none."""
+        return getattr(self, name, default)
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """What it costs to be wrong: `{"false_positive": 1.0, "false_negative": 10.0}`."""
+        return asdict(self.costs)
+
+    @property
+    def is_fp(self) -> bool | None:
+        """True where a person said that this failure was a false alarm; None where nobody said
+        anything."""
+        if self.ground_truth is None:
+            return None
+        return self.status is Status.FAILED and not self.ground_truth
+
+    @property
+    def raw_value(self) -> int | Decimal | float | str | None:
+        """The same as `metric_value`."""
+        return self.metric_value
 
     @property
     def assertion(self) -> str:
@@ -24,6 +62,7 @@ class Result(Verdict):
 
     @property
     def passed(self) -> bool:
+        """True where the assertion holds: False for skipped ones and errors, too."""
         return self.status is Status.PASSED
 
     @property
@@ -44,21 +83,31 @@ class Results:
     """The results of a suite in its order, those of the implicit assertions first.
 
     `report` is the whole as a value with a JSON form; `warnings` are what was said about the suite
-    before it ran. As text it is what a gate prints.
+    before it ran. `costs` are those of the verdicts, in their order; `labels` what people said, by
+    check and name. As text it is what a gate prints.
     """
 
     report: GateReport
     warnings: tuple[Diagnostic, ...] = ()
+    costs: tuple[Cost, ...] = ()
+    labels: Mapping[tuple[str, str], bool] = field(default_factory=dict)
 
     @property
     def assertions(self) -> tuple[Result, ...]:
+        """One result per assertion, in the order of the suite."""
+        names = [one.name for one in fields(Verdict)]
         return tuple(
-            Result(*(getattr(verdict, field.name) for field in fields(Verdict)))
-            for verdict in self.report.verdicts
+            Result(
+                **{name: getattr(verdict, name) for name in names},
+                costs=costs or DEFAULT_COST,
+                ground_truth=self.labels.get((verdict.check, verdict.name)),
+            )
+            for verdict, costs in zip_longest(self.report.verdicts, self.costs)
         )
 
     @property
     def outcome(self) -> Outcome:
+        """What a gate would do: pass, warn, block, or break."""
         return self.report.outcome
 
     @property

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import date, datetime, timezone
 
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.results import Results
+from dqx_airflow.api.stored_database import StoredDatabase
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import Checked
@@ -46,6 +47,10 @@ def run(
     plan = plan_of(checked, db, on, allow_empty=allow_empty)
     started, run_id = _clock(), str(uuid.uuid4())
     found, datasets = db.measure(plan)
+    labels: Mapping[tuple[str, str], bool] = {}
+    if isinstance(db, StoredDatabase):
+        day = db.day(plan.suite, plan.date)
+        now, labels = now or day.now, day.labels
     verdicts = evaluate(plan, found, skip_dates, now=now or started)
     report = GateReport(
         run_id=run_id,
@@ -59,7 +64,8 @@ def run(
         started_at=started,
         finished_at=_clock(),
     )
-    return Results(report, checked.diagnostics)
+    costs = tuple(assertion.cost for assertion in plan.assertions)
+    return Results(report, checked.diagnostics, costs, labels)
 
 
 def plan_of(checked: Checked, db: Database, on: date, *, allow_empty: bool = False) -> Plan:

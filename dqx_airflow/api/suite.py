@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from dqx_airflow.api.database import Database
-from dqx_airflow.api.expressions import number
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import plan_of, raise_errors, run
-from dqx_airflow.api.tunables import TunableFloat, TunableInt, TunablePercent, Tunables
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
 from dqx_airflow.dql.printer import show_claim, show_text
-from dqx_airflow.dql.source import Unreadable, read_source
-from dqx_airflow.errors import RequestError, SourceError
-from dqx_airflow.exact import nearest_float
+from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.profiles import active_profiles
-from dqx_airflow.values import MetricValue, Severity, SourceFile
+from dqx_airflow.tuning.history import TunableChange
+from dqx_airflow.tuning.protection import DEFAULT_AGENT, judge_values
+from dqx_airflow.tuning.suite_file import ParamChange, Saved, SuiteFile, refuse
+from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
+from dqx_airflow.values import Severity, SourceFile
 
 _TEXT_NAME = "<text>"
-
-TunableNumber: TypeAlias = TunableFloat | TunableInt
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +58,25 @@ class Profile:
 class Suite:
     """A suite without errors, its imports read and its macros expanded.
 
-    Tunable constants can be set within their bounds; nothing is written to the file.
+    Tunable constants can be set within their bounds, for the runs to come; `save` writes them into
+    the file.
     """
 
-    def __init__(self, checked: Checked) -> None:
+    def __init__(self, checked: Checked, file: SuiteFile | None = None) -> None:
+        """:param file: where it was read; a suite of a text has none."""
         if checked.suite is None:
-            raise RequestError("this is no suite", "call Suite.load(path) or Suite.from_string")
+            raise RequestError("this is not a suite", "call Suite.load(path) or Suite.from_string")
+        self._file = file
+        self._read(checked)
+
+    def _read(self, checked: Checked) -> None:
+        assert checked.suite is not None
         self._checked = checked
         self._suite = checked.suite
-        self._constants = settle(checked.suite.constants)
-        self._tunables = Tunables(_tunables_in(checked.suite, self._constants))
+        self._tunables = tunables_of(checked.suite)
+        self._set: dict[str, ParamChange] = {}
+        self._changes: list[TunableChange] = []
+        self._lines_read = self._file.last_line() if self._file else 0
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Suite:
@@ -82,13 +87,8 @@ class Suite:
 
         :raises SourceError: there is no such file, or the suite has errors.
         """
-        place = Path(path).expanduser()
-        source = read_source(place, os.fspath(path))
-        if isinstance(source, Unreadable):
-            found = (source.diagnostic,)
-            drawn = draw(found, {os.fspath(path): source.text} if source.text else {})
-            raise SourceError(drawn, diagnostics=found)
-        return cls._of(source, _reader(source.name, place))
+        file = SuiteFile.at(path, os.environ)
+        return cls(file.read(), file)
 
     @classmethod
     def from_string(cls, text: str, *, folder: str | os.PathLike[str] | None = None) -> Suite:
@@ -98,20 +98,18 @@ class Suite:
         :raises SourceError: the suite has errors.
         """
         read = no_imports if folder is None else _reader(_TEXT_NAME, Path(folder) / _TEXT_NAME)
-        return cls._of(SourceFile(_TEXT_NAME, text), read)
-
-    @classmethod
-    def _of(cls, source: SourceFile, read: Reader) -> Suite:
-        checked = check_source(source, read, needs_suite=True)
+        checked = check_source(SourceFile(_TEXT_NAME, text), read, needs_suite=True)
         raise_errors(checked.errors, checked)
         return cls(checked)
 
     @property
     def name(self) -> str:
+        """The name of the suite."""
         return self._suite.name.value
 
     @property
     def checks(self) -> tuple[Check, ...]:
+        """The checks in the order of the file, with their datasets and names of assertions."""
         return tuple(
             Check(
                 check.name.value,
@@ -126,9 +124,11 @@ class Suite:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
+        """What is odd about the suite, but no error."""
         return self._checked.diagnostics
 
     def get_profiles(self) -> tuple[Profile, ...]:
+        """The profiles, in the order of the file."""
         return tuple(map(_profile, self._suite.profiles))
 
     def get_active_profiles(self, on: date) -> tuple[Profile, ...]:
@@ -140,24 +140,77 @@ class Suite:
         names = [profile.name for profile in self.get_profiles()]
         if name not in names:
             listed = ", ".join(map(repr, names)) or "none"
-            raise RequestError(f"the suite has no profile {name!r}", f"there are: {listed}")
+            raise RequestError(f"the suite has no profile {name!r}", f"available: {listed}")
         return any(profile.name == name for profile in self.get_active_profiles(on))
 
     def get_tunable_params(self) -> tuple[TunableNumber, ...]:
-        """The tunable constants of the suite's own file."""
-        return tuple(self._tunables)
+        """The tunable constants of the suite's own file, as they are now: setting one of these
+        changes nothing, `set_param` does."""
+        return self._tunables.copies()
 
     def get_param(self, name: str) -> float:
         """:raises RequestError: there is no such tunable."""
         return self._tunables[name].value
 
-    def set_param(self, name: str, value: float) -> None:
-        """Sets a tunable for the runs to come.
+    def set_param(
+        self, name: str, value: float, *, agent: str = DEFAULT_AGENT, reason: str | None = None
+    ) -> None:
+        """Sets a tunable for the runs to come, and for `save`.
 
-        :raises RequestError: there is no such tunable, or the value lies outside of its bounds.
+        :param agent: who sets it: `human`, or the name of an algorithm, which cannot make a
+            required assertion weaker than it is in the file.
+        :param reason: why; it goes into the history.
+        :raises ChangeRefusedError: there is no such tunable, the value lies outside of its bounds,
+            or the agent may not set it; `diagnostics` tell why.
+        :raises RequestError: the value is no number of the kind of the tunable.
         """
+        if name in self._tunables:
+            value = self._tunables[name].number(value)
+        change = ParamChange(name, value, agent, reason)
+        own = {one.param: one.value for one in self._set.values() if one.agent == agent}
+        others = {one.param: one.value for one in self._set.values() if one.agent != agent}
+        judgement = judge_values(with_values(self._suite, others), {**own, name: value}, agent)
+        refuse(judgement.refusals, self._checked.sources)
         tunable: Any = self._tunables[name]  # which kind of number it takes, it says itself
+        moment = datetime.now(timezone.utc)
+        self._changes.append(TunableChange(moment, name, tunable.value, value, agent, reason))
         tunable.value = value
+        self._set[name] = change
+
+    def get_param_history(self, name: str) -> tuple[TunableChange, ...]:
+        """The changes of a tunable, oldest first: those of the history file, and those since.
+
+        :raises RequestError: there is no such tunable.
+        """
+        name = self._tunables[name].name
+        stored = self._file.history.changes(name) if self._file else ()
+        return (*stored, *(one for one in self._changes if one.param == name))
+
+    def save(self) -> Saved:
+        """Writes the values that were set into the file: they change, every other byte stays.
+
+        The history beside the file gets an entry for each, unless one was logged meanwhile. What an
+        algorithm changed of an assertion marked `@human_review` is not written: it waits in the
+        history for `dql review`.
+
+        :raises ChangeRefusedError: the file has changed since, and a value does not fit any more.
+        :raises SourceError: the file has errors by now.
+        :raises RequestError: the suite has no file, or the file cannot be written.
+        """
+        if self._file is None:
+            raise RequestError("this suite has no file", "call Suite.load(path)")
+        if not self._set:
+            return Saved()
+        saved = self._file.save(self._set.values(), logged_since=self._lines_read)
+        waiting = {name: self._set[name] for name in saved.proposed}
+        changes = [one for one in self._changes if one.param in waiting]
+        self._read(self._file.read())
+        self._changes = changes
+        for name, change in waiting.items():
+            tunable: Any = self._tunables[name]
+            tunable.value = change.value
+            self._set[name] = change
+        return saved
 
     def run(
         self,
@@ -202,50 +255,11 @@ class Suite:
 
     def _tuned(self) -> nodes.Suite:
         """The suite with the values that were set; constants computed from them follow."""
-        literals = {name: constant.value for name, constant in self._constants.items()}
-        changed = {
-            tunable.name: _with_value(literals[tunable.name], tunable.value)
-            for tunable in self._tunables
-            if tunable.value != _as_kept(fold(literals[tunable.name], {}))
-        }
-        constants = tuple(
-            replace(constant, value=changed.get(constant.name.text, constant.value))
-            for constant in self._suite.constants
-        )
-        return replace(self._suite, constants=constants)
+        return with_values(self._suite, {one.param: one.value for one in self._set.values()})
 
 
 def _reader(name: str, place: Path) -> Reader:
     return FileReader(name, place, place.parent, search_path(os.environ))
-
-
-def _as_kept(value: MetricValue) -> MetricValue:
-    """The value of a constant as a tunable has it: a float where it has a point."""
-    return nearest_float(value) if isinstance(value, Fraction) else value
-
-
-def _with_value(literal: nodes.Expression, value: float) -> nodes.Number:
-    unit = literal.unit if isinstance(literal, nodes.Number) else nodes.Unit.PLAIN
-    return number(value, unit, literal.span)
-
-
-def _tunables_in(
-    suite: nodes.Suite, constants: Mapping[str, nodes.Constant]
-) -> Iterator[TunableNumber]:
-    """The tunable constants of the suite's own file: those of others are not its to tune."""
-    for constant in suite.constants:
-        if constant.bounds is None or constant.span.file != suite.span.file:
-            continue
-        name = constant.name.text
-        literal = constants[name].value
-        value, low, high = (fold(node, constants) for node in (literal, *constant.bounds))
-        is_whole = all(isinstance(number, int) for number in (value, low, high))
-        bounds: Any = (low, high)
-        known: Any = value
-        if isinstance(literal, nodes.Number) and literal.unit is nodes.Unit.PERCENT:
-            yield TunablePercent(name, known, bounds)
-        else:
-            yield (TunableInt if is_whole else TunableFloat)(name, known, bounds)
 
 
 def _profile(profile: nodes.Profile) -> Profile:

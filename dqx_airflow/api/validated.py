@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.datasets import is_table
+from dqx_airflow.dataset_settings import is_table
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, GateReport, ValidatedRows, from_json
 
@@ -25,7 +25,7 @@ def read_validated(
     :raises RequestError: the gate let nothing through, or no version of the dataset is known.
     :raises DatasetError: the version cannot be read any more.
     """
-    from dqx_airflow.engine.sources import open_dataset
+    from dqx_airflow.engine.sources.open import open_dataset
 
     rows = _validated(report, dataset)
     place = {"table" if is_table(rows.location) else "path": rows.location}
@@ -48,10 +48,10 @@ def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> Va
     if dataset in found:
         return found[dataset]
     if outcome not in ("passed", "warned"):
-        raise RequestError(f"the gate is {outcome}: it let nothing through")
+        raise RequestError(f"the gate is {outcome}: no data was released")
     raise RequestError(
         f"no version of dataset '{dataset}' is known to the gate",
-        f"it knows those of {', '.join(found) or 'none'}; only Delta tables have versions",
+        f"known datasets: {', '.join(found) or 'none'}; only Delta tables have versions",
     )
 
 
@@ -60,10 +60,10 @@ def _summary(given: Mapping[str, Any] | str) -> Mapping[str, Any]:
         try:
             given = json.loads(given)
         except ValueError as error:
-            raise RequestError(f"this is no summary of a gate: {error}") from error
+            raise RequestError(f"invalid summary of a gate: {error}") from error
     if not isinstance(given, Mapping) or "validated" not in given:
         raise RequestError(
-            "this is no summary of a gate",
-            "pass what it leaves in XCom under the key dqx_report",
+            "invalid summary of a gate",
+            "pass the XCom dqx_report of the gate",
         )
     return given

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from typing import Any, TypeAlias
 
 from dqx_airflow.api.assertions import Context
+from dqx_airflow.api.call_site import CallSite, caller_place, source_of
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.expressions import name_of, number
 from dqx_airflow.api.fragments import parse_profiles
 from dqx_airflow.api.metric_provider import MetricProvider
-from dqx_airflow.api.place import Place, caller_place, source_of
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import plan_of, raise_errors, run
-from dqx_airflow.api.tunables import Tunable, Tunables
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_suite
 from dqx_airflow.dql.printer import show_suite
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
+from dqx_airflow.tuning.history import TunableChange
+from dqx_airflow.tuning.protection import DEFAULT_AGENT, is_algorithm, weakened
+from dqx_airflow.tuning.suite_file import refuse
+from dqx_airflow.tuning.tunables import Tunable, Tunables
 from dqx_airflow.values import Severity, Span
 
 CheckFunction: TypeAlias = Callable[[MetricProvider, Context], None]
@@ -37,7 +40,7 @@ class PythonCheck:
     name: str
     datasets: tuple[str, ...]
     function: CheckFunction
-    place: Place
+    place: CallSite
 
     def __call__(self, mp: MetricProvider, ctx: Context) -> None:
         self.function(mp, ctx)
@@ -80,7 +83,7 @@ class VerificationSuite:
     ) -> None:
         for item in checks:
             if not isinstance(item, PythonCheck):
-                raise RequestError(f"{item!r} is no check", 'put @check(name="...") before it')
+                raise RequestError(f"{item!r} is not a check", 'put @check(name="...") before it')
         self.name = name
         self.checks = tuple(checks)
         self.db = db
@@ -88,20 +91,63 @@ class VerificationSuite:
         self._threshold = availability_threshold
         self._profiles = profiles
         self._place = caller_place()
+        self._of_people = {tunable.name: tunable.value for tunable in self._tunables}
+        self._changes: list[TunableChange] = []
 
     def get_tunable_params(self) -> tuple[Tunable[Any], ...]:
+        """The tunables, in the order in which they were given."""
         return tuple(self._tunables)
 
     def get_param(self, name: str) -> Any:
         """:raises RequestError: there is no such tunable."""
         return self._tunables[name].value
 
-    def set_param(self, name: str, value: Any) -> None:
+    def set_param(
+        self, name: str, value: Any, *, agent: str = DEFAULT_AGENT, reason: str | None = None
+    ) -> None:
         """Sets a tunable for the runs to come.
 
+        :param agent: who sets it: `human`, or the name of an algorithm, which cannot make a
+            required assertion weaker than people left it.
+        :param reason: why.
+        :raises ChangeRefusedError: the agent may not set it.
         :raises RequestError: there is no such tunable, or the value lies outside of its bounds.
         """
-        self._tunables[name].value = value
+        tunable = self._tunables[name]
+        before = tunable.value
+        tunable.value = value
+        if is_algorithm(agent):
+            try:
+                self._require_allowed(agent)
+            except Exception:
+                tunable.value = before
+                raise
+        else:
+            self._of_people[name] = tunable.value
+        moment = datetime.now(timezone.utc)
+        self._changes.append(TunableChange(moment, name, before, tunable.value, agent, reason))
+
+    def get_param_history(self, name: str) -> tuple[TunableChange, ...]:
+        """The changes of a tunable by `set_param`, oldest first.
+
+        :raises RequestError: there is no such tunable.
+        """
+        name = self._tunables[name].name
+        return tuple(one for one in self._changes if one.param == name)
+
+    def _require_allowed(self, agent: str) -> None:
+        """:raises ChangeRefusedError: a required assertion is weaker than people left it."""
+        after, values = self._checked(), {one.name: one.value for one in self._tunables}
+        try:
+            for name, value in self._of_people.items():
+                self._tunables[name].value = value
+            before = self._checked()
+        finally:
+            for name, value in values.items():
+                self._tunables[name].value = value
+        assert before.suite is not None
+        assert after.suite is not None
+        refuse(weakened(before.suite, after.suite, agent), after.sources)
 
     def run(
         self,
@@ -190,7 +236,7 @@ class VerificationSuite:
         datasets = item.datasets or tuple(ref.name for ref in self.db.datasets)
         if not datasets:
             hint = f'write @check(name="{item.name}", datasets=["orders"])'
-            raise RequestError(f"check '{item.name}' is about no dataset", hint)
+            raise RequestError(f"check '{item.name}' has no dataset", hint)
         names = tuple(name_of(dataset, place) for dataset in datasets)
         name = nodes.Text(item.name, place.of(item.name))
         return nodes.Check(name, names, context.assertions, place.span)

@@ -13,7 +13,7 @@ from dqx_airflow.contracts.datalex.check import (
 )
 from dqx_airflow.contracts.datalex.manifest import Manifest, read_manifest
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.dql.source import Unreadable, read_source
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile
 
 

@@ -30,31 +30,32 @@ class Format(str, Enum):
 def check(
     paths: Annotated[list[Path], typer.Argument(help="Suite files, or folders with .dql files.")],
     format: Annotated[
-        Format, typer.Option(help="For people, for scripts, for GitHub, for code hosts.")
+        Format, typer.Option(help="Output format: text, json, github or sarif.")
     ] = Format.TEXT,
     datalex: Annotated[
         Path | None,
         typer.Option(
-            help="The DataLex manifest that blocks are held against; default: the nearest "
+            help="The DataLex manifest to check blocks against; default: the nearest "
             "datalex-manifest.json, in a folder above or its target folder."
         ),
     ] = None,
 ) -> None:
-    """Check suites and blocks: every mistake of every file at once. Exit 0 without errors, else 2.
+    """Check suites and blocks: find all mistakes in all files at once. Exit code 0 without errors,
+    else 2.
 
-    Text shows the first 100 findings, errors before warnings, and counts the others; the formats
-    for machines hold all of them.
+    Text output shows the first 100 findings, errors before warnings, and counts the others; the
+    machine formats contain all of them.
     """
     from dqx_airflow.cli.suite_files import suite_files
     from dqx_airflow.diagnostics.diagnostic import Level
-    from dqx_airflow.dql.blocks import is_block_file
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
-    from dqx_airflow.dql.source import Unreadable, read_source
+    from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     files, missing = suite_files(paths)
     for path in missing:
-        typer.echo(f"error: there is no .dql file at {path}", err=True)
+        typer.echo(f"error: no .dql file found at {path}", err=True)
     found: dict[Diagnostic, None] = {}  # a library that two suites import is checked twice
     sources: dict[str, str] = {}
     block_files: list[tuple[Path, SourceFile]] = []
@@ -86,8 +87,8 @@ def check(
     if format is Format.TEXT:
         # Errors sort before warnings.
         code = min((item.code for item in found if item.code), default=None)
-        more = f"; `dql explain {code}` says more" if code else ""
-        typer.echo(f"{_count(len(files), 'file')} checked, {_count(errors, 'error')}{more}")
+        more = f"; see `dql explain {code}`" if code else ""
+        typer.echo(f"{counted(len(files), 'file')} checked, {counted(errors, 'error')}{more}")
     if errors:
         raise typer.Exit(EXIT_ERRORS)
 
@@ -114,5 +115,6 @@ def written(found: Sequence[Diagnostic], sources: Mapping[str, str], format: For
             return drawn + "\n" if drawn else ""
 
 
-def _count(number: int, thing: str) -> str:
+def counted(number: int, thing: str) -> str:
+    """A number of things as people write it: `no errors`, `1 error`, `1,500 errors`."""
     return f"{f'{number:,}' if number else 'no'} {thing}{'' if number == 1 else 's'}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.checkup.finding import Check, Finding
+    from dqx_airflow.cli.doctor_checks.finding import Check, Finding
 
 
 class Format(str, Enum):
@@ -19,23 +19,23 @@ class Format(str, Enum):
 
 def doctor(
     connection: Annotated[
-        str, typer.Option(help="The Airflow connection with which gates reach Spark.")
+        str, typer.Option(help="The Airflow connection that gates use for Spark.")
     ] = "spark_default",
     results_root: Annotated[
         str | None,
-        typer.Option(envvar="DQX_RESULTS_ROOT", help="Where gates keep their results."),
+        typer.Option(envvar="DQX_RESULTS_ROOT", help="The root of the results store."),
     ] = None,
-    format: Annotated[Format, typer.Option(help="json for machines.")] = Format.TEXT,
+    format: Annotated[Format, typer.Option(help="Output format: text or json.")] = Format.TEXT,
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 
-    Says what was found and what to do about it. The exit code is 1 for a problem.
+    Prints the findings and how to fix them. Exit code 1 if there is a problem.
     """
     import logging
     import os
     import sys
 
-    from dqx_airflow.cli.checkup.finding import Level, examine
+    from dqx_airflow.cli.doctor_checks.finding import Level, examine
 
     # What the checked parts log is in the findings; here it would stand in between.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -49,7 +49,7 @@ def doctor(
         # Progress is for eyes: with a pipe on either side there are none.
         progress = Console(stderr=True)
         if progress.is_terminal and sys.stdout.isatty():
-            with progress.status("Looking at Python, Spark, Java and Airflow"):
+            with progress.status("Checking Python, Spark, Java and Airflow"):
                 findings = examine(checks)
         else:
             findings = examine(checks)
@@ -64,7 +64,7 @@ def all_checks(
     """The checks in the order in which they are shown: what others need comes first."""
     from functools import partial
 
-    from dqx_airflow.cli.checkup import airflow, packages, services, spark
+    from dqx_airflow.cli.doctor_checks import airflow, packages, services, spark
 
     return {
         "Python": packages.python_version,
@@ -95,7 +95,7 @@ def print_findings(findings: tuple[Finding, ...]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from dqx_airflow.cli.checkup.finding import Level
+    from dqx_airflow.cli.doctor_checks.finding import Level
 
     console = Console(highlight=False, emoji=False, markup=False)
     colours = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}

@@ -43,19 +43,22 @@ def explain(
     ],
     stage: Annotated[
         Stage,
-        typer.Option(help="The tokens, the tree, the suite with its macros expanded, the plan."),
+        typer.Option(
+            help="Show the tokens, the syntax tree, the suite with macros expanded, or the plan."
+        ),
     ] = Stage.PLAN,
     on: Annotated[
         datetime | None,
         typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the plan; default today."),
     ] = None,
-    format: Annotated[Format, typer.Option(help="For people or for scripts.")] = Format.TEXT,
+    format: Annotated[Format, typer.Option(help="Output format: text or json.")] = Format.TEXT,
 ) -> None:
-    """Show what becomes of a suite: its tokens, its tree, the expanded suite, or the plan.
+    """Show how a suite is processed: its tokens, its tree, the expanded suite, or the plan. Or
+    explain the code of an error or a warning.
 
-    The plan takes every dataset of a check for one with dates, and every other for one without.
+    The plan assumes that every dataset of a check has dates, and that all other datasets have none.
 
-    For the code of an error or a warning: what the rule is for, what breaks it, what to write.
+    For a code: the purpose of the rule, with a wrong and a right example.
     """
     if _CODE.fullmatch(str(path)) and not path.exists():
         _explain_code(str(path).upper(), format)
@@ -63,7 +66,7 @@ def explain(
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
-    from dqx_airflow.dql.source import Unreadable, read_source
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
@@ -88,7 +91,7 @@ def _explain_code(code: str, format: Format) -> None:
     from dqx_airflow.diagnostics.pages import page
 
     if code not in CODES:
-        typer.echo(f"error: there is no code {code}: {did_you_mean(code, CODES)}", err=True)
+        typer.echo(f"error: unknown code {code}: {did_you_mean(code, CODES)}", err=True)
         raise typer.Exit(EXIT_ERRORS)
     if format is Format.JSON:
         import json
@@ -107,7 +110,7 @@ def _explain_code(code: str, format: Format) -> None:
 def _tokens(source: SourceFile, format: Format) -> str:
     import json
 
-    from dqx_airflow.dql.parser import tokens
+    from dqx_airflow.dql.syntax.parser import tokens
 
     found = [(token.type, str(token), token.line, token.column) for token in tokens(source)]
     if format is Format.JSON:
@@ -117,8 +120,8 @@ def _tokens(source: SourceFile, format: Format) -> str:
 
 
 def _shown(source: SourceFile, checked: Checked, stage: Stage, day: date, format: Format) -> str:
-    from dqx_airflow.dql.parser import parse
     from dqx_airflow.dql.printer import show_suite
+    from dqx_airflow.dql.syntax.parser import parse
 
     if stage is Stage.TREE:
         file = parse(source).file
@@ -133,7 +136,7 @@ def _shown(source: SourceFile, checked: Checked, stage: Stage, day: date, format
 
 
 def _plan(source: SourceFile, checked: Checked, day: date, format: Format) -> str:
-    from dqx_airflow.dql.claims import datasets_of
+    from dqx_airflow.dql.checks.assertions import datasets_of
     from dqx_airflow.plan.describe import describe_plan
     from dqx_airflow.plan.resolve import resolve
     from dqx_airflow.values import DatasetRef

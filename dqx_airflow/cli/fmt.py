@@ -26,15 +26,18 @@ def fmt(
         typer.Argument(help="Suite files, or folders with .dql files; - for standard input."),
     ],
     check: Annotated[
-        bool, typer.Option("--check", help="Write no file; exit 1 if one would change.")
+        bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")
     ] = False,
     diff: Annotated[
-        bool, typer.Option("--diff", help="Print what would change; write no file, exit 1 if any.")
+        bool,
+        typer.Option(
+            "--diff", help="Print the changes, write nothing; exit 1 if a file would change."
+        ),
     ] = False,
 ) -> None:
-    """Format suites and libraries in place. Comments and the order of what is written stay.
+    """Format suites and libraries in place. Comments and the order of statements are kept.
 
-    A file with syntax errors is left as it is, and the others are formatted: exit 2.
+    A file with syntax errors is left unchanged, and the others are formatted: exit code 2.
     """
     from dqx_airflow.cli.suite_files import suite_files
     from dqx_airflow.errors import SourceError
@@ -43,7 +46,7 @@ def fmt(
     if _STDIN in paths:
         files.append(_STDIN)
     for path in missing:
-        typer.echo(f"error: there is no .dql file at {path}", err=True)
+        typer.echo(f"error: no .dql file found at {path}", err=True)
     counts = Counter[str]()
     is_dry = check or diff
     done = "would be reformatted" if is_dry else "reformatted"
@@ -71,8 +74,8 @@ def fmt(
 def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:
     """Format one file; True where that changes it."""
     from dqx_airflow.diagnostics.text import draw
-    from dqx_airflow.dql.format import format_source
-    from dqx_airflow.dql.source import Unreadable, source_of
+    from dqx_airflow.dql.formatting.formatter import format_source
+    from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
     from dqx_airflow.errors import SourceError
 
     before = sys.stdin.buffer.read() if path == _STDIN else path.read_bytes()

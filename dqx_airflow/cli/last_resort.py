@@ -57,7 +57,7 @@ def _tell(error: Exception) -> None:
         problem, hint = error.problem, error.hint or hint
     elif type(error).__module__.startswith(_OF_SPARK) or isinstance(error, ConnectionError):
         problem = f"Spark was lost: {_first_line(error)}"
-        hint = f"look at what its JVM printed; {hint}"
+        hint = f"check the output of its JVM; {hint}"
     else:
         problem = f"dql failed: {_first_line(error)}"
     typer.echo(printable(redact(f"error: {problem}\n  help: {hint}"), keep="\n"), err=True)
@@ -69,6 +69,7 @@ def _tell(error: Exception) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    said = str(error).strip().splitlines()
-    name = type(error).__name__
-    return f"{name}: {said[0][:300]}" if said else name
+    from dqx_airflow.errors import first_line
+
+    name, line = type(error).__name__, first_line(error)[:300]
+    return name if line == name else f"{name}: {line}"

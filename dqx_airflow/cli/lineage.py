@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-app = typer.Typer(help="Look after the lineage events of gates.", no_args_is_help=True)
+app = typer.Typer(help="Manage the lineage events of gates.", no_args_is_help=True)
 
 _WRONG_CALL, _INFRASTRUCTURE = 2, 4
 _EACH_S = 5.0
@@ -24,7 +24,7 @@ class OutputFormat(str, Enum):
 
 @app.callback()
 def lineage() -> None:
-    """Look after the lineage events of gates."""
+    """Manage the lineage events of gates."""
 
 
 @app.command("flush")
@@ -32,34 +32,32 @@ def flush(
     *,
     spool: Annotated[
         Path | None,
-        typer.Option(
-            "--spool", envvar="DQX_LINEAGE_SPOOL", help="The folder in which the events wait."
-        ),
+        typer.Option("--spool", envvar="DQX_LINEAGE_SPOOL", help="The spool folder."),
     ] = None,
     root: Annotated[
         str | None,
         typer.Option(
             "--root",
             envvar="DQX_RESULTS_ROOT",
-            help="Where the results are, with the spool beside them, if there is no --spool.",
+            help="The results root that contains the spool, if --spool is not given.",
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="How long it may take, in seconds.")
+        float, typer.Option("--timeout", min=0.1, help="The maximum duration, in seconds.")
     ] = 60.0,
     output: Annotated[
-        OutputFormat, typer.Option("--format", help="For people or for machines.")
+        OutputFormat, typer.Option("--format", help="Output format: text or json.")
     ] = OutputFormat.TEXT,
 ) -> None:
-    """Send the lineage events that gates could not send, by OpenLineage's own configuration.
+    """Send the lineage events that gates could not send, with OpenLineage's own configuration.
 
-    Exit code 0 nothing waits any more, 2 an error in the call, 4 some events are left.
+    Exit code 0 no events are left, 2 an error on the command line, 4 some events are left.
     """
     from dqx_airflow.lineage import spool as spools
 
     if spool is None and (root is None or "://" in root.removeprefix("file://")):
         _fail(
-            "which spool?",
+            "no spool given",
             f"add --spool FOLDER, or --root with a local results store, or set {spools.VARIABLE}",
             _WRONG_CALL,
         )

@@ -14,10 +14,10 @@ EXIT_WRONG_CALL = 2
 
 def lsp(
     stdio: Annotated[
-        bool, typer.Option("--stdio", help="Speak over standard input and output: it always does.")
+        bool, typer.Option("--stdio", help="Use stdio (the default and only transport).")
     ] = False,
 ) -> None:
-    """Serve an editor over the language server protocol, on standard input and output."""
+    """Run the language server for an editor, on standard input and output."""
     from dqx_airflow.dql.imports import search_path
 
     try:
@@ -31,5 +31,5 @@ def lsp(
     # A request that is refused, such as the renaming of a column, is an answer and no accident.
     logging.getLogger("pygls.protocol").setLevel(logging.CRITICAL)
     if sys.stdin.isatty():
-        typer.echo("dql lsp waits for an editor to speak; press Ctrl+C to end it", err=True)
+        typer.echo("dql lsp is waiting for an editor on stdin; press Ctrl+C to stop", err=True)
     create_server(search_path(os.environ)).start_io()

@@ -8,7 +8,7 @@ import typer
 
 import dqx_airflow
 from dqx_airflow.cli.last_resort import LastResort
-from dqx_airflow.cli.verbs import group_of
+from dqx_airflow.cli.lazy_group import group_of
 
 VERBS = {
     "check": "dqx_airflow.cli.check:check",
@@ -21,6 +21,14 @@ VERBS = {
     "doctor": "dqx_airflow.cli.doctor:doctor",
     "lsp": "dqx_airflow.cli.lsp:lsp",
     "results": "dqx_airflow.cli.results:app",
+    "alerts": "dqx_airflow.cli.tuning.alerts:alerts",
+    "label": "dqx_airflow.cli.tuning.label:label",
+    "backtest": "dqx_airflow.cli.tuning.backtest:backtest",
+    "tune": "dqx_airflow.cli.tuning.tune:tune",
+    "review": "dqx_airflow.cli.tuning.review:review",
+    "promote": "dqx_airflow.cli.tuning.promote:promote",
+    "history": "dqx_airflow.cli.tuning.history:history",
+    "rollback": "dqx_airflow.cli.tuning.rollback:rollback",
     "lineage": "dqx_airflow.cli.lineage:app",
 }
 """Where each verb is: a function, or a `typer.Typer` that has verbs of its own."""
@@ -28,7 +36,7 @@ VERBS = {
 app = typer.Typer(
     name="dql",
     cls=group_of(VERBS, LastResort),
-    help="Data quality gates: check and run suites, look at results, run the demo.",
+    help="Data quality gates: check and run suites, inspect results, run the demo.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
 
-app = typer.Typer(help="Look at the results of gates, and tend their store.", no_args_is_help=True)
+app = typer.Typer(
+    help="Inspect the results of gates and maintain their store.", no_args_is_help=True
+)
 
 _WRONG_CALL, _INFRASTRUCTURE = 2, 4
 
@@ -32,10 +34,10 @@ class OutputFormat(str, Enum):
 _Root = Annotated[
     str | None,
     typer.Option(
-        "--root", envvar="DQX_RESULTS_ROOT", help="Where the results are: a path or a URI."
+        "--root", envvar="DQX_RESULTS_ROOT", help="The root of the results store: a path or URI."
     ),
 ]
-_Format = Annotated[OutputFormat, typer.Option("--format", help="For people or for machines.")]
+_Format = Annotated[OutputFormat, typer.Option("--format", help="Output format: table or json.")]
 
 
 @app.command("list")
@@ -48,20 +50,20 @@ def list_(
     ] = None,
     on: Annotated[
         datetime | None,
-        typer.Option("--date", formats=["%Y-%m-%d"], help="Only runs about the data of this date."),
+        typer.Option("--date", formats=["%Y-%m-%d"], help="Only runs for data of this date."),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many runs.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs.")] = 20,
     all_attempts: Annotated[
-        bool, typer.Option("--all-attempts", help="Also attempts that a later one supersedes.")
+        bool, typer.Option("--all-attempts", help="Include attempts that a later one superseded.")
     ] = False,
     output: _Format = OutputFormat.TEXT,
 ) -> None:
-    """List the runs of gates, the newest first."""
+    """List the runs of gates, newest first."""
     from dqx_airflow.errors import DqxError
 
     root = _given(root)
     try:
-        from dqx_airflow.arguments import storage_options_of
+        from dqx_airflow.request_arguments import storage_options_of
         from dqx_airflow.results.reader import list_runs
 
         runs = list_runs(
@@ -81,7 +83,7 @@ def list_(
 
         console_for().print(_runs_table(runs))
     if not runs:
-        typer.echo(f"error: no run matches under {root}", err=True)
+        typer.echo(f"error: no matching runs under {root}", err=True)
         raise typer.Exit(_WRONG_CALL)
 
 
@@ -92,11 +94,12 @@ def show(
     ],
     root: _Root = None,
     rows: Annotated[
-        bool, typer.Option("--rows", help="All sampled failing rows, instead of the first three.")
+        bool,
+        typer.Option("--rows", help="Show all sampled failing rows instead of the first three."),
     ] = False,
     output: _Format = OutputFormat.TEXT,
 ) -> None:
-    """Show one run: every assertion, and why those that did not pass did not."""
+    """Show one run: every assertion, with the reason if it did not pass."""
     from dqx_airflow.errors import DqxError
 
     root = _given(root)
@@ -121,7 +124,7 @@ def show(
 def optimize(*, root: _Root = None, output: _Format = OutputFormat.TEXT) -> None:
     """Merge the small files of the store, and partition a store of an older version by month.
 
-    Gates may run meanwhile. If it is interrupted, run it again.
+    Gates may run at the same time. If it is interrupted, run it again.
     """
 
     def work(root: str, options: dict[str, str] | None) -> tuple[Upkeep, ...]:
@@ -137,14 +140,16 @@ def prune(
     *,
     older_than: Annotated[
         str,
-        typer.Option("--older-than", metavar="DAYS", help="Delete what is older, such as 400d."),
+        typer.Option(
+            "--older-than", metavar="DAYS", help="Delete runs older than this, such as 400d."
+        ),
     ],
     root: _Root = None,
     output: _Format = OutputFormat.TEXT,
 ) -> None:
-    """Delete the runs that finished long ago, with their results, failing rows and states.
+    """Delete old runs, with their results, failing rows and states.
 
-    The space is freed by `dql results vacuum`, seven days later. Gates may run meanwhile.
+    `dql results vacuum` frees the space seven days later. Gates may run at the same time.
     """
     age = _days(older_than, "--older-than")
 
@@ -161,7 +166,9 @@ def vacuum(
     *,
     keep: Annotated[
         str,
-        typer.Option("--keep", metavar="DAYS", help="Keep files that were in use so lately."),
+        typer.Option(
+            "--keep", metavar="DAYS", help="Keep files that were in use within this time."
+        ),
     ] = "7d",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count the files that would be deleted.")
@@ -171,7 +178,7 @@ def vacuum(
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.
 
-    Gates may run meanwhile.
+    Gates may run at the same time.
     """
     kept = _days(keep, "--keep")
 
@@ -189,8 +196,8 @@ def _tend(
     output: OutputFormat,
 ) -> None:
     """Works on the store, and prints what was done to each of its tables."""
-    from dqx_airflow.arguments import storage_options_of
     from dqx_airflow.errors import DqxError
+    from dqx_airflow.request_arguments import storage_options_of
 
     try:
         done = work(_given(root), storage_options_of(os.environ))
@@ -213,14 +220,14 @@ def _days(text: str, option: str) -> timedelta:
     match = re.fullmatch(r"([1-9]\d{0,4})d?", text.strip(), re.ASCII)
     if match is None:
         typer.echo(
-            f"error: {option} {text}: not a number of days\n  help: write it as in 400d", err=True
+            f"error: {option} {text}: invalid number of days\n  help: write it like 400d", err=True
         )
         raise typer.Exit(_WRONG_CALL)
     return timedelta(days=int(match[1]))
 
 
 def _find(root: str, run_id: str) -> GateReport | None:
-    from dqx_airflow.arguments import storage_options_of
+    from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.reader import find_report, list_runs
 
     options = storage_options_of(os.environ)
@@ -236,7 +243,7 @@ def _given(root: str | None) -> str:
     if root:
         return root
     typer.echo(
-        "error: which results?\n  help: add --root PATH, or set the variable DQX_RESULTS_ROOT",
+        "error: no results root given\n  help: add --root PATH, or set DQX_RESULTS_ROOT",
         err=True,
     )
     raise typer.Exit(_WRONG_CALL)
@@ -291,7 +298,7 @@ def _facts(report: GateReport) -> str:
         version = "" if dataset.version is None else f", version {dataset.version}"
         rows = "" if dataset.rows is None else f", {dataset.rows} rows"
         if dataset.quarantined:
-            rows += f", {dataset.quarantined} of them in quarantine"
+            rows += f", {dataset.quarantined} in quarantine"
         if (done := dataset.promotion) is not None:
             rows += f", promoted to {done.location}, version {done.version}"
         lines.append(("dataset", f"{dataset.name}: {dataset.location}{version}{rows}"))

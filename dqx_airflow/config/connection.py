@@ -14,7 +14,7 @@ _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?")
 _CLUSTER = re.compile(r"\d{4}-\d{6}-\w+")
 
 
-class Kind(Enum):
+class ConnectionKind(Enum):
     """The ways to Spark, by the scheme of their address."""
 
     LOCAL = "local"
@@ -23,7 +23,7 @@ class Kind(Enum):
     DATABRICKS = "databricks"
 
 
-_PORTS = {Kind.STANDALONE: 7077, Kind.CONNECT: 15002}
+_PORTS = {ConnectionKind.STANDALONE: 7077, ConnectionKind.CONNECT: 15002}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ class Connection:
     and ports behind it, where they can be told.
     """
 
-    kind: Kind
+    kind: ConnectionKind
     address: str = field(repr=False)
     servers: tuple[tuple[str, int], ...] = ()
     cluster: str | None = None
 
     def __str__(self) -> str:
-        if self.kind is Kind.LOCAL:
+        if self.kind is ConnectionKind.LOCAL:
             return self.address
         return f"{self.kind.value}://{','.join(f'{host}:{port}' for host, port in self.servers)}"
 
 
-LOCAL = Connection(Kind.LOCAL, "local[*]")
+LOCAL = Connection(ConnectionKind.LOCAL, "local[*]")
 """Spark on all cores of this machine."""
 
 
@@ -59,22 +59,22 @@ def connection_of(address: str) -> Connection:
     """
     if address.startswith("local"):
         if _LOCAL.fullmatch(address):
-            return Connection(Kind.LOCAL, "local[1]" if address == "local" else address)
-        raise RequestError("this is no local connection", "write local[*], or local[4] for 4 cores")
+            return Connection(ConnectionKind.LOCAL, "local[1]" if address == "local" else address)
+        raise RequestError("invalid local connection", "write local[*], or local[4] for 4 cores")
     scheme, _, rest = address.partition("://")
-    kind = next((kind for kind in Kind if kind.value == scheme), None)
+    kind = next((kind for kind in ConnectionKind if kind.value == scheme), None)
     if kind is None or not rest:
-        raise RequestError("this is no connection", f"write {_FORMS}")
+        raise RequestError("invalid connection", f"write {_FORMS}")
     hosts, _, path = rest.partition("/")
-    several = hosts.split(",") if kind is Kind.STANDALONE else [hosts]
+    several = hosts.split(",") if kind is ConnectionKind.STANDALONE else [hosts]
     servers = tuple(_server(kind, host) for host in several)
-    if kind is Kind.DATABRICKS:
+    if kind is ConnectionKind.DATABRICKS:
         last = path.rstrip("/").rpartition("/")[2]
         return Connection(kind, address, servers, last if _CLUSTER.fullmatch(last) else None)
     return Connection(kind, address, servers)
 
 
-def _server(kind: Kind, text: str) -> tuple[str, int]:
+def _server(kind: ConnectionKind, text: str) -> tuple[str, int]:
     try:
         parts = urlsplit(f"//{text.partition(';')[0]}")
         host, port = parts.hostname, parts.port

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from dqx_airflow.datasets import SETTINGS, dataset_ref, options_of
+from dqx_airflow.dataset_settings import SETTINGS, dataset_ref, options_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
@@ -62,10 +62,12 @@ def mistakes_in(name: str, settings: Mapping[str, Any]) -> list[Mistake]:
 def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
     """What is wrong with one setting, whatever the others are."""
     if key == "format" and value not in FORMATS:
-        return Mistake(key, f"there is no format '{value}'", did_you_mean(str(value), FORMATS))
+        return Mistake(key, f"unknown format '{value}'", did_you_mean(str(value), FORMATS))
     if key not in _NO_TEXTS:
         is_text = isinstance(value, str)
-        return None if is_text else Mistake(key, f"'{key}' is a text", f'write {key} = "..."')
+        return (
+            None if is_text else Mistake(key, f"'{key}' must be a string", f'write {key} = "..."')
+        )
     try:
         if key == "options":  # which ones there are depends on the source
             options_of(name, value)
@@ -93,7 +95,7 @@ def datasets_of_arguments(texts: Iterable[str]) -> tuple[dict[str, DatasetRef], 
         span = argument.span(0, len(ref.name))
         if ref.name in found:
             related = (Related(first[ref.name], "first given here"),)
-            message = f"dataset '{ref.name}' is given twice"
+            message = f"dataset '{ref.name}' is defined twice"
             problems.append(Diagnostic(message, span, related=related))
         found.setdefault(ref.name, ref)
         first.setdefault(ref.name, span)
@@ -116,7 +118,7 @@ class _Argument:
         name, equals, rest = self.text.partition("=")
         location, _, query = rest.partition("?")
         if not equals or not name.strip() or not location:
-            self._add("this names no dataset and its place", 0, len(self.text), _FORM)
+            self._add("missing the dataset name or its location", 0, len(self.text), _FORM)
             return None
         settings: dict[str, Any] = {"options": {}}
         scheme, colon, rest = location.partition(":")
@@ -141,9 +143,9 @@ class _Argument:
         found = _BEFORE_A_SETTING.search(location)
         if found is not None:
             start, end = len(name) + 1 + found.start(), len(name) + 1 + len(location)
-            told = _BEFORE_A_SETTING.sub("&", location[found.end() :])
-            hint = f"write '{name}={location[: found.start()]}?{told}'"
-            self._add("settings stand behind a '?'", start, end, hint)
+            settings_text = _BEFORE_A_SETTING.sub("&", location[found.end() :])
+            hint = f"write '{name}={location[: found.start()]}?{settings_text}'"
+            self._add("settings follow a '?'", start, end, hint)
 
     def _read_setting(
         self, pair: str, start: int, settings: dict[str, Any], places: dict[str, tuple[int, int]]
@@ -152,16 +154,16 @@ class _Argument:
         key = unquote(written)
         place = (start, start + len(written))
         if not equals or not key:
-            self._add("this is no setting", start, start + len(pair), "write KEY=VALUE")
+            self._add("invalid setting", start, start + len(pair), "write KEY=VALUE")
         elif key in places:
-            self._add(f"'{key}' is given twice", *place, "remove one of them")
+            self._add(f"'{key}' is set twice", *place, "remove one of them")
         elif key.startswith(_OPTION) and key != _OPTION:
             settings["options"][key.removeprefix(_OPTION)] = unquote(value)
         elif key in _KEYS:
             settings[key] = unquote(value)
         else:
             known = (*_KEYS, f"{_OPTION}NAME")
-            self._add(f"a dataset has no setting '{key}'", *place, did_you_mean(key, known))
+            self._add(f"unknown dataset setting '{key}'", *place, did_you_mean(key, known))
         places[key] = (start, start + len(pair))
 
     def _add(self, message: str, start: int, end: int, hint: str | None = None) -> None:

@@ -19,7 +19,7 @@ _LONG_TEXT = re.compile(r"\"\"\"|'''")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeyLocation:
     """A key and, behind it on the same line, what it is set to."""
 
     key: Span
@@ -32,7 +32,7 @@ class Positions:
 
     file: str
     text: str
-    _places: dict[Path, Place] = field(default_factory=dict)
+    _places: dict[Path, KeyLocation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         table: Path = ()
@@ -42,7 +42,7 @@ class Positions:
                 if found := _TABLE.match(line):
                     table = _path(found[1])
                     span = self._span(number, found.start(1), found.end(1))
-                    self._places.setdefault(table, Place(span, span))
+                    self._places.setdefault(table, KeyLocation(span, span))
                 elif found := _SETTING.match(line):
                     self._add(table, found, number, line)
             in_text ^= len(_LONG_TEXT.findall(line)) % 2 == 1
@@ -54,22 +54,22 @@ class Positions:
     def value(self, *path: str) -> Span:
         return self._nearest(path).value
 
-    def _nearest(self, path: Path) -> Place:
+    def _nearest(self, path: Path) -> KeyLocation:
         while path and path not in self._places:
             path = path[:-1]
         first = self._span(1, 0, 1)
-        return self._places.get(path, Place(first, first))
+        return self._places.get(path, KeyLocation(first, first))
 
     def _add(self, table: Path, found: re.Match[str], number: int, line: str) -> None:
         path = (*table, *_path(found[1]))
         end = len(line.rstrip())
         value = self._span(number, found.end(), end)
-        self._places[path] = Place(self._span(number, found.start(1), found.end(1)), value)
+        self._places[path] = KeyLocation(self._span(number, found.start(1), found.end(1)), value)
         for inner in _INNER.finditer(line, found.end()):
             behind = re.compile(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^,}]*").match(line, inner.end())
             value = self._span(number, inner.end(), behind.end() if behind else end)
             key = self._span(number, inner.start(1), inner.end(1))
-            self._places[(*path, *_path(inner[1]))] = Place(key, value)
+            self._places[(*path, *_path(inner[1]))] = KeyLocation(key, value)
 
     def _span(self, line: int, start: int, end: int) -> Span:
         return Span(self.file, line, start + 1, line, max(end, start + 1) + 1)

@@ -9,7 +9,7 @@
 
     [defaults]
     date = "yesterday"              # also output, results, fail_on, allow_empty,
-                                    # require_history, trust_log
+                                    # require_history, trust_log, unsupported
 
     [datasets.orders]
     path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"
@@ -29,11 +29,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.config.connection import LOCAL, Connection, Kind, connection_of
+from dqx_airflow.config.connection import LOCAL, Connection, ConnectionKind, connection_of
 from dqx_airflow.config.datasets import mistakes_in
 from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
 from dqx_airflow.config.positions import Positions
-from dqx_airflow.datasets import SETTINGS, dataset_ref
+from dqx_airflow.dataset_settings import SETTINGS, dataset_ref
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
@@ -55,6 +55,13 @@ _COLUMNS = "columns"
 """What an editor takes for the columns of a dataset; a run reads the data."""
 _SECRET = re.compile(r"token|password|secret", re.IGNORECASE)
 _PLACE_OF_ERROR = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.S)
+
+
+class Unsupported(str, Enum):
+    """What becomes of a clause of a contract that states a check and cannot be enforced."""
+
+    ERROR = "error"
+    WARN = "warn"
 
 
 class Output(str, Enum):
@@ -84,6 +91,7 @@ class Defaults:
     allow_empty: bool = False
     require_history: bool = False
     trust_log: bool = True
+    unsupported: Unsupported = Unsupported.ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,10 @@ class Settings:
     @property
     def session(self) -> Mapping[str, str]:
         """The settings of the Spark session, for a JVM that we start with its archive."""
-        if self.jvm_archive is None or self.connection.kind not in (Kind.LOCAL, Kind.STANDALONE):
+        if self.jvm_archive is None or self.connection.kind not in (
+            ConnectionKind.LOCAL,
+            ConnectionKind.STANDALONE,
+        ):
             return self.conf
         options = with_archive(self.conf.get(DRIVER_OPTIONS, ""), str(self.jvm_archive))
         return {**self.conf, DRIVER_OPTIONS: options}
@@ -192,11 +203,11 @@ def date_of(text: str, today: date) -> date | None:
 def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
     found = _PLACE_OF_ERROR.match(str(error))
     if found is None:
-        return Diagnostic(f"this is no TOML: {error}", Span(name, 1, 1, 1, 2))
+        return Diagnostic(f"invalid TOML: {error}", Span(name, 1, 1, 1, 2))
     lines = text.split("\n")
     line = int(found[2]) if found[2] else len(lines)
     column = int(found[3]) if found[3] else len(lines[-1]) + 1
-    return Diagnostic(f"this is no TOML: {found[1]}", Span(name, line, column, line, column + 1))
+    return Diagnostic(f"invalid TOML: {found[1]}", Span(name, line, column, line, column + 1))
 
 
 class _Reader:
@@ -212,13 +223,15 @@ class _Reader:
         for key in table:
             if key in known:
                 continue
-            what = f"[{'.'.join(path)}] has" if path else "there is"
+            where = f" in [{'.'.join(path)}]" if path else ""
             span = self.positions.key(*path, key)
             label = did_you_mean(key, known) or ""
             hint = None
             if _SECRET.search(key):
-                label, hint = "", "secrets do not belong here: leave them in the environment"
-            self.problems.append(Diagnostic(f"{what} no '{key}'", span, label=label, help=hint))
+                label, hint = "", "do not put secrets here: set them in the environment"
+            self.problems.append(
+                Diagnostic(f"unknown key '{key}'{where}", span, label=label, help=hint)
+            )
 
     def table(self, parent: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
         """A table of a table; empty where it is not there, or none."""
@@ -226,7 +239,9 @@ class _Reader:
         if isinstance(found, dict):
             return found
         name = ".".join(path)
-        self._wrong(f"'{name}' is a table", *path, hint=f"write [{name}], and settings below")
+        self._wrong(
+            f"'{name}' must be a table", *path, hint=f"write [{name}] and its settings below"
+        )
         return {}
 
     def connection(self, document: Mapping[str, Any]) -> tuple[Connection, Mapping[str, str]]:
@@ -238,7 +253,7 @@ class _Reader:
             if isinstance(value, str | int | float):
                 settings[key] = _text(value)
             else:
-                self._wrong(f"'{key}' is a text, a number or true or false", *_CONF, key)
+                self._wrong(f"'{key}' must be a string, a number or a boolean", *_CONF, key)
         address = self._address(table)
         if address is None:
             return LOCAL, settings
@@ -257,13 +272,15 @@ class _Reader:
             return None
         place = ("connection", "jvm_archive")
         if not isinstance(given, str):
-            self._wrong("'jvm_archive' is a text", *place, hint='write jvm_archive = "gate.jsa"')
+            self._wrong(
+                "'jvm_archive' must be a string", *place, hint='write jvm_archive = "gate.jsa"'
+            )
             return None
         path = folder / Path(given).expanduser()
         if path.is_file():
             return path
-        message = "there is no such file, Spark starts without it"
-        hint = "make it with `dql package --jvm-archive`"
+        message = "file not found, so Spark starts without it"
+        hint = "create it with `dql package --jvm-archive`"
         span = self.positions.value(*place)
         self.problems.append(Diagnostic(message, span, help=hint, is_mild=True))
         return None
@@ -272,12 +289,14 @@ class _Reader:
         """The address of the connection, and the key that gives it; None where there is none."""
         for key in ("url", "type", "host", "http_path"):
             if not isinstance(table.get(key, ""), str):
-                self._wrong(f"'{key}' is a text", "connection", key, hint=f'write {key} = "..."')
+                self._wrong(
+                    f"'{key}' must be a string", "connection", key, hint=f'write {key} = "..."'
+                )
                 return None
         others = [key for key in _ADDRESS if key in table and key != "url"]
         if "url" in table:
             for key in others:
-                message = f"`url` says all: there is no '{key}' beside it"
+                message = f"'{key}' cannot be combined with `url`"
                 self._wrong(message, "connection", key, hint="remove one of them")
             return table["url"], "url"
         if not others:
@@ -287,12 +306,12 @@ class _Reader:
             return LOCAL.address, "type"
         if kind not in _SCHEMES:
             known = ("local", *_SCHEMES)
-            message = f"there is no connection of type '{kind}'" if kind else "this has no type"
+            message = f"unknown connection type '{kind}'" if kind else "missing connection type"
             hint = did_you_mean(kind, known) if kind else f"add type = ...: {', '.join(known)}"
             self._wrong(message, "connection", "type" if kind else others[0], hint=hint)
             return None
         if not host:
-            message = f"a connection of type '{kind}' has a host"
+            message = f"a connection of type '{kind}' needs a host"
             self._wrong(message, "connection", "type", hint='add host = "..."')
             return None
         port = f":{table['port']}" if "port" in table else ""
@@ -310,7 +329,7 @@ class _Reader:
             sound[key] = read(value)
             if sound[key] is None:
                 del sound[key]
-                self._wrong(f"this is no value of '{key}'", "defaults", key, hint=hint)
+                self._wrong(f"invalid value for '{key}'", "defaults", key, hint=hint)
         return Defaults(**sound)
 
     def datasets(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -320,8 +339,8 @@ class _Reader:
             earlier = len(self.problems)
             table = {"path": given} if isinstance(given, str) else given
             if not isinstance(table, dict):
-                hint = f'write [datasets.{name}], and path = "..." below'
-                self._wrong("a dataset is a table of settings, or a path", *path, hint=hint)
+                hint = f'write [datasets.{name}] and path = "..." below'
+                self._wrong("a dataset must be a table of settings or a path", *path, hint=hint)
                 self.unsound.add(name)
                 continue
             self.keys(path, table, (*SETTINGS, _COLUMNS))
@@ -360,7 +379,7 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "results": (
         lambda value: value if isinstance(value, str) and value else None,
-        "write the path or the URI of a results store",
+        "write the path or URI of a results store",
     ),
     "fail_on": (
         lambda value: Severity(value) if value in tuple(Severity) else None,
@@ -369,6 +388,10 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "allow_empty": (_truth, "write true or false"),
     "require_history": (_truth, "write true or false"),
     "trust_log": (_truth, "write true or false"),
+    "unsupported": (
+        lambda value: Unsupported(value) if value in tuple(Unsupported) else None,
+        'write "error" or "warn"',
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from dqx_airflow.values import FieldSource, Severity, Span
+from dqx_airflow.values import FieldSource, Responsible, Severity, Span
 
 Literal: TypeAlias = "str | int | float | bool | None"
 
@@ -29,10 +29,12 @@ class Dialect(str, Enum):
 
 
 class Treatment(str, Enum):
-    """What becomes of a clause. `CHECKED`: an assertion enforces it."""
+    """What becomes of a clause. `CHECKED`: an assertion enforces it. `ACCEPTED`: nothing does, and
+    the contract names who accepts that."""
 
     CHECKED = "checked"
     DOCUMENTED = "documented"
+    ACCEPTED = "accepted"
     UNSUPPORTED = "unsupported"
 
     __str__ = str.__str__
@@ -51,12 +53,66 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """A check that the document states and no rule carries: of a model, or of all of them.
+
+    `path` is that of all its clauses together, `name` is what its assertion is called.
+    """
+
+    path: str
+    name: str
+    model: str | None = None
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
-    """A clause that no rule carries, and why."""
+    """A clause that no rule carries, and why.
+
+    `code` is that of the mistake, where the clause itself is wrong: `status: activ`. The reason
+    then says what is wrong, and `help` what to write instead. `promise` is the check that the
+    clause is part of.
+    """
 
     clause: Clause
     treatment: Treatment
     reason: str = ""
+    code: str | None = None
+    help: str | None = None
+    promise: Promise | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """A key that the dialect does not know at this place: a slip, or a word of another dialect.
+
+    `path` is that of the value. `meant` is the known key that it is probably a slip of. `is_check`:
+    the key promises a check elsewhere, and makes none here.
+    """
+
+    key: str
+    path: str
+    span: Span
+    meant: str | None
+    is_check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Somebody accepts that a clause is not checked, and says why.
+
+    `clause` is the path of the clause, or of what it is part of, or the name of its assertion.
+    """
+
+    clause: str
+    reason: str
+    owner: str
+    span: Span = field(compare=False)
+
+    def covers(self, path: str, name: str = "") -> bool:
+        """True for the clause at the path, and for those within it."""
+        is_within = path.startswith(self.clause) and path[len(self.clause) :][:1] in ("", ".", "[")
+        return is_within or self.clause == name
 
 
 # What data has to satisfy ------------------------------------------------------------------------
@@ -171,7 +227,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MetricRule:
     """A metric of DQL compares so. `arguments` are columns; `metric` is one of `metrics`.
 
     `is_percent`: the metric is a count, and its percentage of the rows is compared.
@@ -191,6 +247,13 @@ class Complete:
     """At least this share of the values is not NULL."""
 
     column: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class AllComplete:
+    """Of all values of all columns of the model taken together, at least this share is not NULL."""
+
     share: float
 
 
@@ -241,9 +304,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """The oldest value of the column is at most so many seconds old."""
+    """The oldest value of the column is at most so many seconds old. Without a column it is found
+    as that of `Fresh`."""
 
-    column: str
+    column: str | None
     period_s: float
 
 
@@ -262,19 +326,23 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class HourlyVolume:
-    """The rows of each hour of the column stay within the bounds; hours without rows count too."""
+    """The rows of each hour of the column stay within the bounds; hours without rows count too.
+    Without a column it is found as that of `Fresh`."""
 
-    column: str
+    column: str | None
     low: float | None
     high: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Arrives:
-    """There are new rows within every interval of so many seconds, on whatever day of it."""
+    """There are new rows within every interval of so many seconds, on whatever day of it; with a
+    `schedule` since the last day on which it has data delivered: `monthly`, or a cron expression.
+    """
 
     column: str | None
     interval_s: float
+    schedule: str | None = None
 
 
 Demand: TypeAlias = (
@@ -292,8 +360,9 @@ Demand: TypeAlias = (
     | MultipleOf
     | Digits
     | UniqueItems
-    | Measured
+    | MetricRule
     | Complete
+    | AllComplete
     | Distinct
     | RowsSatisfy
     | QueryGives
@@ -339,7 +408,8 @@ class Field:
     `whole_number`, `text`, `any`; nested types are `array`, `map` and `struct` alone, with what is
     in them in `items`, `keys`, `values` and `fields`. `written_type` is as the document spells it.
 
-    `semantic` is the meaning of the field in words, `is_sensitive` masks its values.
+    `semantic` is the meaning of the field in words, `is_sensitive` masks its values. The
+    `example_spans` are the places of the `examples`, one for each.
     """
 
     name: str
@@ -362,6 +432,7 @@ class Field:
     classification: str | None = None
     tags: tuple[str, ...] = ()
     examples: tuple[Literal, ...] = ()
+    example_spans: tuple[Span, ...] = field(default=(), compare=False)
     inputs: tuple[FieldSource, ...] = ()
 
     @property
@@ -377,11 +448,25 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class ExampleRows:
+    """Example rows of a model, with the places of all of them and of each row.
+
+    `is_text`: they are written as CSV, where nothing but simple values has a form.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    span: Span
+    row_spans: tuple[Span, ...] = ()
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A table of the contract. `name` is the name of the dataset in the suite.
 
-    `location` is the table or file that the document names for it. `examples` are rows, or texts
-    of CSV, as the document holds them.
+    `location` is the table or file that the document names for it. `version` is its own, where each
+    model of the dialect has one.
     """
 
     name: str
@@ -390,11 +475,12 @@ class Model:
     rules: tuple[Rule, ...] = ()
     description: str | None = None
     title: str | None = None
+    version: str | None = None
     location: str | None = None
     partition_by: tuple[str, ...] = ()
     is_closed: bool = False
     tags: tuple[str, ...] = ()
-    examples: tuple[object, ...] = field(default=(), compare=False)
+    examples: tuple[ExampleRows, ...] = field(default=(), compare=False)
 
     def walk(self) -> Iterator[Field]:
         """All fields, those included that are nested in others."""
@@ -452,8 +538,20 @@ class Lifecycle:
 
 
 @dataclass(frozen=True, slots=True)
+class Incident:
+    """What those do who are called when the contract is broken, as the document has it."""
+
+    channel: str | None = None
+    runbook: str | None = None
+    response: str | None = None
+    business_hours: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Contract:
-    """A contract of any dialect."""
+    """A contract of any dialect. `parts` are its elements, by their keys, where the dialect says
+    which it has to have.
+    """
 
     dialect: Dialect
     dialect_version: str | None
@@ -470,10 +568,36 @@ class Contract:
     consumers: tuple[Consumer, ...] = ()
     lifecycle: Lifecycle = Lifecycle()
     tags: tuple[str, ...] = ()
+    parts: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[Note, ...] = field(default=(), compare=False)
+    unknown_keys: tuple[UnknownKey, ...] = field(default=(), compare=False)
+    acceptances: tuple[Acceptance, ...] = field(default=(), compare=False)
+    incident: Incident = field(default_factory=Incident)
 
     def model(self, name: str) -> Model | None:
         return next((model for model in self.models if model.name == name), None)
+
+    @property
+    def responsible(self) -> Responsible | None:
+        """Who answers for the contract; None where it says nothing of it."""
+        incident = self.incident
+        found = Responsible(
+            self.owner,
+            self.contacts,
+            incident.channel,
+            incident.runbook,
+            incident.response,
+            incident.business_hours,
+        )
+        return found if found.facts else None
+
+    def acceptance_of(self, name: str, *paths: str) -> Acceptance | None:
+        """Who accepts that the clauses at the paths, of the assertion of that name, are not
+        checked; None where nobody does."""
+        covering = (
+            item for item in self.acceptances if any(item.covers(path, name) for path in paths)
+        )
+        return next(covering, None)
 
     def rules(self) -> Iterator[tuple[Model, Field | None, Rule]]:
         """All rules in the order of the document, with where they belong."""

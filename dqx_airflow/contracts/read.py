@@ -7,11 +7,14 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 
 from dqx_airflow.contracts.dialects import DialectReader, reader_of, recognised
-from dqx_airflow.contracts.document import Document, Mapping, Scalar, read_document
+from dqx_airflow.contracts.dialects.acceptances import read_acceptances
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.incidents import with_extension
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
-from dqx_airflow.contracts.reading import Reading
-from dqx_airflow.contracts.references import FileReader, References, no_files
-from dqx_airflow.contracts.schema_errors import schema_errors
+from dqx_airflow.contracts.source.references import FileReader, References, no_files
+from dqx_airflow.contracts.source.schema_errors import schema_errors
+from dqx_airflow.contracts.source.unknown_keys import unknown_keys
+from dqx_airflow.contracts.source.yaml_document import Document, Mapping, Scalar, read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.values import SourceFile
@@ -53,8 +56,20 @@ def read_contract(
             references = References(document, read, found.append, sources)
             _check_version(document.root, reader, found)
             found += schema_errors(document.root, reader.schema())
-            reading = Reading(document.root, references, found.append)
-            contract = replace(reader.read(reading), notes=reading.notes())
+            reading = ClauseReader(document.root, references, found.append)
+            contract = reader.read(reading)
+            unknown = unknown_keys(
+                document.root, reader.schema(), references, is_open=reader.is_open
+            )
+            accepted = read_acceptances(reading, [model.name for model in contract.models])
+            incident = with_extension(reading, contract.incident)
+            contract = replace(
+                contract,
+                notes=reading.notes(unknown),
+                unknown_keys=unknown,
+                acceptances=accepted,
+                incident=incident,
+            )
             found += _repeated_names(contract)
     order = {name: number for number, name in enumerate(sources)}
     once = dict.fromkeys(found)

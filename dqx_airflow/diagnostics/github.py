@@ -22,10 +22,10 @@ def _annotation(diagnostic: Diagnostic) -> str:
         "endColumn": span.end_column,
         "title": diagnostic.code or diagnostic.level.value,
     }
-    told = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+    fields = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
     parts = [diagnostic.message, diagnostic.label, diagnostic.help and f"help: {diagnostic.help}"]
     message = _data("\n".join(part for part in parts if part))
-    return f"::{diagnostic.level.value} {told}::{message}"
+    return f"::{diagnostic.level.value} {fields}::{message}"
 
 
 def _data(text: str) -> str:

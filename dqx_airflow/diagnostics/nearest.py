@@ -1,4 +1,8 @@
-"""The nearest known name, for help lines."""
+"""The nearest known name, for help lines.
+
+Two names are as near as the ratio of `difflib` says (Ratcliff and Obershelp, "Pattern Matching: The
+Gestalt Approach", 1988); short slips also count by their edits.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from itertools import islice
 _SHOWN = 12
 _COMPARED = 600
 """So many names are looked at: thousands of errors among thousands of names take seconds."""
+_LENGTHS_OF_SLIPS = (3, 6)
+"""From so many letters on a word is a slip of another one with one edit, or with two."""
 _LONGEST = 200
 """A longer word is no slip of anything."""
 
@@ -23,7 +29,7 @@ def did_you_mean(word: str, known: Collection[str]) -> str | None:
         return None
     more = len(names) - _SHOWN + max(0, len(known) - _COMPARED)
     rest = f" and {more} more" if more > 0 else ""
-    return f"there is {', '.join(names[:_SHOWN])}{rest}"
+    return f"available: {', '.join(names[:_SHOWN])}{rest}"
 
 
 def nearest(word: str, known: Collection[str]) -> str | None:
@@ -41,3 +47,45 @@ def nearest(word: str, known: Collection[str]) -> str | None:
 def _abbreviates(word: str, name: str) -> bool:
     letters = iter(name)
     return word[:1] == name[:1] and all(letter in letters for letter in word)
+
+
+def slip_of(word: str, known: Collection[str]) -> str | None:
+    """The known word that another one is a slip of: in other letters, or with an edit or two.
+
+    Unlike `nearest`, it takes no word for a slip that may well be meant: of up to 2 letters none,
+    of up to 5 letters those with one edit, of longer ones those with two.
+    """
+    folded = folded_word(word)
+    forms = {folded_word(name): name for name in reversed(list(known))}
+    if folded in forms:
+        return forms[folded]
+    most = sum(len(folded) >= length for length in _LENGTHS_OF_SLIPS)
+    distances = {name: edits(folded, form, most) for form, name in forms.items()}
+    near = [name for name, distance in distances.items() if distance <= most]
+    return min(near, key=distances.__getitem__) if near else None
+
+
+def folded_word(word: str) -> str:
+    """A word in the letters that count: `minLength`, `min_length` and `min-length` are one."""
+    return "".join(letter for letter in word.lower() if letter.isalnum() or letter == "$")
+
+
+def edits(word: str, other: str, most: int) -> int:
+    """How many letters are left out, added, replaced or swapped with their neighbour between two
+    words; `most + 1` where there are more.
+
+    Damerau, F. J. (1964): A technique for computer detection and correction of spelling errors;
+    here in the restricted form, which edits no letter twice.
+    """
+    if abs(len(word) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(word, 1):
+        before, above, row = row, before, [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == wanted:
+                cost = min(cost, above[j - 2] + 1)
+            row.append(cost)
+    return min(row[-1], most + 1)

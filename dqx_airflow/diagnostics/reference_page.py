@@ -8,8 +8,8 @@ from dqx_airflow.diagnostics.pages import reason
 _OPENING = """\
 # Errors and warnings
 
-Every error and every warning has a code, and every code a page with an example that draws it and
-one that does not. `dql explain E001` prints the same page."""
+Every error and warning has a code, and every code has a page with a wrong and a right example.
+`dql explain E001` prints the same page."""
 
 _FAMILIES = {
     "E0": "Syntax and names",
@@ -18,6 +18,7 @@ _FAMILIES = {
     "E3": "Profiles and dates",
     "E4": "Contracts",
     "E5": "DataLex",
+    "E6": "Tuning",
     "W": "Warnings",
 }
 

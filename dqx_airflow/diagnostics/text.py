@@ -45,8 +45,8 @@ def shown(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], str]:
     kept = sorted(ranked[:MOST_SHOWN])
     left = [found[index].level for index in ranked[MOST_SHOWN:]]
     counts = [(left.count(level), level.value) for level in Level]
-    told = [f"{count:,} more {name}{'s' * (count > 1)}" for count, name in counts if count]
-    return [found[index] for index in kept], f"... and {' and '.join(told)}"
+    hidden = [f"{count:,} more {name}{'s' * (count > 1)}" for count, name in counts if count]
+    return [found[index] for index in kept], f"... and {' and '.join(hidden)}"
 
 
 def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colour: bool) -> str:

@@ -66,7 +66,7 @@ def draw_verdict(
 
     :param all_rows: shows all failing rows of its sample, whole.
     """
-    is_mild = not verdict.severity.at_least(report.fail_on)
+    is_mild = not verdict.can_block(report.fail_on)
     notes = [("metric value", format_value(verdict.value))]
     if verdict.multiplier != 1.0:
         notes.append(("scaled value", scaled_text(verdict)))
@@ -75,7 +75,8 @@ def draw_verdict(
         notes.append(("limit", unscaled))
     notes.append(("dataset", ", ".join(verdict.datasets)))
     notes.append(("date", report.run_key.date.isoformat()))
-    notes.append(("severity", verdict.severity.value))
+    never = ", experimental: it never blocks" if verdict.is_experimental else ""
+    notes.append(("severity", f"{verdict.severity.value}{never}"))
     if verdict.clause:
         contract = report.contract
         known = f" of {contract.id} {contract.version or ''}".rstrip() if contract else ""
@@ -103,8 +104,8 @@ def _rows_shown(verdict: Verdict, report: GateReport, all_rows: bool) -> list[tu
     shown = [("failing row", format_row(row, _LONGEST_ROW)) for row in rows[:SHOWN_ROWS]]
     more = len(rows) - len(shown)
     if more:
-        told = f"{more} more in the sample: dql results show {report.run_id[:8]} --rows"
-        shown.append(("failing row", told))
+        rest = f"{more} more in the sample: dql results show {report.run_id[:8]} --rows"
+        shown.append(("failing row", rest))
     return shown
 
 
@@ -122,7 +123,31 @@ def draw_report(report: GateReport, *, colour: bool = False) -> str:
         for status in (Status.ERROR, Status.FAILED)
         for verdict in report.with_status(status)
     ]
-    return "\n\n".join([*parts, headline(report)])
+    if told := account(report):
+        parts.append("\n".join(map(printable, told)))
+    return "\n\n".join([*parts, "\n".join(filter(None, [on_call(report), headline(report)]))])
+
+
+def account(report: GateReport) -> list[str]:
+    """The clauses of the contract that no assertion checked, and that are no errors: accepted by
+    somebody, or not understood. One line each."""
+    contract = report.contract
+    accepted = [
+        f"accepted: {verdict.clause or verdict.name} ({verdict.severity.value}): {verdict.reason}"
+        for verdict in report.let_through
+        if verdict.status is Status.SKIPPED
+    ]
+    return [*accepted, *(contract.not_understood if contract else ())]
+
+
+def on_call(report: GateReport) -> str:
+    """Whom to ask and what to do about a gate that did not pass, as its contract has it, on one
+    line; empty where there is nothing to say."""
+    contract = report.contract
+    if report.outcome is Outcome.PASSED or contract is None or contract.responsible is None:
+        return ""
+    facts = contract.responsible.facts
+    return printable("; ".join(f"{name}: {' '.join(text.split())}" for name, text in facts))
 
 
 def unscaled_limit(verdict: Verdict) -> str | None:

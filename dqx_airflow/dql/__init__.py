@@ -1,6 +1,6 @@
 """The language: source text to tokens, to a tree with spans, to diagnostics. Pure Python.
 
-`Interpreter` and `Suite`, which run it, live above; they are offered here and looked up when used.
+What runs and tunes it lives above: it is offered here, and looked up when it is used.
 """
 
 from __future__ import annotations
@@ -8,15 +8,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dqx_airflow.api.interpreter import Interpreter
-    from dqx_airflow.api.suite import Suite
+    from dqx_airflow.api.interpreter import Interpreter as Interpreter
+    from dqx_airflow.api.suite import Suite as Suite
+    from dqx_airflow.errors import UpstreamFailure as UpstreamFailure
+    from dqx_airflow.tuning.history import History as History
+    from dqx_airflow.tuning.tunables import TunableChoice as TunableChoice
+    from dqx_airflow.tuning.tunables import TunableFloat as TunableFloat
+    from dqx_airflow.tuning.tunables import TunableInt as TunableInt
+    from dqx_airflow.tuning.tunables import TunablePercent as TunablePercent
 
-__all__ = ["Interpreter", "Suite"]
+_HOME = {
+    "History": "dqx_airflow.tuning.history",
+    "Interpreter": "dqx_airflow.api.interpreter",
+    "Suite": "dqx_airflow.api.suite",
+    "TunableChoice": "dqx_airflow.tuning.tunables",
+    "TunableFloat": "dqx_airflow.tuning.tunables",
+    "TunableInt": "dqx_airflow.tuning.tunables",
+    "TunablePercent": "dqx_airflow.tuning.tunables",
+    "UpstreamFailure": "dqx_airflow.errors",
+}
+
+__all__ = [*_HOME]  # noqa: PLE0604 (the names are those of the table)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("dqx_airflow.api"), name)
+    return getattr(import_module(_HOME[name]), name)

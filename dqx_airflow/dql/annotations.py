@@ -33,8 +33,8 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
         help_line = did_you_mean(name.text, known)
         for other, annotations in ANNOTATED.items():
             if name.text in annotations:
-                message = f"'@{name.text}' is an annotation of {other}s, not of {annotated}s"
-                help_line = "remove it, or move it to the right place"
+                message = f"'@{name.text}' is an annotation for {other}s, not for {annotated}s"
+                help_line = "remove it, or move it to the right statement"
         yield Diagnostic(message, name.span, code="E012", help=help_line)
         return
     allowed = known[name.text]
@@ -44,4 +44,4 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
             help_line = did_you_mean(argument.text, allowed)
             yield Diagnostic(message, argument.span, code="E012", help=help_line)
         elif not isinstance(value, nodes.Number):
-            yield Diagnostic("a cost is a number", value.span, code="E107")
+            yield Diagnostic("a cost must be a number", value.span, code="E107")

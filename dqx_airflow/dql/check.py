@@ -11,18 +11,18 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.annotations import check_annotation
-from dqx_airflow.dql.blocks import is_block_file, read_blocks
-from dqx_airflow.dql.claims import ClaimChecker
-from dqx_airflow.dql.collector import collector_at_rest
+from dqx_airflow.dql.checks.assertions import ClaimChecker
+from dqx_airflow.dql.checks.meaning import MeaningChecker
+from dqx_airflow.dql.checks.profile_rules import check_rules
+from dqx_airflow.dql.checks.profile_selectors import Selection
+from dqx_airflow.dql.checks.shares import is_about_share
 from dqx_airflow.dql.constants import fold, settle_one
 from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.expand import Expander, placeholders_in
 from dqx_airflow.dql.imports import Linker, Reader, no_imports
-from dqx_airflow.dql.meaning import MeaningChecker
-from dqx_airflow.dql.parser import Parsed, parse
-from dqx_airflow.dql.profile_rules import check_rules
-from dqx_airflow.dql.selection import Selection
-from dqx_airflow.dql.shares import is_about_share
+from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
+from dqx_airflow.dql.syntax.gc_pause import collector_at_rest
+from dqx_airflow.dql.syntax.parser import Parsed, parse
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.values import ImportedFile, Severity, SourceFile, Span
 
@@ -111,7 +111,7 @@ def check_source(
     if needs_suite and suite is None and not any(item.level is Level.ERROR for item in found):
         first = Span(source.name, 1, 1, 1, 2)
         help_line = "this is a library file; a gate needs a suite that imports it"
-        found.append(Diagnostic("the file holds no suite", first, code="E008", help=help_line))
+        found.append(Diagnostic("the file has no suite", first, code="E008", help=help_line))
     for causes, effects in _CASCADES:
         if any(item.code in causes for item in found):
             found = [item for item in found if item.code not in effects]
@@ -130,7 +130,7 @@ def _checked_blocks(source: SourceFile, needs_suite: bool) -> Checked:
     if needs_suite:
         first = Span(source.name, 1, 1, 1, 2)
         help_line = "this is a block file; a gate needs a suite"
-        found += (Diagnostic("the file holds no suite", first, code="E008", help=help_line),)
+        found += (Diagnostic("the file has no suite", first, code="E008", help=help_line),)
     return Checked(None, found, {source.name: source.text})
 
 
@@ -141,8 +141,8 @@ def _cascades_of(parsed: Parsed, source: SourceFile) -> frozenset[str]:
     if len(parsed.broken) < len(parsed.diagnostics):
         return frozenset(_NEED)  # of some nobody knows what they were meant to be
     lines = source.text.split("\n")
-    begun = (lines[span.line - 1][span.column - 1 :] for span in parsed.broken)
-    missing = {text[:1] if text[:1] == "@" else text.split()[0] for text in begun}
+    broken_lines = (lines[span.line - 1][span.column - 1 :] for span in parsed.broken)
+    missing = {text[:1] if text[:1] == "@" else text.split()[0] for text in broken_lines}
     return frozenset(code for code, kinds in _NEED.items() if kinds is None or kinds & missing)
 
 
@@ -155,8 +155,8 @@ def _check_file(
     expander.check_macros()
     for another in file.suites[1:]:
         related = (Related(file.suites[0].name.span, "the first suite"),)
-        help_line = "a file holds one suite: move this one to a file of its own"
-        message = "a second suite in this file"
+        help_line = "a file has one suite: move this one to a separate file"
+        message = "second suite in this file"
         found.append(
             Diagnostic(message, another.name.span, code="E015", related=related, help=help_line)
         )
@@ -175,7 +175,7 @@ def _check_file(
             found.append(Diagnostic(message, macro.name.span, code="W005", help="remove it"))
     for statement, visible in scope.imports:
         if visible and not visible & used:
-            message = f"nothing of '{statement.path.value}' is used"
+            message = f"nothing from '{statement.path.value}' is used"
             found.append(Diagnostic(message, statement.span, code="W007", help="remove the import"))
     return suite
 
@@ -210,7 +210,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     if threshold is not None and threshold.value > 1:
         found.append(Diagnostic("a share is at most 100%", threshold.span, code="E109"))
     for repeated in suite.repeated:
-        message, help_line = "this is given twice", "remove one of them"
+        message, help_line = "duplicate modifier", "remove one of them"
         found.append(Diagnostic(message, repeated, code="E013", help=help_line))
     found += _check_title(suite.name)
     meaning = MeaningChecker.of(sound)
@@ -261,8 +261,8 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
 
 def _check_title(title: nodes.Text) -> Iterator[Diagnostic]:
     if not title.value.strip():
-        help_line = "write what it is about: results and messages show the name"
-        yield Diagnostic("this name is empty", title.span, code="E016", help=help_line)
+        help_line = "describe its purpose: results and messages show the name"
+        yield Diagnostic("empty name", title.span, code="E016", help=help_line)
 
 
 def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
@@ -270,7 +270,7 @@ def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
     first: dict[str, Span] = {}
     for dataset in check.datasets:
         if dataset.text in first:
-            message = f"dataset '{dataset.text}' is given twice"
+            message = f"dataset '{dataset.text}' is listed twice"
             related = (Related(first[dataset.text], "first given here"),)
             help_line = "remove one of them"
             yield Diagnostic(message, dataset.span, code="E017", related=related, help=help_line)
@@ -281,7 +281,7 @@ def _unfilled(hole: nodes.Placeholder, assertion: nodes.Assertion) -> Diagnostic
     if assertion.uses:
         message = f"the macro has no parameter '{hole.name}'"
         return Diagnostic(message, hole.span, code="E205")
-    message = f"`{{{hole.name}}}` stands for a parameter, and this is no macro"
+    message = f"`{{{hole.name}}}` refers to a macro parameter, outside any macro"
     help_line = f"write {hole.name}, without braces"
     return Diagnostic(message, hole.span, code="E205", help=help_line)
 
@@ -313,26 +313,26 @@ def _check_constant(
     for used_name in _names(constant.value):
         if used_name.text not in earlier:
             message = f"unknown constant '{used_name.text}'"
-            help_line = did_you_mean(used_name.text, earlier) or "define it before this one"
+            help_line = did_you_mean(used_name.text, earlier) or "define it above this constant"
             yield Diagnostic(message, used_name.span, code="E003", help=help_line)
             return
         used.add(used_name.text)
     value = fold(constant.value, earlier)
     if value is None:
-        message = "a constant is a number, a text or a date"
+        message = "a constant is a number, a string or a date"
         yield Diagnostic(message, constant.value.span, code="E107")
         return
     if constant.bounds is None:
         return
     low, high = (fold(bound, earlier) for bound in constant.bounds)
     if not all(isinstance(number, NUMBERS) for number in (value, low, high)):
-        yield Diagnostic("only numbers can be tuned", constant.span, code="E107")
+        yield Diagnostic("only numbers can be tunable", constant.span, code="E107")
     elif low > high:  # type: ignore[operator]
         message = f"the bounds are empty: {format_value(low)} is above {format_value(high)}"
         yield Diagnostic(message, constant.bounds[0].span, code="E105")
     elif not low <= value <= high:  # type: ignore[operator]
         bounds = f"[{format_value(low)}, {format_value(high)}]"
-        message = f"{format_value(value)} lies outside of its bounds {bounds}"
+        message = f"{format_value(value)} is outside its bounds {bounds}"
         yield Diagnostic(message, constant.value.span, code="E105")
 
 
@@ -354,13 +354,13 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
         help_line = "severities are P0 (worst), P1, P2 and P3"
         yield Diagnostic(message, severity.span, code="E004", help=help_line)
     for repeated in assertion.repeated:
-        yield Diagnostic("this is given twice", repeated, code="E013", help="remove one of them")
+        yield Diagnostic("duplicate modifier", repeated, code="E013", help="remove one of them")
     for annotation in assertion.annotations:
         yield from check_annotation(annotation, "assertion")
     if assertion.name is not None:
         yield from _check_title(assertion.name)
     if assertion.name is None:
-        label = "consider adding a descriptive name"
+        label = "add a descriptive name"
         yield Diagnostic("assertion has no name", assertion.claim.span, code="W001", label=label)
 
 
@@ -384,8 +384,8 @@ def _check_names(check: nodes.Check) -> Iterator[Diagnostic]:
 def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
     for check in suite.checks:
         if check.name.value == IMPLICIT_CHECK:
-            message = f"'{IMPLICIT_CHECK}' is the check that every dataset has anyway"
-            yield Diagnostic(message, check.name.span, code="E002", help="take another name")
+            message = f"'{IMPLICIT_CHECK}' is the name of the implicit check of every dataset"
+            yield Diagnostic(message, check.name.span, code="E002", help="choose another name")
     for kind, items in (("check", suite.checks), ("profile", suite.profiles)):
         first: dict[str, nodes.Text] = {}
         for item in items:
@@ -400,7 +400,7 @@ def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
 def _check_that_something_is_checked(suite: nodes.Suite) -> Iterator[Diagnostic]:
     help_line = "write an assertion, such as assert num_rows() > 0"
     if not suite.checks:
-        message = f"suite '{suite.name.value}' checks nothing: a gate over it is broken"
+        message = f"suite '{suite.name.value}' checks nothing, so its gate would be broken"
         yield Diagnostic(message, suite.name.span, code="W012", help=help_line)
     for check in suite.checks:
         if not check.assertions:
@@ -420,12 +420,12 @@ def _check_profile(
         yield from check_annotation(annotation, "profile")
     kind = profile.type
     if kind is not None and kind.text not in ("holiday", "recurring"):
-        help_line = "it is `holiday` or `recurring`"
+        help_line = "write `holiday` or `recurring`"
         yield Diagnostic(
             f"unknown profile type '{kind.text}'", kind.span, code="E303", help=help_line
         )
     for repeated in profile.repeated:
-        yield Diagnostic("this is given twice", repeated, code="E013", help="remove one of them")
+        yield Diagnostic("duplicate modifier", repeated, code="E013", help="remove one of them")
     sound = True
     for keyword, expression in (("from", profile.start), ("to", profile.end)):
         if expression is None:

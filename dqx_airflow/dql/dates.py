@@ -21,7 +21,7 @@ WEEKDAYS = {name: number for number, name in enumerate(_WEEKDAY_NAMES.split())}
 FURTHEST_OFFSET = 366
 """So many days may be added to a date or taken from it."""
 
-_FUNCTIONS = (*MONTHS, "nth_weekday", "last_day_of_month")
+_FUNCTIONS = (*MONTHS, "weekday", "nth_weekday", "last_day_of_month")
 
 
 def is_active(start: nodes.Expression, end: nodes.Expression, on: date) -> bool:
@@ -30,15 +30,44 @@ def is_active(start: nodes.Expression, end: nodes.Expression, on: date) -> bool:
     The expressions are evaluated in every month from the year before `on` to the year after, so
     that a period that reaches over the turn of a month or year is found from both sides.
     """
+    if _is_weekly(start) and _is_weekly(end):
+        return any(first <= on <= last for first, last in _weeks(start, end, on))
     return any(first <= on <= last for first, last in _periods(start, end, on.year))
 
 
 def is_backwards(start: nodes.Expression, end: nodes.Expression) -> bool:
     """True where the end always comes before the start, such as december(25) to december(20)."""
+    if _is_weekly(start) or _is_weekly(end):
+        # A day of a week has no other dates to begin or end with; one before it is a week later.
+        return _is_weekly(start) != _is_weekly(end)
     fixed = _fixed_year(start) or _fixed_year(end) or 2024
     # Eight years hold a leap year and every weekday that a month may begin with.
     periods = [p for year in range(fixed, fixed + 8) for p in _periods(start, end, year)]
     return bool(periods) and all(last < first for first, last in periods)
+
+
+def _weeks(start: nodes.Expression, end: nodes.Expression, on: date) -> Iterator[tuple[date, date]]:
+    """The periods of the weeks around a day, where both dates are days of a week."""
+    furthest = FURTHEST_OFFSET // 7 + 2
+    for week in range(-furthest, furthest + 1):
+        try:
+            anchor = on + timedelta(weeks=week)
+        except OverflowError:
+            continue
+        first, last = evaluate(start, anchor), evaluate(end, anchor)
+        if first is None or last is None:
+            continue
+        yield first, last + timedelta(days=7) if last < first else last
+
+
+def _is_weekly(node: nodes.Expression) -> bool:
+    match node:
+        case nodes.Arithmetic(left=left):
+            return _is_weekly(left)
+        case nodes.Call(name=nodes.Name(text="weekday")):
+            return True
+        case _:
+            return False
 
 
 def _periods(
@@ -85,6 +114,12 @@ def evaluate(node: nodes.Expression, anchor: date) -> date | None:
                 return None  # beyond the year 9999
         case nodes.Call(name=nodes.Name(text="last_day_of_month")):
             return anchor.replace(day=calendar.monthrange(anchor.year, anchor.month)[1])
+        case nodes.Call(name=nodes.Name(text="weekday"), arguments=(weekday,)):
+            monday = anchor - timedelta(days=anchor.weekday())
+            return monday + timedelta(days=WEEKDAYS[_word(weekday)])
+        case nodes.Call(name=nodes.Name(text="nth_weekday"), arguments=(weekday, n)):
+            place = WEEKDAYS[_word(weekday)]
+            return _nth_weekday(anchor.year, anchor.month, place, _whole(n))
         case nodes.Call(name=nodes.Name(text="nth_weekday"), arguments=(month, weekday, n, *year)):
             in_year = _year(year, anchor)
             return _nth_weekday(in_year, MONTHS[_word(month)], WEEKDAYS[_word(weekday)], _whole(n))
@@ -126,7 +161,7 @@ def _month(node: nodes.Expression) -> int | None:
         case nodes.Arithmetic(left=left):
             return _month(left)
         case nodes.Call(name=nodes.Name(text="nth_weekday"), arguments=arguments):
-            return MONTHS[_word(arguments[0])]
+            return MONTHS.get(_word(arguments[0]))  # without a month it is of every month
         case nodes.Call(name=name):
             return MONTHS.get(name.text)
         case _:
@@ -168,7 +203,9 @@ def check_date(node: nodes.Expression) -> Iterator[Diagnostic]:
             return
         case nodes.Arithmetic(op="+" | "-", left=left, right=nodes.Number() as days):
             if not 0 <= _whole(days, -1) <= FURTHEST_OFFSET:
-                yield _bad(f"an offset is a whole number of days up to {FURTHEST_OFFSET}", days)
+                yield _bad(
+                    f"an offset must be a whole number of days up to {FURTHEST_OFFSET}", days
+                )
             yield from check_date(left)
         case nodes.Call(name=name) if name.text not in _FUNCTIONS:
             help_line = did_you_mean(name.text, _FUNCTIONS)
@@ -178,6 +215,8 @@ def check_date(node: nodes.Expression) -> Iterator[Diagnostic]:
                 yield _bad("last_day_of_month() takes no argument", arguments[0])
         case nodes.Call(name=nodes.Name(text="nth_weekday")):
             yield from _check_nth_weekday(node)
+        case nodes.Call(name=nodes.Name(text="weekday")):
+            yield from _check_weekday(node)
         case nodes.Call():
             yield from _check_day_of_month(node)
         case _:
@@ -185,24 +224,36 @@ def check_date(node: nodes.Expression) -> Iterator[Diagnostic]:
             yield _bad("this is not a date", node, f"write a date such as {example}")
 
 
+def _check_weekday(call: nodes.Call) -> Iterator[Diagnostic]:
+    if len(call.arguments) != 1:
+        yield _bad("weekday takes a weekday", call, "write weekday(sunday)")
+        return
+    (word,) = call.arguments
+    if not isinstance(word, nodes.Name) or word.text not in WEEKDAYS:
+        yield _bad("this is not a weekday", word, did_you_mean(_word(word), WEEKDAYS))
+
+
 def _check_nth_weekday(call: nodes.Call) -> Iterator[Diagnostic]:
     example = "nth_weekday(november, thursday, 4)"
-    if len(call.arguments) not in (3, 4):
+    is_monthly = len(call.arguments) == 2 and _word(call.arguments[0]) not in MONTHS
+    if not is_monthly and len(call.arguments) not in (3, 4):
         yield _bad("nth_weekday takes a month, a weekday and a number", call, f"write {example}")
         return
-    month, weekday, n, *year = call.arguments
-    for word, known, what in ((month, MONTHS, "month"), (weekday, WEEKDAYS, "weekday")):
+    in_month = () if is_monthly else call.arguments[:1]
+    weekday, n, *year = call.arguments[len(in_month) :]
+    words = [*((word, MONTHS, "month") for word in in_month), (weekday, WEEKDAYS, "weekday")]
+    for word, known, what in words:
         if not isinstance(word, nodes.Name) or word.text not in known:
             yield _bad(f"this is not a {what}", word, did_you_mean(_word(word), known))
     if not isinstance(n, nodes.Number) or _whole(n) not in (*range(1, 6), *range(-5, 0)):
-        yield _bad("the number of a weekday in its month is 1 to 5, or -1 for the last", n)
+        yield _bad("the number of a weekday in its month must be 1 to 5, or -1 for the last", n)
     yield from _check_year(year)
 
 
 def _check_day_of_month(call: nodes.Call) -> Iterator[Diagnostic]:
     month = call.name.text
     if len(call.arguments) not in (1, 2):
-        yield _bad(f"{month} takes a day, and maybe a year", call, f"write {month}(1)")
+        yield _bad(f"{month} takes a day and an optional year", call, f"write {month}(1)")
         return
     day, *year = call.arguments
     longest = calendar.monthrange(2024, MONTHS[month])[1]

@@ -101,11 +101,11 @@ class Expander:
             place = earlier.uses[0] if earlier.uses else earlier.span
             self.report(
                 Diagnostic(
-                    f"this use makes a second assertion named '{name.value}'",
+                    f"this use creates a second assertion named '{name.value}'",
                     assertion.uses[0],
                     code="W006",
-                    related=(Related(place, "the first one"),),
-                    help=f"it is called '{unique}'; give the macro another argument for its name",
+                    related=(Related(place, "first one"),),
+                    help=f"it is renamed to '{unique}'; pass another argument for the name",
                 )
             )
             yield replace(assertion, name=nodes.Text(unique, name.span))
@@ -158,8 +158,8 @@ class Expander:
             self._error("E203", message, use.name.span, "a macro cannot be recursive", chain)
             return None
         if len(stack) >= DEEPEST_USE:
-            message = f"macros use macros more than {DEEPEST_USE} deep"
-            self._error("E206", message, use.name.span, "write it flatter", chain)
+            message = f"macros are nested more than {DEEPEST_USE} levels deep"
+            self._error("E206", message, use.name.span, "reduce the nesting", chain)
             return None
         place = macro.span
         if place.file == use.span.file and (place.line, place.column) > (
@@ -176,8 +176,8 @@ class Expander:
     def _are_values(self, use: nodes.Use, chain: tuple[Span, ...]) -> bool:
         named = [item for item in use.arguments if isinstance(item, nodes.Parameter)]
         for argument in named:
-            message = "a macro takes its arguments by their place, not by a name"
-            help_line = "write a comma between two arguments, or remove the name"
+            message = "macro arguments are positional"
+            help_line = "separate two arguments by a comma, or remove the name"
             self._error("E202", message, argument.span, help_line, chain)
         return not named
 
@@ -265,7 +265,7 @@ class Expander:
     def _count(self, words: int, chain: tuple[Span, ...]) -> None:
         self._words += words
         if self._words > MOST_WORDS:
-            message = f"the macros of this suite make more than {MOST_WORDS:,} words"
+            message = f"the macros of this suite expand to more than {MOST_WORDS:,} words"
             self._error("E206", message, chain[0], "use fewer macros", ())
             raise _TooMuchError
 
@@ -276,7 +276,7 @@ class Expander:
         variadic = {parameters[-1]} if macro.is_variadic else set()
         for number, parameter in enumerate(macro.parameters):
             if parameter.text in parameters[:number]:
-                message = f"parameter '{parameter.text}' is given twice"
+                message = f"duplicate parameter '{parameter.text}'"
                 self.report(Diagnostic(message, parameter.span, code="E209", help="rename one"))
         self._check_body(macro.body, parameters, variadic)
 
@@ -288,7 +288,7 @@ class Expander:
                 if item.over.text not in known:
                     self._unknown_parameter(item.over.text, item.over.span, known)
                 elif item.over.text not in lists:
-                    message = f"'{item.over.text}' is one argument, there is nothing to go through"
+                    message = f"'{item.over.text}' is a single argument: a loop needs a list"
                     help_line = f"make the parameter variadic: {item.over.text}..."
                     self.report(Diagnostic(message, item.over.span, code="E205", help=help_line))
                 self._check_body(item.body, [*known, item.variable.text], lists)
@@ -307,8 +307,8 @@ class Expander:
     def _no_interpolation(self, name: str, call: nodes.Call) -> None:
         for argument in call.arguments:
             if isinstance(argument, nodes.Text) and _HOLE.search(argument.value):
-                message = f"interpolation in {name}() is not permitted"
-                help_line = "write the column out, or use a metric such as sum({column})"
+                message = f"interpolation in {name}() is not allowed"
+                help_line = "write the column itself, or use a metric such as sum({column})"
                 self.report(Diagnostic(message, argument.span, code="E115", help=help_line))
 
     def _unknown_parameter(self, name: str, span: Span, known: list[str]) -> None:

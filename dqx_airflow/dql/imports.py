@@ -15,8 +15,8 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import settle
-from dqx_airflow.dql.parser import parse
-from dqx_airflow.dql.source import Unreadable, read_source
+from dqx_airflow.dql.syntax.parser import parse
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 
 Reader: TypeAlias = Callable[[str, str], SourceFile | str]
@@ -108,8 +108,8 @@ class Linker:
             )
         file = parsed.file or nodes.File((), (), (), ())
         if file.suite is not None and not parsed.diagnostics:
-            message = f"'{statement.path.value}' is a suite, it exports nothing"
-            help_line = "move what is shared to a file of its own, with `export` before it"
+            message = f"'{statement.path.value}' is a suite and exports nothing"
+            help_line = "move shared definitions to a separate file, with `export`"
             self._error("E207", message, statement.path.span, help_line)
             file = nodes.File((), (), (), ())
         scope = self._scope(file, source.name, (*chain, source.name))
@@ -132,7 +132,7 @@ class Linker:
             if name not in exported:
                 assert place is not None
                 message = f"'{statement.path.value}' does not export '{name}'"
-                help_line = did_you_mean(name, sorted(exported)) or "it exports nothing"
+                help_line = did_you_mean(name, sorted(exported)) or "the file exports nothing"
                 self._error("E208", message, place.span, help_line)
                 continue
             shown = f"{statement.alias.text}.{name}" if statement.alias else name
@@ -155,7 +155,7 @@ def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
 
 def no_imports(importer: str, path: str) -> str:
     """The reader where there is nothing to read from."""
-    return "imports need a file: this suite is a text without a place"
+    return "imports need a file: this suite was not read from one"
 
 
 def inlined(files: Iterable[ImportedFile]) -> Reader:
@@ -163,7 +163,7 @@ def inlined(files: Iterable[ImportedFile]) -> Reader:
     known = {(item.importer, item.path): item.file for item in files}
 
     def read(importer: str, path: str) -> SourceFile | str:
-        return known.get((importer, path)) or "it did not travel with the request"
+        return known.get((importer, path)) or "it is not part of the request"
 
     return read
 
@@ -189,7 +189,7 @@ class FileReader:
 
     def __call__(self, importer: str, path: str) -> SourceFile | str:
         if "\0" in path or not path:
-            return "this is no path"
+            return "invalid path"
         beside = self._places[importer].parent
         folders = (beside,) if path.startswith(".") else (beside, *self._folders)
         try:
@@ -203,7 +203,7 @@ class FileReader:
             if not place.is_file():
                 continue
             if not any(place.is_relative_to(allowed) for allowed in self._allowed):
-                return f"{place} lies outside of the folders that may be read"
+                return f"{place} is outside the folders that may be read"
             name = self._name_of(place)
             self._places[name] = place
             if name not in self._read:
@@ -211,8 +211,8 @@ class FileReader:
             found = self._read[name]
             return found.reason if isinstance(found, Unreadable) else found
         if any((folder / path).is_dir() for folder in folders):
-            return "this is a folder; import a file"
-        return f"there is no such file; looked in {', '.join(map(str, folders))}"
+            return "this is a folder, not a file"
+        return f"file not found in {', '.join(map(str, folders))}"
 
     def _name_of(self, place: Path) -> str:
         """The path below `root`, else the whole path: no two files have one name."""

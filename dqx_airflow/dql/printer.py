@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import ITEM
+from dqx_airflow.dql.precedence import RUNG_OF, Rung
 from dqx_airflow.exact import exact, exact_text, is_decimal, nearest_float
 
 _WORDS = """
@@ -23,8 +24,6 @@ _PLAIN_BELOW = 1e15
 _PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(\.[a-zA-Z_][a-zA-Z0-9_]*)*\Z")
 _PLAIN_TYPE = re.compile(r"[a-zA-Z_]\w*(\(\d+(,\d+)*\))?\Z", re.ASCII)
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_STRENGTH = {"or": 1, "and": 2, "not": 3, "test": 4, "+": 5, "-": 5, "*": 6, "/": 6, "unary": 7}
-_ATOM = 8
 
 
 def show(node: nodes.Expression) -> str:
@@ -103,59 +102,58 @@ def _show(node: nodes.Expression) -> tuple[str, int]:
     """The text and how strongly it binds."""
     match node:
         case nodes.Name(text=name):
-            return show_name(name), _ATOM
+            return show_name(name), Rung.ATOM
         case nodes.Text(value=text):
-            return show_text(text), _ATOM
+            return show_text(text), Rung.ATOM
         case nodes.Number(value=value):
-            return show_number(node), _STRENGTH["unary"] if value < 0 else _ATOM
+            return show_number(node), Rung.SIGN if value < 0 else Rung.ATOM
         case nodes.Day(value=day):
-            return day.isoformat(), _ATOM
+            return day.isoformat(), Rung.ATOM
         case nodes.Truth(value=value):
-            return "true" if value else "false", _ATOM
+            return "true" if value else "false", Rung.ATOM
         case nodes.Null():
-            return "None", _ATOM
+            return "None", Rung.ATOM
         case nodes.Placeholder(name=name):
-            return f"{{{name}}}", _ATOM
+            return f"{{{name}}}", Rung.ATOM
         case nodes.Listing(items=items):
-            return f"[{', '.join(map(show, items))}]", _ATOM
+            return f"[{', '.join(map(show, items))}]", Rung.ATOM
         case nodes.Call(name=name, arguments=arguments, parameters=parameters):
             parts = [show(argument) for argument in arguments]
             parts += [f"{item.name.text} {show(item.value)}" for item in parameters]
-            return f"{name.text}({', '.join(parts)})", _ATOM
+            return f"{name.text}({', '.join(parts)})", Rung.ATOM
         case nodes.Quantified(name=name, array=array, predicate=predicate):
-            return f"{name.text}({show(array)}, {show(predicate)})", _ATOM
+            return f"{name.text}({show(array)}, {show(predicate)})", Rung.ATOM
         case nodes.Item(path=path):
-            return show_name(".".join((ITEM, *path))), _ATOM
+            return show_name(".".join((ITEM, *path))), Rung.ATOM
         case nodes.Negative(operand=operand):
-            return f"-{_within(operand, 'unary')}", _STRENGTH["unary"]
-        case nodes.Arithmetic(op=op, left=left, right=right):
+            return f"-{_within(operand, Rung.SIGN)}", Rung.SIGN
+        case nodes.Arithmetic(op=op) | nodes.Junction(op=op):
             # `a - (b - c)` keeps its parentheses, `a - b - c` needs none.
-            text = f"{_within(left, op)} {op} {_within(right, op, right=True)}"
-            return text, _STRENGTH[op]
-        case nodes.Junction(op=op, left=left, right=right):
-            return f"{_within(left, op)} {op} {_within(right, op, right=True)}", _STRENGTH[op]
+            rung = RUNG_OF[op]
+            first, second = _within(node.left, rung), _within(node.right, rung, right=True)
+            return f"{first} {op} {second}", rung
         case nodes.Not(operand=nodes.IsNull(operand=operand)):
-            return f"{_within(operand, 'test', right=True)} is not null", _STRENGTH["test"]
+            return f"{_within(operand, Rung.TEST, right=True)} is not null", Rung.TEST
         case nodes.Not(operand=nodes.IsNan(operand=operand)):
-            return f"{_within(operand, 'test', right=True)} is not nan", _STRENGTH["test"]
+            return f"{_within(operand, Rung.TEST, right=True)} is not nan", Rung.TEST
         case nodes.Not(operand=nodes.Member(operand=operand, choices=choices)):
-            text = f"{_within(operand, 'test', right=True)} not in {show(choices)}"
-            return text, _STRENGTH["test"]
+            text = f"{_within(operand, Rung.TEST, right=True)} not in {show(choices)}"
+            return text, Rung.TEST
         case nodes.Not(operand=(nodes.Within() | nodes.Matches() | nodes.Like()) as test):
-            return _show_test(test, "not "), _STRENGTH["test"]
+            return _show_test(test, "not "), Rung.TEST
         case nodes.Not(operand=nodes.HasFormat() as test):
-            return _show_test(test, "not "), _STRENGTH["test"]
+            return _show_test(test, "not "), Rung.TEST
         case nodes.Not(operand=operand):
-            return f"not {_within(operand, 'not')}", _STRENGTH["not"]
+            return f"not {_within(operand, Rung.NOT)}", Rung.NOT
         case _:
-            return _show_test(node), _STRENGTH["test"]
+            return _show_test(node), Rung.TEST
 
 
 def _show_test(node: nodes.Expression, negation: str = "") -> str:
     """A test of a row; `negation` is `not ` for `not between`, `is not email` and the like."""
 
     def operand_of(part: nodes.Expression) -> str:
-        return _within(part, "test", right=True)
+        return _within(part, Rung.TEST, right=True)
 
     match node:
         case nodes.Compare(op=op, left=left, right=right):
@@ -179,11 +177,10 @@ def _show_test(node: nodes.Expression, negation: str = "") -> str:
             raise TypeError(f"no expression: {node!r}")
 
 
-def _within(node: nodes.Expression, context: str, *, right: bool = False) -> str:
+def _within(node: nodes.Expression, rung: Rung, *, right: bool = False) -> str:
     """The text of a part, in parentheses where it binds less than its surroundings."""
     text, strength = _show(node)
-    needed = _STRENGTH[context] + right
-    return text if strength >= needed else f"({text})"
+    return text if strength >= rung + right else f"({text})"
 
 
 def _digits(value: int | Fraction | float) -> str:

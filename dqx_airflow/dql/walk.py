@@ -12,13 +12,22 @@ from dqx_airflow.values import Span
 
 def parts_of(node: Any) -> Iterator[Any]:
     """The node and all nodes in it."""
+    return _walked(node, _parts_of_kind)
+
+
+def expressions_in(node: Any) -> Iterator[Any]:
+    """The node and all expressions in it: no name of a call, a tag or a format."""
+    return _walked(node, _expressions_of)
+
+
+def _walked(node: Any, fields_of: Callable[[type], tuple[str, ...] | None]) -> Iterator[Any]:
     waiting = [node]
     while waiting:
         item = waiting.pop()
         kind: type = type(item)
         if isinstance(item, tuple):
             waiting.extend(reversed(item))
-        elif (names := _parts_of_kind(kind)) is not None:
+        elif (names := fields_of(kind)) is not None:
             yield item
             waiting.extend(getattr(item, name) for name in reversed(names))
 

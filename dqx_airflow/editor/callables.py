@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from dqx_airflow.dql.checks.metric_expressions import WITH_CONDITION
 from dqx_airflow.dql.dates import MONTHS
-from dqx_airflow.dql.measures import WITH_CONDITION
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
-from dqx_airflow.metrics.registry import Kind, Metric, Scan
+from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
 
@@ -59,7 +59,7 @@ _FUNCTIONS = {
     "exp": "The exponential function.",
     "min": "The smallest of the values.",
     "max": "The largest of the values.",
-    "coalesce": "The first of the values that there is.",
+    "coalesce": "The first value that is not missing.",
 }
 _WINDOWS = {
     "stddev": "The sample standard deviation of a metric over the last `n` days.",
@@ -69,9 +69,15 @@ _SHORTCUT_ARGUMENTS: dict[str, tuple[str, int | None]] = {
     "in_set": ('column, ["A", "B"]', 1),
     "not_empty": ("", 0),
 }
-_COLUMNS = (Kind.COLUMN, Kind.COLUMNS, Kind.NAMES)
-_PARAMETERS = {Scan.FLAT: ("lag", "dataset"), Scan.SCHEMA: ("dataset",), Scan.QUERY: ()}
+_COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES)
+_PARAMETERS = {
+    Scan.FLAT: ("lag", "dataset"),
+    Scan.SCHEMA: ("dataset",),
+    Scan.LOG: ("dataset",),
+    Scan.QUERY: (),
+}
 _DATES = {
+    "weekday": ("weekday", "That day of every week."),
     "nth_weekday": ("month, weekday, n", "The nth weekday of a month; -1 is the last."),
     "last_day_of_month": ("", "The last day of the month of the run."),
     **{name: ("day", f"A day of {name.capitalize()}, in the year of the run.") for name in MONTHS},
@@ -94,14 +100,14 @@ def _measures() -> Iterator[Called]:
         example = f"assert {name}(updated_at) < 2 hours"
         yield _of_column(name, f"{name}(column)", sentence, example)
     for name, written in WITH_CONDITION.items():
-        doc = "Has a meaning together with its condition only."
+        doc = "Only valid together with its condition."
         yield _of_column(name, f"{name}(column)", doc, f"assert {written}")
     for name, (_, most) in ARITY.items():
         signature = f"{name}(x)" if most == 1 else f"{name}(x, y, ...)"
         yield Called(name, Group.FUNCTION, signature, _FUNCTIONS[name])
     for name, meaning in SHORTCUTS.items():
         arguments, columns = _SHORTCUT_ARGUMENTS.get(name, ("column, ...", None))
-        doc = f"An assertion of its own. It stands for `{meaning}`."
+        doc = f"A complete assertion, short for `{meaning}`."
         signature = f"{name}({arguments})"
         yield Called(name, Group.SHORTCUT, signature, doc, columns, ("dataset",))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dqx_airflow.config.settings import FILE_NAME, find_settings, read_settings
+from dqx_airflow.errors import first_line
 
 _READ = ("delta", "parquet")
 
@@ -51,8 +52,7 @@ class Catalog:
                 self._known[dataset] = self._read(dataset)
             except Exception as error:  # whatever the readers of foreign files raise
                 self._known[dataset] = ()
-                first = str(error).strip().split("\n", 1)[0]
-                message = f"the columns of dataset '{dataset}' cannot be read: {first}"
+                message = f"the columns of dataset '{dataset}' cannot be read: {first_line(error)}"
                 self.problems.append(f"{self.folder / FILE_NAME}: {message}")
         return self._known[dataset]
 

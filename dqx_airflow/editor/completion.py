@@ -11,15 +11,21 @@ from dqx_airflow.dql.annotations import ANNOTATED
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show_name
-from dqx_airflow.editor import words
+from dqx_airflow.editor import keyword_docs
 from dqx_airflow.editor.callables import IN_DATES, IN_ROWS, MEASURES, Called, Group
 from dqx_airflow.editor.catalog import Catalog
-from dqx_airflow.editor.occurrences import Kind, Occurrence, occurrences
-from dqx_airflow.editor.place import Place, Slot, place_at, place_in_text, quoted_around
-from dqx_airflow.editor.reading import Reading
+from dqx_airflow.editor.completion_context import (
+    CompletionContext,
+    Slot,
+    place_at,
+    place_in_text,
+    quoted_around,
+)
+from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrences
+from dqx_airflow.editor.parsed_file import ParsedFile
 from dqx_airflow.editor.showing import show_constant, show_macro_head
-from dqx_airflow.metrics.fitting import TYPE_WORDS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
 from dqx_airflow.metrics.types import TYPE_NAMES
 from dqx_airflow.values import Severity
 
@@ -69,7 +75,7 @@ class Completion:
 
 
 def complete(
-    reading: Reading, offset: int, catalog: Catalog, paths: Iterable[str] = ()
+    reading: ParsedFile, offset: int, catalog: Catalog, paths: Iterable[str] = ()
 ) -> Completion:
     """What can be typed at an offset.
 
@@ -100,7 +106,9 @@ def _start(pattern: re.Pattern[str], before: str) -> int:
     return typed.start() if typed else len(before)
 
 
-def _complete_text(reading: Reading, start: int, offset: int, paths: Iterable[str]) -> Completion:
+def _complete_text(
+    reading: ParsedFile, start: int, offset: int, paths: Iterable[str]
+) -> Completion:
     """What can be typed within a text that begins at `start`."""
     text = reading.source.text
     if text[start] == "#":
@@ -114,7 +122,9 @@ def _complete_text(reading: Reading, start: int, offset: int, paths: Iterable[st
     return Completion(start + 1, offset, tuple(dict.fromkeys(found)))
 
 
-def _texts(reading: Reading, place: Place, paths: Iterable[str]) -> Iterator[tuple[str, Sort]]:
+def _texts(
+    reading: ParsedFile, place: CompletionContext, paths: Iterable[str]
+) -> Iterator[tuple[str, Sort]]:
     checks = reading.expanded()
     match place.slot:
         case Slot.PATH:
@@ -138,7 +148,7 @@ class _Finder:
     """Finds the names that fit a place."""
 
     def __init__(
-        self, reading: Reading, catalog: Catalog, place: Place, start: int, end: int
+        self, reading: ParsedFile, catalog: Catalog, place: CompletionContext, start: int, end: int
     ) -> None:
         self.reading = reading
         self.catalog = catalog
@@ -151,7 +161,7 @@ class _Finder:
         if self.place.slot in _WITHOUT_KEYWORDS:
             return
         for word in self.place.words:
-            yield Item(word, Sort.KEYWORD, doc=words.KEYWORDS.get(word, ""))
+            yield Item(word, Sort.KEYWORD, doc=keyword_docs.KEYWORDS.get(word, ""))
 
     def names(self) -> Iterator[Item]:
         slot = self.place.slot
@@ -180,7 +190,7 @@ class _Finder:
             yield from self._closed()
         if self.place.call in MEASURES:
             for name in MEASURES[self.place.call].parameters:
-                yield Item(name, Sort.PARAMETER, doc=words.PARAMETERS[name], text=f"{name} ")
+                yield Item(name, Sort.PARAMETER, doc=keyword_docs.PARAMETERS[name], text=f"{name} ")
 
     def _closed(self) -> Iterator[Item]:
         """Names out of a list that the language, or the file, has."""
@@ -195,14 +205,14 @@ class _Finder:
                 yield _call(MEASURES["values"])
             case Slot.ANNOTATION:
                 known = ANNOTATED[self.place.annotated]
-                yield from _values({name: words.ANNOTATIONS[name] for name in known})
+                yield from _values({name: keyword_docs.ANNOTATIONS[name] for name in known})
             case Slot.ANNOTATION_ARGUMENT:
                 for name in ANNOTATED["assertion"].get(self.place.call, ()):
                     yield Item(name, Sort.PARAMETER, text=f"{name}=")
             case Slot.SEVERITY:
                 yield from (Item(severity.value, Sort.VALUE) for severity in Severity)
             case Slot.TAG:
-                yield from (Item(tag.text, Sort.VALUE) for tag in self._named(Kind.TAG))
+                yield from (Item(tag.text, Sort.VALUE) for tag in self._named(SymbolKind.TAG))
             case Slot.FORMAT:
                 yield from _values({item.name: item.doc for item in TEXT_FORMATS.values()})
             case Slot.TYPE:
@@ -210,9 +220,11 @@ class _Finder:
             case Slot.FITTING_TYPE:
                 yield from (Item(name, Sort.VALUE) for name in (*TYPE_WORDS, *TYPE_NAMES))
             case Slot.PROFILE_TYPE:
-                yield from _values(words.PROFILE_TYPES)
+                yield from _values(keyword_docs.PROFILE_TYPES)
             case Slot.DATE:
                 yield from map(_call, IN_DATES.values())
+            case Slot.DATE_ARGUMENT if self.place.call == "weekday":
+                yield from (Item(name, Sort.VALUE) for name in WEEKDAYS)
             case Slot.DATE_ARGUMENT if self.place.call == "nth_weekday":
                 yield from (Item(name, Sort.VALUE) for name in (*MONTHS, *WEEKDAYS))
             case Slot.DATE_ARGUMENT:
@@ -235,7 +247,7 @@ class _Finder:
             yield Item(name, Sort.MACRO, show_macro_head(defined.macro, name), is_call=True)
 
     def _datasets(self) -> Iterator[Item]:
-        named = [item.text for item in self._named(Kind.DATASET)]
+        named = [item.text for item in self._named(SymbolKind.DATASET)]
         for name in dict.fromkeys((*self.place.datasets, *self.catalog.datasets, *named)):
             path = self.catalog.path(name) or ""
             yield Item(name, Sort.DATASET, path, text=show_name(name))
@@ -246,11 +258,11 @@ class _Finder:
             for column in self.catalog.columns(dataset):
                 detail = f"{column.type} of {dataset}" if column.type else f"of {dataset}"
                 yield Item(column.name, Sort.COLUMN, detail, text=show_name(column.name))
-        for item in self._named(Kind.COLUMN):
+        for item in self._named(SymbolKind.COLUMN):
             if set(item.datasets) & set(self.place.datasets):
                 yield Item(item.text, Sort.COLUMN, text=show_name(item.text))
 
-    def _named(self, kind: Kind) -> Iterator[Occurrence]:
+    def _named(self, kind: SymbolKind) -> Iterator[Occurrence]:
         """The names of a kind that the file has, but for the one that is being typed."""
         for item in occurrences(self.reading):
             if item.kind is kind and item.span != self.typed:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dqx_airflow.editor.occurrences import occurrence_at
-from dqx_airflow.editor.reading import Reading
+from dqx_airflow.editor.parsed_file import ParsedFile
 from dqx_airflow.values import Span
 
 
-def definitions(reading: Reading, offset: int) -> tuple[Span, ...]:
+def definitions(reading: ParsedFile, offset: int) -> tuple[Span, ...]:
     """The definitions of the name at an offset: several for a tag, or a name made by a macro."""
     found = occurrence_at(reading, offset)
     return found.definitions if found else ()

@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass
 
 from dqx_airflow.dql.printer import show_assertion
-from dqx_airflow.editor import words
+from dqx_airflow.editor import keyword_docs
 from dqx_airflow.editor.callables import IN_ROWS, MEASURES, Called
 from dqx_airflow.editor.catalog import Catalog
-from dqx_airflow.editor.occurrences import Kind, Occurrence, occurrence_at
-from dqx_airflow.editor.place import place_at, quoted_around
-from dqx_airflow.editor.reading import Reading
+from dqx_airflow.editor.completion_context import place_at, quoted_around
+from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at
+from dqx_airflow.editor.parsed_file import ParsedFile
 from dqx_airflow.editor.showing import show_constant, show_macro_head
 from dqx_airflow.values import Span
 
@@ -30,7 +30,7 @@ class Hover:
     markdown: str
 
 
-def hover(reading: Reading, offset: int, catalog: Catalog) -> Hover | None:
+def hover(reading: ParsedFile, offset: int, catalog: Catalog) -> Hover | None:
     """What there is to say about the word at an offset; None where there is nothing."""
     found = occurrence_at(reading, offset)
     if found is not None:
@@ -49,36 +49,36 @@ def _word(text: str, offset: int) -> Hover | None:
         if offset <= found.end() and quoted_around(text, found.start() + 1) is None:
             word, (start, end) = found[0], found.span()
             if word in place_at(text, start).words:
-                return Hover(start, end, f"`{word}`\n\n{words.KEYWORDS[word]}")
+                return Hover(start, end, f"`{word}`\n\n{keyword_docs.KEYWORDS[word]}")
             if word in MEASURES and text[end : end + 1] == "(":
                 return Hover(start, end, _called(MEASURES[word]))
     return None
 
 
-def _about(found: Occurrence, reading: Reading, catalog: Catalog) -> str:
+def _about(found: Occurrence, reading: ParsedFile, catalog: Catalog) -> str:
     match found.kind:
-        case Kind.CALL:
+        case SymbolKind.CALL:
             return _called(MEASURES[found.text])
-        case Kind.ROW_CALL:
+        case SymbolKind.ROW_CALL:
             return _called(IN_ROWS[found.text])
-        case Kind.ANNOTATION:
-            meaning = words.ANNOTATIONS.get(found.text)
+        case SymbolKind.ANNOTATION:
+            meaning = keyword_docs.ANNOTATIONS.get(found.text)
             return f"`@{found.text}`\n\n{meaning}" if meaning else ""
-        case Kind.CONSTANT:
+        case SymbolKind.CONSTANT:
             return _constant(found, reading)
-        case Kind.MACRO:
+        case SymbolKind.MACRO:
             return _macro(found, reading)
-        case Kind.PARAMETER:
+        case SymbolKind.PARAMETER:
             return f"```dql\n{{{found.text}}}\n```\n\nparameter of the macro"
-        case Kind.DATASET:
+        case SymbolKind.DATASET:
             return _dataset(found.text, catalog)
-        case Kind.COLUMN:
+        case SymbolKind.COLUMN:
             return _column(found, catalog)
-        case Kind.ITEM:
+        case SymbolKind.ITEM:
             return f"`{found.text}` of `{found.array}`"
-        case Kind.PATH:
+        case SymbolKind.PATH:
             return "".join(f"the file `{_path(span, reading)}`" for span in found.definitions)
-        case Kind.ALIAS:
+        case SymbolKind.ALIAS:
             return "".join(_place(span, reading) for span in found.definitions)
     return ""
 
@@ -93,7 +93,7 @@ def _called(called: Called) -> str:
     return "\n\n".join(parts)
 
 
-def _constant(found: Occurrence, reading: Reading) -> str:
+def _constant(found: Occurrence, reading: ParsedFile) -> str:
     known = (*reading.constants, *reading.scope.constants.values())
     constant = next((item for item in known if item.name.span in found.definitions), None)
     if constant is None:
@@ -102,7 +102,7 @@ def _constant(found: Occurrence, reading: Reading) -> str:
     return f"{text}\n\n{_place(constant.name.span, reading)}"
 
 
-def _macro(found: Occurrence, reading: Reading) -> str:
+def _macro(found: Occurrence, reading: ParsedFile) -> str:
     known = (defined.macro for defined in reading.scope.macros.values())
     macro = next((item for item in known if item.name.span in found.definitions), None)
     if macro is None:
@@ -111,7 +111,7 @@ def _macro(found: Occurrence, reading: Reading) -> str:
     made = reading.expand(found.use) if found.use else ()
     if made:
         lines = [line for item in made[:_MOST_SHOWN] for line in show_assertion(item)]
-        parts += ["Here it makes:", "```dql\n" + "\n".join(lines) + "\n```"]
+        parts += ["Here it creates:", "```dql\n" + "\n".join(lines) + "\n```"]
     if len(made) > _MOST_SHOWN:
         parts.append(f"and {len(made) - _MOST_SHOWN} more")
     return "\n\n".join(parts)
@@ -134,12 +134,12 @@ def _column(found: Occurrence, catalog: Catalog) -> str:
     return ""
 
 
-def _place(span: Span, reading: Reading) -> str:
+def _place(span: Span, reading: ParsedFile) -> str:
     """Where something is defined, as seen from the file."""
     if span.file == reading.name:
         return f"defined in line {span.line}"
     return f"defined in `{_path(span, reading)}`, line {span.line}"
 
 
-def _path(span: Span, reading: Reading) -> str:
+def _path(span: Span, reading: ParsedFile) -> str:
     return os.path.relpath(span.file, os.path.dirname(reading.name))

@@ -12,17 +12,17 @@ from enum import Enum
 from typing import Any
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.language import unquoted
 from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.editor.callables import IN_ROWS, MEASURES
-from dqx_airflow.editor.reading import Reading
+from dqx_airflow.editor.parsed_file import ParsedFile
 from dqx_airflow.values import Span
 
 _WORD = re.compile(r"`[^`\n]*`|[a-zA-Z_][a-zA-Z0-9_]*")
 _HOLE = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")
 
 
-class Kind(str, Enum):
+class SymbolKind(str, Enum):
     """What a name stands for."""
 
     CONSTANT = "constant"
@@ -49,7 +49,7 @@ class Occurrence:
     `array` the array that it is an item of.
     """
 
-    kind: Kind
+    kind: SymbolKind
     text: str
     span: Span
     definitions: tuple[Span, ...] = ()
@@ -68,12 +68,12 @@ class _Around:
     array: str = ""
 
 
-def occurrences(reading: Reading) -> tuple[Occurrence, ...]:
+def occurrences(reading: ParsedFile) -> tuple[Occurrence, ...]:
     """All names of a file, in no particular order."""
     return tuple(_Finder(reading).file())
 
 
-def occurrence_at(reading: Reading, offset: int) -> Occurrence | None:
+def occurrence_at(reading: ParsedFile, offset: int) -> Occurrence | None:
     """The name at an offset, or the one that ends there."""
     found = None
     for item in occurrences(reading):
@@ -88,7 +88,7 @@ def occurrence_at(reading: Reading, offset: int) -> Occurrence | None:
 class _Finder:
     """Walks the tree of one file."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ParsedFile) -> None:
         self.reading = reading
         self.scope = reading.scope
         self.aliases = {name: alias.span for name, alias in reading.aliases.items()}
@@ -99,16 +99,18 @@ class _Finder:
             yield from self._import(statement)
         for constant in self.reading.constants:
             name = constant.name
-            yield Occurrence(Kind.CONSTANT, name.text, name.span, (name.span,))
+            yield Occurrence(SymbolKind.CONSTANT, name.text, name.span, (name.span,))
             yield from self._parts((constant.value, constant.bounds), around)
         for macro in self.reading.macros:
             yield from self._macro(macro)
         if self.reading.file.suite is None:
             return
         for check in self.reading.file.suite.checks:
-            yield Occurrence(Kind.CHECK, check.name.value, check.name.span, (check.name.span,))
+            yield Occurrence(
+                SymbolKind.CHECK, check.name.value, check.name.span, (check.name.span,)
+            )
             for dataset in check.datasets:
-                yield Occurrence(Kind.DATASET, dataset.text, dataset.span)
+                yield Occurrence(SymbolKind.DATASET, dataset.text, dataset.span)
             datasets = tuple(dataset.text for dataset in check.datasets)
             yield from self._parts(check.body, _Around({}, datasets))
         yield from _annotated(self.reading.file.suite.annotations)
@@ -121,34 +123,34 @@ class _Finder:
         path = statement.path
         linked = self.reading.links.get(path.value)
         places = (Span(linked, 1, 1, 1, 1),) if linked else ()
-        yield Occurrence(Kind.PATH, path.value, path.span, places)
+        yield Occurrence(SymbolKind.PATH, path.value, path.span, places)
         if statement.alias is not None:
             alias = statement.alias
-            yield Occurrence(Kind.ALIAS, alias.text, alias.span, (self.aliases[alias.text],))
+            yield Occurrence(SymbolKind.ALIAS, alias.text, alias.span, (self.aliases[alias.text],))
         for name in statement.names:
             defined = self.scope.macros.get(name.text)
             constant = self.scope.constants.get(name.text)
             if defined is not None:
                 places = (defined.macro.name.span,)
-                yield Occurrence(Kind.MACRO, name.text, name.span, places)
+                yield Occurrence(SymbolKind.MACRO, name.text, name.span, places)
             elif constant is not None:
-                yield Occurrence(Kind.CONSTANT, name.text, name.span, (constant.name.span,))
+                yield Occurrence(SymbolKind.CONSTANT, name.text, name.span, (constant.name.span,))
 
     def _macro(self, macro: nodes.Macro) -> Iterator[Occurrence]:
-        yield Occurrence(Kind.MACRO, macro.name.text, macro.name.span, (macro.name.span,))
+        yield Occurrence(SymbolKind.MACRO, macro.name.text, macro.name.span, (macro.name.span,))
         parameters: dict[str, Span] = {}
         for parameter in macro.parameters:
             parameters.setdefault(parameter.text, parameter.span)
             places = (parameters[parameter.text],)
-            yield Occurrence(Kind.PARAMETER, parameter.text, parameter.span, places)
+            yield Occurrence(SymbolKind.PARAMETER, parameter.text, parameter.span, places)
         yield from self._parts(macro.body, _Around(parameters))
 
     def _loop(self, loop: nodes.Loop, around: _Around) -> Iterator[Occurrence]:
         variable, over = loop.variable, loop.over
         if over.text in around.parameters:
             places = (around.parameters[over.text],)
-            yield Occurrence(Kind.PARAMETER, over.text, over.span, places)
-        yield Occurrence(Kind.PARAMETER, variable.text, variable.span, (variable.span,))
+            yield Occurrence(SymbolKind.PARAMETER, over.text, over.span, places)
+        yield Occurrence(SymbolKind.PARAMETER, variable.text, variable.span, (variable.span,))
         inner = {**around.parameters, variable.text: variable.span}
         yield from self._parts(loop.body, _Around(inner, around.datasets))
 
@@ -158,9 +160,9 @@ class _Finder:
             yield from self._parts([value for _, value in annotation.arguments], around)
         name = assertion.name
         if name is not None and not around.parameters:
-            yield Occurrence(Kind.ASSERTION, name.value, name.span, (name.span,))
+            yield Occurrence(SymbolKind.ASSERTION, name.value, name.span, (name.span,))
         for tag in assertion.tags:
-            yield Occurrence(Kind.TAG, tag.text, tag.span, (tag.span,))
+            yield Occurrence(SymbolKind.TAG, tag.text, tag.span, (tag.span,))
         in_row = isinstance(assertion.claim, nodes.Rows)
         inner = _Around(around.parameters, around.datasets, in_row)
         yield from self._parts((assertion.claim, name), inner)
@@ -168,7 +170,7 @@ class _Finder:
     def _use(self, use: nodes.Use, around: _Around) -> Iterator[Occurrence]:
         defined = self.scope.macros.get(use.name.text)
         places = (defined.macro.name.span,) if defined else ()
-        yield from self._qualified(use.name, Kind.MACRO, places, use)
+        yield from self._qualified(use.name, SymbolKind.MACRO, places, use)
         yield from self._parts(use.arguments, around)
 
     def _profiles(self, profiles: tuple[nodes.Profile, ...]) -> Iterator[Occurrence]:
@@ -194,14 +196,14 @@ class _Finder:
             case nodes.Call():
                 yield from self._call(node, around)
             case nodes.Quantified(name=name, array=array, predicate=predicate):
-                yield Occurrence(Kind.ROW_CALL, name.text, name.span)
+                yield Occurrence(SymbolKind.ROW_CALL, name.text, name.span)
                 yield from self._parts(array, around)
                 yield from self._parts(predicate, replace(around, array=show(array)))
             case nodes.Item(span=span):
-                yield Occurrence(Kind.ITEM, show(node), span, array=around.array)
+                yield Occurrence(SymbolKind.ITEM, show(node), span, array=around.array)
             case nodes.Name(text=name) if name in self.scope.constants:
                 places = (self.scope.constants[name].name.span,)
-                yield from self._qualified(node, Kind.CONSTANT, places)
+                yield from self._qualified(node, SymbolKind.CONSTANT, places)
             case nodes.Name() if around.in_row:
                 yield self._column(node, around)
             case nodes.HasColumn(column=column):
@@ -222,17 +224,17 @@ class _Finder:
         name = call.name
         called = (IN_ROWS if around.in_row else MEASURES).get(name.text)
         if called is not None and not around.in_row:
-            yield Occurrence(Kind.CALL, name.text, name.span)
+            yield Occurrence(SymbolKind.CALL, name.text, name.span)
         elif called is not None:
-            yield Occurrence(Kind.ROW_CALL, name.text, name.span)
+            yield Occurrence(SymbolKind.ROW_CALL, name.text, name.span)
         elif name.text in MEASURES:  # `values` of another dataset, in a predicate
             called = MEASURES[name.text]
-            yield Occurrence(Kind.CALL, name.text, name.span)
+            yield Occurrence(SymbolKind.CALL, name.text, name.span)
         datasets = around.datasets
         for parameter in call.parameters:
             value = parameter.value
             if parameter.name.text == "dataset" and isinstance(value, nodes.Name):
-                yield Occurrence(Kind.DATASET, value.text, value.span)
+                yield Occurrence(SymbolKind.DATASET, value.text, value.span)
                 datasets = (value.text,)
         inner = replace(around, datasets=datasets)
         for position, argument in enumerate(call.arguments):
@@ -257,12 +259,12 @@ class _Finder:
                 yield from self._parts(node, around)
 
     def _column(self, name: nodes.Name, around: _Around) -> Occurrence:
-        return Occurrence(Kind.COLUMN, name.text, name.span, datasets=around.datasets)
+        return Occurrence(SymbolKind.COLUMN, name.text, name.span, datasets=around.datasets)
 
     def _qualified(
         self,
         name: nodes.Name,
-        kind: Kind,
+        kind: SymbolKind,
         places: tuple[Span, ...],
         use: nodes.Use | None = None,
     ) -> Iterator[Occurrence]:
@@ -271,14 +273,14 @@ class _Finder:
         *before, (text, span) = words or [(name.text, name.span)]
         for alias, place in before:
             known = (self.aliases[alias],) if alias in self.aliases else ()
-            yield Occurrence(Kind.ALIAS, alias, place, known)
+            yield Occurrence(SymbolKind.ALIAS, alias, place, known)
         yield Occurrence(kind, unquoted(text), span, places, use=use)
 
     def _holes(self, span: Span, around: _Around) -> Iterator[Occurrence]:
         """The parameters that a placeholder, or a text with placeholders, names."""
         for text, place in self._found(_HOLE, span):
             if text in around.parameters:
-                yield Occurrence(Kind.PARAMETER, text, place, (around.parameters[text],))
+                yield Occurrence(SymbolKind.PARAMETER, text, place, (around.parameters[text],))
 
     def _found(self, pattern: re.Pattern[str], span: Span) -> list[tuple[str, Span]]:
         """What a pattern finds within a span: its group where it has one, and the place."""
@@ -292,7 +294,7 @@ class _Finder:
 
 def _annotated(annotations: tuple[nodes.Annotation, ...]) -> Iterator[Occurrence]:
     for annotation in annotations:
-        yield Occurrence(Kind.ANNOTATION, annotation.name.text, annotation.name.span)
+        yield Occurrence(SymbolKind.ANNOTATION, annotation.name.text, annotation.name.span)
 
 
 def _selected(selector: nodes.Selector, checks: tuple[nodes.Check, ...]) -> Iterator[Occurrence]:
@@ -302,15 +304,17 @@ def _selected(selector: nodes.Selector, checks: tuple[nodes.Check, ...]) -> Iter
     match selector.kind:
         case "check":
             places = [item.name.span for item in named if item.name.value == name.value]
-            yield Occurrence(Kind.CHECK, name.value, name.span, tuple(places))
+            yield Occurrence(SymbolKind.CHECK, name.value, name.span, tuple(places))
         case "tag":
             tags = [tag for item in named for made in item.assertions for tag in made.tags]
             places = [tag.span for tag in tags if tag.text == name.value]
-            yield Occurrence(Kind.TAG, name.value, name.span, tuple(dict.fromkeys(places)))
+            yield Occurrence(SymbolKind.TAG, name.value, name.span, tuple(dict.fromkeys(places)))
         case _:
             made = [assertion for item in named for assertion in item.assertions]
             places = [one.name.span for one in made if one.name and one.name.value == name.value]
-            yield Occurrence(Kind.ASSERTION, name.value, name.span, tuple(dict.fromkeys(places)))
+            yield Occurrence(
+                SymbolKind.ASSERTION, name.value, name.span, tuple(dict.fromkeys(places))
+            )
     if check is not None:
         places = [item.name.span for item in named]
-        yield Occurrence(Kind.CHECK, check.value, check.span, tuple(places))
+        yield Occurrence(SymbolKind.CHECK, check.value, check.span, tuple(places))

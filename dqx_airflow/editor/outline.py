@@ -8,7 +8,7 @@ from enum import Enum
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show_claim
-from dqx_airflow.editor.reading import Reading
+from dqx_airflow.editor.parsed_file import ParsedFile
 from dqx_airflow.editor.showing import show_constant, show_macro_head
 from dqx_airflow.values import Span
 
@@ -37,7 +37,7 @@ class Symbol:
     children: tuple[Symbol, ...] = ()
 
 
-def outline(reading: Reading) -> tuple[Symbol, ...]:
+def outline(reading: ParsedFile) -> tuple[Symbol, ...]:
     """The symbols of a file in source order, the suite around what it holds."""
     file = reading.file
     found = [*_definitions(file.constants, file.macros)]

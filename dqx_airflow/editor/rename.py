@@ -7,25 +7,27 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dqx_airflow.dql.parser import parse
-from dqx_airflow.editor.occurrences import Kind, Occurrence, occurrence_at, occurrences
-from dqx_airflow.editor.reading import Reading, read
+from dqx_airflow.dql.syntax.parser import parse
+from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at, occurrences
+from dqx_airflow.editor.parsed_file import ParsedFile, read
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
 
 _NAME = re.compile(r"[a-zA-Z_]\w*\Z", re.ASCII)
-_RENAMED = frozenset({Kind.CONSTANT, Kind.MACRO, Kind.PARAMETER, Kind.ALIAS})
+_RENAMED = frozenset(
+    {SymbolKind.CONSTANT, SymbolKind.MACRO, SymbolKind.PARAMETER, SymbolKind.ALIAS}
+)
 _FOREIGN = {
-    Kind.COLUMN: "a column belongs to the data",
-    Kind.DATASET: "a dataset is named by the gate",
-    Kind.CALL: "it belongs to the language",
-    Kind.ROW_CALL: "it belongs to the language",
-    Kind.ITEM: "it belongs to the language",
-    Kind.ANNOTATION: "it belongs to the language",
-    Kind.PATH: "rename the file, then the path",
-    Kind.CHECK: "results are stored under the name of the check",
-    Kind.ASSERTION: "results are stored under the name of the assertion",
-    Kind.TAG: "profiles of other suites may select the tag",
+    SymbolKind.COLUMN: "a column belongs to the data",
+    SymbolKind.DATASET: "a dataset is named by the gate",
+    SymbolKind.CALL: "it is part of the language",
+    SymbolKind.ROW_CALL: "it is part of the language",
+    SymbolKind.ITEM: "it is part of the language",
+    SymbolKind.ANNOTATION: "it is part of the language",
+    SymbolKind.PATH: "rename the file, then the path",
+    SymbolKind.CHECK: "results are stored under the name of the check",
+    SymbolKind.ASSERTION: "results are stored under the name of the assertion",
+    SymbolKind.TAG: "profiles of other suites may select the tag",
 }
 
 
@@ -37,14 +39,14 @@ class Edit:
     text: str
 
 
-def renamable(reading: Reading, offset: int) -> Occurrence:
+def renamable(reading: ParsedFile, offset: int) -> Occurrence:
     """The name at an offset.
 
     :raises RequestError: there is none that can be renamed.
     """
     found = occurrence_at(reading, offset)
     if found is None:
-        raise RequestError("there is no name to rename here")
+        raise RequestError("nothing to rename here")
     if found.kind not in _RENAMED:
         raise RequestError(f"'{found.text}' cannot be renamed: {_FOREIGN[found.kind]}")
     if not found.definitions:
@@ -53,7 +55,7 @@ def renamable(reading: Reading, offset: int) -> Occurrence:
 
 
 def rename(
-    reading: Reading, offset: int, name: str, others: Iterable[Reading] = ()
+    reading: ParsedFile, offset: int, name: str, others: Iterable[ParsedFile] = ()
 ) -> tuple[Edit, ...]:
     """The edits that give the name at an offset another name, in this file and in others.
 
@@ -61,7 +63,7 @@ def rename(
     """
     found = renamable(reading, offset)
     if not _NAME.match(name):
-        raise RequestError(f"'{name}' is not a name: it needs letters, digits and _ alone")
+        raise RequestError(f"'{name}' is not a name: use only letters, digits and _")
     readings = {one.name: one for one in (reading, *others)}.values()
     edits = {one.name: _edits(one, found, name) for one in readings}
     changed = {one.name: _applied(one, edits[one.name]) for one in readings if edits[one.name]}
@@ -71,7 +73,7 @@ def rename(
     return tuple(edit for of_file in edits.values() for edit in of_file)
 
 
-def _edits(reading: Reading, found: Occurrence, name: str) -> list[Edit]:
+def _edits(reading: ParsedFile, found: Occurrence, name: str) -> list[Edit]:
     same = [
         item
         for item in occurrences(reading)
@@ -80,7 +82,7 @@ def _edits(reading: Reading, found: Occurrence, name: str) -> list[Edit]:
     return [Edit(span, name) for span in dict.fromkeys(item.span for item in same)]
 
 
-def _applied(reading: Reading, edits: list[Edit]) -> str:
+def _applied(reading: ParsedFile, edits: list[Edit]) -> str:
     """The text of a file after some edits."""
     text = reading.source.text
     stretches = [(*reading.lines.stretch(edit.span), edit.text) for edit in edits]
@@ -90,7 +92,7 @@ def _applied(reading: Reading, edits: list[Edit]) -> str:
 
 
 def _check_meaning(
-    reading: Reading, edits: list[Edit], changed: Mapping[str, str], name: str
+    reading: ParsedFile, edits: list[Edit], changed: Mapping[str, str], name: str
 ) -> None:
     """Raises where a file would not mean the same after the edits."""
 
@@ -103,16 +105,16 @@ def _check_meaning(
     before = reading.source
     after = SourceFile(before.name, changed.get(before.name, before.text))
     if len(parse(after).diagnostics) > len(parse(before).diagnostics):
-        raise RequestError(f"'{name}' is a word of the language")
+        raise RequestError(f"'{name}' is a keyword")
     renamed = {edit.span for edit in edits}
     if _meaning(reading, renamed, name) != _meaning(read(after, reader), frozenset(), name):
         where = Path(reading.name).name
-        raise RequestError(f"'{name}' means something else already in {where}")
+        raise RequestError(f"'{name}' already has another meaning in {where}")
 
 
 def _meaning(
-    reading: Reading, renamed: Collection[Span], name: str
-) -> list[tuple[Kind, str, tuple[int | str, ...]]]:
+    reading: ParsedFile, renamed: Collection[Span], name: str
+) -> list[tuple[SymbolKind, str, tuple[int | str, ...]]]:
     """What each name of a file stands for, whatever the places are."""
     found = occurrences(reading)
     numbers = {item.span: number for number, item in enumerate(found)}

@@ -11,7 +11,7 @@ from typing import Any
 from lsprotocol import types
 from pygls import uris
 
-from dqx_airflow.editor import answers
+from dqx_airflow.editor import handlers
 from dqx_airflow.editor.session import DqlServer, name_of
 
 PAUSE_S = 0.15
@@ -84,20 +84,20 @@ _FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
     (types.TEXT_DOCUMENT_DID_CHANGE, changed, None),
     (types.TEXT_DOCUMENT_DID_SAVE, saved, None),
     (types.TEXT_DOCUMENT_DID_CLOSE, closed, None),
-    (types.TEXT_DOCUMENT_HOVER, answers.answer_hover, None),
+    (types.TEXT_DOCUMENT_HOVER, handlers.answer_hover, None),
     (
         types.TEXT_DOCUMENT_COMPLETION,
-        answers.answer_completion,
+        handlers.answer_completion,
         types.CompletionOptions(trigger_characters=_TRIGGERS),
     ),
-    (types.TEXT_DOCUMENT_DEFINITION, answers.answer_definition, None),
-    (types.TEXT_DOCUMENT_PREPARE_RENAME, answers.answer_prepare_rename, None),
-    (types.TEXT_DOCUMENT_RENAME, answers.answer_rename, None),
-    (types.TEXT_DOCUMENT_FORMATTING, answers.answer_formatting, None),
-    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, answers.answer_symbols, None),
+    (types.TEXT_DOCUMENT_DEFINITION, handlers.answer_definition, None),
+    (types.TEXT_DOCUMENT_PREPARE_RENAME, handlers.answer_prepare_rename, None),
+    (types.TEXT_DOCUMENT_RENAME, handlers.answer_rename, None),
+    (types.TEXT_DOCUMENT_FORMATTING, handlers.answer_formatting, None),
+    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, handlers.answer_symbols, None),
     (
         types.TEXT_DOCUMENT_CODE_ACTION,
-        answers.answer_fixes,
+        handlers.answer_fixes,
         types.CodeActionOptions([types.CodeActionKind.QuickFix]),
     ),
 )

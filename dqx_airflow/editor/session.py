@@ -19,8 +19,8 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.editor.catalog import Catalog, find_catalog
 from dqx_airflow.editor.diagnosis import Board
 from dqx_airflow.editor.files import Files
+from dqx_airflow.editor.parsed_file import ParsedFile, read
 from dqx_airflow.editor.positions import Lines, Position
-from dqx_airflow.editor.reading import Reading, read
 from dqx_airflow.values import SourceFile, Span
 
 _UNUSED = frozenset({"W004", "W005", "W007"})
@@ -49,16 +49,16 @@ class DqlServer(LanguageServer):
         text = self.board.text(file)
         return Lines((self.files.text(file) or "") if text is None else text, self.encoding)
 
-    def read(self, name: str) -> Reading:
+    def read(self, name: str) -> ParsedFile:
         source = SourceFile(name, self.files.text(name) or "")
         return read(source, self.files.reader(name), self.encoding)
 
-    def read_at(self, document: Any, position: types.Position) -> tuple[Reading, int]:
+    def read_at(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
         """A file, and the offset of a position in it."""
         reading = self.read(name_of(document.uri))
         return reading, reading.lines.offset((position.line, position.character))
 
-    def others(self, reading: Reading, *words: str) -> Iterator[Reading]:
+    def others(self, reading: ParsedFile, *words: str) -> Iterator[ParsedFile]:
         """The files that a file imports, and all others in which one of the words stands."""
         names = (name for name in self.files.suites() if self._has_one(name, words))
         for name in dict.fromkeys((*reading.sources, *names)):

@@ -18,9 +18,9 @@ from typing import IO
 from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection, connection_of
-from dqx_airflow.engine.connection import open_session, spark_errors_told
-from dqx_airflow.engine.ending import JobEnding
 from dqx_airflow.engine.job import EXIT_INFRASTRUCTURE, run_gate, run_job
+from dqx_airflow.engine.session.cancellation import JobEnding
+from dqx_airflow.engine.session.connection import open_session, spark_errors_told
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import GateReport, GateRequest
 
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 def _end_with(task: IO[bytes], ending: JobEnding) -> None:
     while task.read(1024):
         pass
-    ending.end(EXIT_INFRASTRUCTURE, "the task that waited for this gate is over")
+    ending.end(EXIT_INFRASTRUCTURE, "the task of this gate has ended")
 
 
 def _open(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
@@ -63,5 +63,5 @@ def _open(connection: Connection, name: str, settings: Mapping[str, str]) -> Spa
     # The warning itself quotes the value, which may be a secret.
     refused = filter(None, (_REFUSED.match(str(warning.message)) for warning in caught))
     for setting in dict.fromkeys(found[1] for found in refused):
-        print(f"warning: the server keeps its own {setting}", file=sys.stderr)
+        print(f"warning: only the server can set {setting}", file=sys.stderr)
     return spark

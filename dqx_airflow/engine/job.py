@@ -16,28 +16,28 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
-from dqx_airflow.datasets import check_places, check_promotion, check_quarantine
+from dqx_airflow.dataset_settings import check_places, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.imports import inlined
-from dqx_airflow.engine.ending import JobEnding
-from dqx_airflow.engine.frames import condition_of
+from dqx_airflow.engine.lineage_events import run_events
 from dqx_airflow.engine.measure import measure, snapshots
-from dqx_airflow.engine.memory import Memory
-from dqx_airflow.engine.promotion import promote
-from dqx_airflow.engine.published import published_contracts
-from dqx_airflow.engine.quarantine import quarantine_rows
-from dqx_airflow.engine.rows import with_failing_rows
-from dqx_airflow.engine.run_events import run_events
-from dqx_airflow.engine.session import create_session, quiet_pyspark
+from dqx_airflow.engine.outputs.promotion import promote
+from dqx_airflow.engine.outputs.quarantine import quarantine_rows
+from dqx_airflow.engine.outputs.samples import with_failing_rows
+from dqx_airflow.engine.scan.frames import condition_of
+from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.session.cancellation import JobEnding
+from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark
+from dqx_airflow.engine.table_contracts import published_contracts
 from dqx_airflow.errors import DeadlineError, DqxError, SourceError
-from dqx_airflow.plan.clauses import unjudged_verdicts, verdicts_on_tables, with_clauses
+from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
@@ -72,7 +72,7 @@ def run_job(
         report = run(request)
     except Exception as error:
         # Of a job that was ended, any error is the consequence, and the reason has been told.
-        return _told(error) if ending.code is None else ending.code
+        return _report_failure(error) if ending.code is None else ending.code
     print(draw_report(report), flush=True)
     return EXIT_REPORTED
 
@@ -98,7 +98,7 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
     with run_events(request, run_id, started, store) as end:
         spark = session(request.run_key.gate)
         states = StateStore(store.location)
-        memory = None if request.recompute else Memory(spark, states, run_id, started)
+        memory = None if request.recompute else StateCache(spark, states, run_id, started)
         report = _validate(request, plan, spark, run_id, started, memory)
         _require_time(request, started)
         store.write(report, request.sources)
@@ -143,7 +143,7 @@ def _validate(
     spark: SparkSession,
     run_id: str,
     started: datetime,
-    memory: Memory | None = None,
+    memory: StateCache | None = None,
 ) -> GateReport:
     opened, found = measure(spark, request.datasets, plan, memory)
     verdicts = evaluate(plan, found, request.skip_dates, now=started)
@@ -151,7 +151,7 @@ def _validate(
     faults = faults_of(plan, verdicts, found, schemas, skip_dates=request.skip_dates, now=started)
     quarantined = quarantine_rows(spark, opened, request, verdicts, faults, run_id)
     verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
-    verdicts = with_clauses(verdicts, request.contract) + unjudged_verdicts(request.contract)
+    verdicts = with_clauses(verdicts, request.contract) + unenforced_verdicts(request.contract)
     if request.contract is not None:
         verdicts += verdicts_on_tables(request.contract, published_contracts(spark, opened))
     conditions = {name: condition_of(spark, dataset, plan.date) for name, dataset in opened.items()}
@@ -198,7 +198,7 @@ def _require_time(request: GateRequest, started: datetime) -> None:
         raise DeadlineError(f"the gate took longer than {request.timeout_s:g} seconds")
 
 
-def _told(error: Exception) -> int:
+def _report_failure(error: Exception) -> int:
     """Tells what ended the job; the exit code for it."""
     match error:
         case SourceError():

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.engine.frames import References
-from dqx_airflow.engine.memory import Memory
-from dqx_airflow.engine.opened import OpenDataset
-from dqx_airflow.engine.queries import run_queries
-from dqx_airflow.engine.scan import scan
-from dqx_airflow.engine.side_by_side import side_by_side
-from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.engine.scan.dataset_scan import scan
+from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.sql_queries import run_queries
+from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.session.concurrency import side_by_side
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.plan.model import Plan, Scanned
@@ -28,17 +28,17 @@ def measure(
     spark: SparkSession,
     refs: Sequence[DatasetRef],
     plan: Plan,
-    memory: Memory | None = None,
+    memory: StateCache | None = None,
 ) -> tuple[dict[str, OpenDataset], Scanned]:
     """The datasets that could be opened, by name, and what was found out about the requests.
 
     :param memory: what earlier runs found out; without it all is computed.
     """
     opened, unreadable = _open_all(spark, refs)
-    found = Scanned()
+    measured = Scanned()
     for name, reason in unreadable.items():
         requests = [item for item in plan.requests if item.dataset == name]
-        found.failures.update(dict.fromkeys(requests, reason))
+        measured.failures.update(dict.fromkeys(requests, reason))
     references = References(opened, plan.date)
 
     def scan_one(dataset: OpenDataset) -> Scanned:
@@ -48,45 +48,45 @@ def measure(
         return scan(spark, dataset, requests, lookups, references, memory)
 
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
-        found.add(scanned)
+        measured.add(scanned)
     queries = [
         item
         for item in plan.requests
-        if item.definition.scan is Scan.QUERY and item not in found.failures
+        if item.definition.scan is Scan.QUERY and item not in measured.failures
     ]
-    found.add(run_queries(spark, queries, opened, plan.date))
+    measured.add(run_queries(spark, queries, opened, plan.date))
     for dataset in opened.values():
-        _distrust_changed(dataset, found)
-    return opened, found
+        _distrust_changed(dataset, measured)
+    return opened, measured
 
 
-def _distrust_changed(dataset: OpenDataset, found: Scanned) -> None:
+def _distrust_changed(dataset: OpenDataset, measured: Scanned) -> None:
     """Takes back what was found in files that are not the same any more."""
     change = dataset.change
     if change is None:
         return
     name = dataset.ref.name
-    for request in tuple(found.values):
+    for request in tuple(measured.values):
         references = {lookup.reference for lookup in lookups_of(request)}
         # A query sees all datasets.
         if name in {request.dataset, *references} or request.definition.scan is Scan.QUERY:
-            del found.values[request]
-            found.failures[request] = change
+            del measured.values[request]
+            measured.failures[request] = change
 
 
 def snapshots(
-    refs: Sequence[DatasetRef], opened: Mapping[str, OpenDataset], plan: Plan, found: Scanned
+    refs: Sequence[DatasetRef], opened: Mapping[str, OpenDataset], plan: Plan, measured: Scanned
 ) -> tuple[DatasetSnapshot, ...]:
     """What a report tells of the datasets that were measured."""
     told = []
     for ref in refs:
         dataset = opened.get(ref.name)
         if dataset is None:
-            told.append(snapshot_of(ref, plan, found))
+            told.append(snapshot_of(ref, plan, measured))
             continue
         location, version, fields = dataset.location, dataset.version, dataset.fields
         told.append(
-            snapshot_of(ref, plan, found, location=location, version=version, fields=fields)
+            snapshot_of(ref, plan, measured, location=location, version=version, fields=fields)
         )
     return tuple(told)
 

@@ -31,7 +31,7 @@ class StatusOnly(HTTPAdapter):
             place = answer.headers.get("location", "nowhere")
             raise requests.HTTPError(
                 f"{answer.status_code} redirects to {place}, where the event would be lost: "
-                "configure the address that it leads to",
+                "configure the target address",
                 response=answer,
             )
         return answer

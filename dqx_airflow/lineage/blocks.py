@@ -7,7 +7,7 @@ from datetime import datetime
 from openlineage.client.event_v2 import InputDataset, Job, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import job_type_job
 
-from dqx_airflow.lineage import plain
+from dqx_airflow.lineage import sanitize
 from dqx_airflow.lineage.events import DEFAULT_NAMESPACE, error_message, timestamp
 from dqx_airflow.lineage.facets import PRODUCER
 
@@ -38,11 +38,11 @@ def _event(
         eventTime=timestamp(when),
         run=run,
         job=Job(
-            plain.text(namespace, plain.NAME) or DEFAULT_NAMESPACE,
-            plain.text(f"{block}.block", plain.NAME),
+            sanitize.text(namespace, sanitize.NAME) or DEFAULT_NAMESPACE,
+            sanitize.text(f"{block}.block", sanitize.NAME),
             facets={"jobType": job_type},
         ),
-        inputs=[InputDataset(CONTRACTS, plain.text(contract, plain.NAME))],
+        inputs=[InputDataset(CONTRACTS, sanitize.text(contract, sanitize.NAME))],
         outputs=[],
         producer=PRODUCER,
     )

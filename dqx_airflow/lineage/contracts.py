@@ -15,7 +15,7 @@ from openlineage.client.facet_v2 import (
     tags_dataset,
 )
 
-from dqx_airflow.lineage import plain
+from dqx_airflow.lineage import sanitize
 from dqx_airflow.lineage.events import timestamp
 from dqx_airflow.lineage.facets import PRODUCER, data_source
 from dqx_airflow.lineage.names import is_path, name_of_path, name_of_table
@@ -36,12 +36,12 @@ def contract_event(
     found: dict[str, DatasetFacet] = {"dataSource": data_source(name), "tags": _tags(contract)}
     if contract.description:
         found["documentation"] = documentation_dataset.DocumentationDatasetFacet(
-            description=plain.text(contract.description, plain.DESCRIPTION), producer=PRODUCER
+            description=sanitize.text(contract.description, sanitize.DESCRIPTION), producer=PRODUCER
         )
     if contract.owners:
         found["ownership"] = ownership_dataset.OwnershipDatasetFacet(
             owners=[
-                ownership_dataset.Owner(name=plain.text(owner, plain.NAME), type="MAINTAINER")
+                ownership_dataset.Owner(name=sanitize.text(owner, sanitize.NAME), type="MAINTAINER")
                 for owner in contract.owners
             ],
             producer=PRODUCER,
@@ -51,7 +51,7 @@ def contract_event(
             fields=[_column(item) for item in contract.fields], producer=PRODUCER
         )
     made = {
-        plain.text(item.name, plain.NAME): column_lineage_dataset.Fields(
+        sanitize.text(item.name, sanitize.NAME): column_lineage_dataset.Fields(
             inputFields=[_input(source) for source in item.sources]
         )
         for item in contract.fields
@@ -73,7 +73,7 @@ def _tags(contract: ContractDescription) -> tags_dataset.TagsDatasetFacet:
     return tags_dataset.TagsDatasetFacet(
         tags=[
             tags_dataset.TagsDatasetFacetFields(
-                key=key, value=plain.text(value, plain.NAME), source=SOURCE
+                key=key, value=sanitize.text(value, sanitize.NAME), source=SOURCE
             )
             for key, value in pairs.items()
             if value is not None
@@ -84,23 +84,23 @@ def _tags(contract: ContractDescription) -> tags_dataset.TagsDatasetFacet:
 
 def _column(item: FieldDescription) -> schema_dataset.SchemaDatasetFacetFields:
     return schema_dataset.SchemaDatasetFacetFields(
-        name=plain.text(item.name, plain.NAME),
-        type=plain.text(item.type, plain.CONTENT),
-        description=plain.optional_text(item.description, plain.DESCRIPTION),
+        name=sanitize.text(item.name, sanitize.NAME),
+        type=sanitize.text(item.type, sanitize.CONTENT),
+        description=sanitize.optional_text(item.description, sanitize.DESCRIPTION),
         fields=None,
     )
 
 
 def _input(source: FieldSource) -> column_lineage_dataset.InputField:
     details: dict[str, Any] = {
-        "subtype": plain.optional_text(source.subtype, plain.NAME),
-        "description": plain.optional_text(source.description, plain.DESCRIPTION),
+        "subtype": sanitize.optional_text(source.subtype, sanitize.NAME),
+        "description": sanitize.optional_text(source.description, sanitize.DESCRIPTION),
         "masking": source.masking,
     }
     return column_lineage_dataset.InputField(
-        namespace=plain.text(source.namespace, plain.NAME),
-        name=plain.text(source.name, plain.NAME),
-        field=plain.text(source.field, plain.NAME),
+        namespace=sanitize.text(source.namespace, sanitize.NAME),
+        name=sanitize.text(source.name, sanitize.NAME),
+        field=sanitize.text(source.field, sanitize.NAME),
         transformations=[
             column_lineage_dataset.Transformation(type=source.type or "DIRECT", **details)
         ],

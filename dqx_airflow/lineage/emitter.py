@@ -6,7 +6,8 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -20,7 +21,6 @@ from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.events import DEFAULT_NAMESPACE
 from dqx_airflow.lineage.patience import ExhaustedError, Patience
-from dqx_airflow.lineage.reach import LineageCheck, check_transport, one_line
 from dqx_airflow.lineage.transport import (
     SkippedError,
     Watched,
@@ -30,6 +30,7 @@ from dqx_airflow.lineage.transport import (
     settings,
     watched,
 )
+from dqx_airflow.lineage.transport_check import LineageCheck, check_transport, one_line
 from dqx_airflow.redact import RedactingFilter, redact, secrets_of
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class LineageEmitter:
         try:
             self._build()
         except Exception as error:
-            self._problem = self._said(error)
+            self._problem = self._redacted_line(error)
             log.warning("OpenLineage configuration cannot be used: %s", self._problem)
 
     def emit(self, event: RunEvent | DatasetEvent) -> bool:
@@ -99,7 +100,7 @@ class LineageEmitter:
         try:
             return self._emit(event)
         except Exception as error:  # not even what we did not think of
-            self._keep(_json(event), self._said(error))
+            self._keep(_json(event), self._redacted_line(error))
             return False
 
     def resend(self, spool: Path | None = None) -> Resent:
@@ -108,13 +109,14 @@ class LineageEmitter:
         An event that went out is removed. After one that did not, the rest is kept untried, save
         where the server refused the event itself: then only the later events of its run are kept,
         since a run's end must not come before its start. Should the process die between sending
-        and removing, an event is sent twice, never not at all.
+        and removing, an event is sent twice, never not at all. Where one of several transports
+        missed an event, all get it again: receivers know an event by its run and time.
         """
         folder = spool or self.spool
         try:
             waiting = spools.kept(folder) if folder is not None else []
         except OSError as error:
-            log.warning("The spool %s cannot be read: %s", folder, self._said(error))
+            log.warning("The spool %s cannot be read: %s", folder, self._redacted_line(error))
             return Resent(0, 0)
         if not waiting:
             return Resent(0, 0)
@@ -134,7 +136,7 @@ class LineageEmitter:
             checked = self._transport
             found = Patience(_CHECK_S).wait_for(lambda: check_transport(checked))
         except Exception as error:
-            return LineageCheck(False, f"{self._transport.kind}: {self._said(error)}")
+            return LineageCheck(False, f"{self._transport.kind}: {self._redacted_line(error)}")
         if not self._is_configured and not self._is_disabled:
             return LineageCheck(True, "no OpenLineage transport is configured: no events are sent")
         return LineageCheck(found.ok, self._redacted(found.line))
@@ -146,7 +148,7 @@ class LineageEmitter:
                 closed, limit_s = self._transport, max(self.patience.left_s, _CLOSE_S)
                 Patience(limit_s).wait_for(lambda: closed.close(limit_s))
         except Exception as error:
-            log.warning("OpenLineage transport did not close: %s", self._said(error))
+            log.warning("OpenLineage transport did not close: %s", self._redacted_line(error))
         for name in _TALKATIVE:
             logging.getLogger(name).removeFilter(self._filter)
 
@@ -181,105 +183,83 @@ class LineageEmitter:
         if self._client is None:
             self._keep(_json(event), self._problem)
             return False
+        client = self._client
+        missed = self._missed_by(lambda: client.emit(event))
+        if missed is not None:
+            text, cause = missed
+            self._keep(text or _json(event), self._redacted_line(cause))
+        return missed is None
+
+    def _missed_by(self, send: Callable[[], object]) -> tuple[str, Exception] | None:
+        """What did not reach everyone who was to get it, as JSON if it came to that, and why."""
         for part in self._parts:
-            part.missed.clear()
+            part.missed = None
         failure: Exception | None = None
         try:
-            self._client.emit(event)
+            send()
         except Exception as error:
             failure = error
-        missed = [(part, *miss) for part in self._parts for miss in part.missed]
-        if failure is None and (not missed or not needs_all(self._require_transport())):
-            return True
-        if failure is not None:
-            # Nobody got it, or a composite stopped at the first failure: everyone gets it again.
-            text, cause = missed[0][1:] if missed else (_json(event), failure)
-            self._keep(text, self._said(cause))
-        else:
-            for part, text, cause in missed:
-                self._keep(text, self._said(cause), part.name)
-        return False
+        # A composite says only that a part failed, or nothing as long as another one works.
+        missed = next((part.missed for part in self._parts if part.missed is not None), None)
+        if failure is None:
+            return missed if needs_all(self._require_transport()) else None
+        return missed or ("", failure)
 
-    def _keep(self, event: str, reason: str, target: str | None = None) -> None:
+    def _keep(self, event: str, reason: str) -> None:
         """Write an event into the spool and say so; without a spool, the log is the last resort."""
-        whom = f" by {target}" if target else ""
         if self.spool is not None:
             try:
-                path = spools.keep(self.spool, event, _label(event), target)
+                path = spools.keep(self.spool, event, _label(event))
             except Exception as error:
-                reason += f"; the spool failed too: {self._said(error)}"
+                reason += f"; the spool failed too: {self._redacted_line(error)}"
             else:
-                log.warning("Lineage event not sent%s, kept in %s: %s", whom, path, reason)
+                log.warning("Lineage event not sent, kept in %s: %s", path, reason)
                 return
         # Redacting would take the event apart: it holds no secrets, and has to stay whole.
-        log.warning("Lineage event not sent%s: %s. The event: %s", whom, reason, event)
+        log.warning("Lineage event not sent: %s. The event: %s", reason, event)
 
-    def _resend_all(self, waiting: Iterable[spools.Spooled]) -> int:
+    def _resend_all(self, waiting: Iterable[Path]) -> int:
         for part in self._parts:
             part.down = None
-        by_name = {part.name: part for part in self._parts if part.name}
-        sent, stuck_runs = 0, set()
+        sent, refused_runs = 0, set()
         until = time.monotonic() + self.patience.left_s
-        for spooled in waiting:
+        for path in waiting:
             # To read them takes time as well, where there are many.
             if self.patience.is_over or time.monotonic() > until:
                 break
             try:
-                content = spools.read(spooled)
+                content = spools.read(path)
                 run_id = content["run"]["runId"]
                 event = rebuilt(content)
             except Exception as error:
-                log.warning("%s holds no lineage event: %s", spooled.path, self._said(error))
+                log.warning("%s is not a lineage event: %s", path, self._redacted_line(error))
                 continue
-            if run_id in stuck_runs:
+            if run_id in refused_runs:
                 continue
-            target = by_name.get(_part_name(by_name, spooled.target), self._require_transport())
+            # Past the client: the event already has its tags, and passed its filters.
+            missed = self._missed_by(partial(self._require_transport().emit, event))
+            if missed is not None:
+                failure = missed[1]
+                if not isinstance(failure, SkippedError | ExhaustedError):
+                    log.warning("%s not sent: %s", path, self._redacted_line(failure))
+                if not _is_refusal(failure):
+                    break
+                refused_runs.add(run_id)
+                for part in self._parts:
+                    part.down = None
+                continue
             try:
-                self._send_again(target, event)
-            except Exception as error:
-                stuck_runs.add(run_id)
-                if _is_refusal(error):
-                    self._lift(target)
-                if not isinstance(error, SkippedError | ExhaustedError):
-                    log.warning("%s not sent: %s", spooled.path, self._said(error))
-                continue
-            try:
-                spooled.path.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
             except OSError as error:
-                log.warning("%s was sent but stays: %s", spooled.path, self._said(error))
+                log.warning("%s was sent but not removed: %s", path, self._redacted_line(error))
             sent += 1
         return sent
-
-    def _send_again(self, target: Transport, event: RunEvent) -> None:
-        """Past the client: the event already has its tags, and passed its filters.
-
-        :raises Exception: somebody who was to get the event did not.
-        """
-        parts = [target] if isinstance(target, Watched) else list(self._parts)
-        for part in parts:
-            part.missed.clear()
-        try:
-            target.emit(event)
-        except Exception as error:
-            causes = [cause for part in parts for _, cause in part.missed]
-            if causes and error not in causes:
-                # What a composite says of its parts is only that none of them worked.
-                raise causes[0] from error
-            raise
-        missed = [error for part in parts for _, error in part.missed]
-        if missed and needs_all(target):
-            raise missed[0]
-
-    def _lift(self, target: Transport) -> None:
-        for part in [target] if isinstance(target, Watched) else self._parts:
-            if part.down is not None and _is_refusal(part.down):
-                part.down = None
 
     def _require_transport(self) -> Transport:
         assert self._transport is not None
         return self._transport
 
-    def _said(self, error: BaseException) -> str:
+    def _redacted_line(self, error: BaseException) -> str:
         return self._redacted(one_line(error))
 
     def _redacted(self, text: str) -> str:
@@ -302,11 +282,6 @@ def _is_refusal(error: BaseException) -> bool:
     """True where a server was there and did not want this event: an answer of 400 to 499."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return isinstance(status, int) and 400 <= status < 500
-
-
-def _part_name(names: Iterable[str], spooled: str | None) -> str:
-    """The name of the part that a spool file is meant for: files hold it in a plainer spelling."""
-    return next((name for name in names if spooled == spools.plain_name(name)), "")
 
 
 def _json(event: Any) -> str:

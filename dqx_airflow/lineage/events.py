@@ -1,7 +1,9 @@
 """The OpenLineage events of one gate run: START, then COMPLETE or FAIL.
 
 Pure functions from a request and a report to an event; nothing is sent and no environment is
-read. All facets name one producer, and every text is capped, so that an event stays small.
+read. All facets name one producer, and every text is capped, so that an event stays small. The
+shape is that of the OpenLineage specification (`OpenLineage.json`, version 2), the states those of
+its run cycle.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from openlineage.client.facet_v2 import (
 )
 
 from dqx_airflow import __version__
-from dqx_airflow.lineage import facets, plain
+from dqx_airflow.lineage import facets, sanitize
 from dqx_airflow.lineage.facets import PRODUCER
 from dqx_airflow.lineage.names import DatasetName, is_path, name_of_path, name_of_table
 from dqx_airflow.redact import redact, redact_urls
@@ -48,7 +50,7 @@ def job_name(gate: str) -> str:
     read, all events of a run must name the same job, and a gate keeps its history when its suite
     is renamed. The suite is named in the parameters of the assertions.
     """
-    return plain.text(f"{gate}.gate", plain.NAME)
+    return sanitize.text(f"{gate}.gate", sanitize.NAME)
 
 
 def start_event(
@@ -223,7 +225,10 @@ def failure_message(report: GateReport) -> str:
     if worst is None:
         return f"{line}; nothing was checked"
     detail = worst.reason or f"expected {worst.expected}"
-    return f"{line}; worst: {worst.name} ({worst.severity.value}): {detail}"
+    line += f"; worst: {worst.name} ({worst.severity.value}): {detail}"
+    responsible = report.contract.responsible if report.contract else None
+    facts = responsible.facts if responsible else ()
+    return "; ".join([line, *(f"{name}: {text}" for name, text in facts)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +295,8 @@ def _event(
     inputs: Sequence[InputDataset],
     outputs: Sequence[OutputDataset],
 ) -> RunEvent:
+    contract = request.contract
+    responsible = contract.responsible if contract else None
     job_type = job_type_job.JobTypeJobFacet(
         processingType="BATCH", integration="DQX", jobType="GATE", producer=PRODUCER
     )
@@ -298,9 +305,9 @@ def _event(
         eventTime=timestamp(when),
         run=Run(str(UUID(run_id)), facets=run_facets),
         job=Job(
-            plain.text(namespace, plain.NAME) or DEFAULT_NAMESPACE,
+            sanitize.text(namespace, sanitize.NAME) or DEFAULT_NAMESPACE,
             job_name(request.run_key.gate),
-            facets={"jobType": job_type},
+            facets={"jobType": job_type, **facets.responsibility(responsible)},
         ),
         inputs=list(inputs),
         outputs=list(outputs),
@@ -339,14 +346,14 @@ def _parent(parent: ParentRun) -> parent_run.ParentRunFacet | None:
         root = parent_run.Root(
             run=parent_run.RootRun(runId=parent.root_run_id),
             job=parent_run.RootJob(
-                plain.text(parent.root_namespace, plain.NAME),
-                plain.text(parent.root_job, plain.NAME),
+                sanitize.text(parent.root_namespace, sanitize.NAME),
+                sanitize.text(parent.root_job, sanitize.NAME),
             ),
         )
     return parent_run.ParentRunFacet(
         run=parent_run.Run(runId=parent.run_id),
         job=parent_run.Job(
-            plain.text(parent.namespace, plain.NAME), plain.text(parent.job, plain.NAME)
+            sanitize.text(parent.namespace, sanitize.NAME), sanitize.text(parent.job, sanitize.NAME)
         ),
         root=root,
         producer=PRODUCER,
@@ -363,7 +370,7 @@ def _is_uuid(value: str) -> bool:
 def error_message(message: str) -> error_message_run.ErrorMessageRunFacet:
     """The facet of a run that failed, with as much of the message as an event may hold."""
     return error_message_run.ErrorMessageRunFacet(
-        message=plain.text(message, plain.MESSAGE),
+        message=sanitize.text(message, sanitize.MESSAGE),
         programmingLanguage="PYTHON",
         producer=PRODUCER,
     )

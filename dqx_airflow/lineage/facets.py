@@ -8,25 +8,29 @@ from typing import Any, TypeVar
 from openlineage.client.facet_v2 import (
     DatasetFacet,
     InputDatasetFacet,
+    JobFacet,
     data_quality_assertions_dataset,
     data_quality_metrics_dataset,
     data_quality_metrics_input_dataset,
     dataset_version_dataset,
     datasource_dataset,
+    documentation_job,
     output_statistics_output_dataset,
+    ownership_job,
     schema_dataset,
     symlinks_dataset,
     test_run,
 )
 
 from dqx_airflow import __version__
-from dqx_airflow.lineage import plain
+from dqx_airflow.lineage import sanitize
 from dqx_airflow.lineage.names import DatasetName
 from dqx_airflow.redact import redact_urls
 from dqx_airflow.values import (
     DatasetSnapshot,
     GateReport,
     MetricResult,
+    Responsible,
     Status,
     Verdict,
 )
@@ -42,12 +46,12 @@ ColumnMetrics = TypeVar(
 # Our metric, the standard's field for it, and the numbers which that field takes. What is not
 # here (averages, percentiles) has no field in the standard: it is found in the assertions.
 _COLUMN_FIELDS = {
-    "null_count": ("nullCount", plain.integer),
-    "unique_count": ("distinctCount", plain.integer),
-    "sum": ("sum", plain.number),
-    "count": ("count", plain.number),
-    "minimum": ("min", plain.number),
-    "maximum": ("max", plain.number),
+    "null_count": ("nullCount", sanitize.integer),
+    "unique_count": ("distinctCount", sanitize.integer),
+    "sum": ("sum", sanitize.number),
+    "count": ("count", sanitize.number),
+    "minimum": ("min", sanitize.number),
+    "maximum": ("max", sanitize.number),
 }
 _TEST_STATUS = {
     Status.PASSED: "pass",
@@ -70,7 +74,7 @@ def data_assertions(
         data_quality_assertions_dataset.Assertion(
             assertion=_kind(verdict),
             success=verdict.status is Status.PASSED,
-            column=plain.optional_text(verdict.column, plain.NAME),
+            column=sanitize.optional_text(verdict.column, sanitize.NAME),
             **_details(verdict, report),
         )
         for verdict in verdicts
@@ -96,6 +100,21 @@ def tests(report: GateReport) -> test_run.TestRunFacet:
     )
 
 
+def responsibility(responsible: Responsible | None) -> dict[str, JobFacet]:
+    """Who owns the gate of a contract, and what is to be done in an incident."""
+    if responsible is None:
+        return {}
+    facets: dict[str, JobFacet] = {}
+    if responsible.owner:
+        owner = ownership_job.Owner(sanitize.text(responsible.owner, sanitize.NAME), "OWNER")
+        facets["ownership"] = ownership_job.OwnershipJobFacet(owners=[owner], producer=PRODUCER)
+    told = "; ".join(f"{name}: {text}" for name, text in responsible.facts)
+    facets["documentation"] = documentation_job.DocumentationJobFacet(
+        description=sanitize.text(told, sanitize.MESSAGE), producer=PRODUCER
+    )
+    return facets
+
+
 def data_facets(
     name: DatasetName, snapshot: DatasetSnapshot, symlink: DatasetName | None = None
 ) -> dict[str, DatasetFacet]:
@@ -107,8 +126,8 @@ def data_facets(
         facets["schema"] = schema_dataset.SchemaDatasetFacet(
             fields=[
                 schema_dataset.SchemaDatasetFacetFields(
-                    name=plain.text(field.name, plain.NAME),
-                    type=plain.text(field.type, plain.CONTENT),
+                    name=sanitize.text(field.name, sanitize.NAME),
+                    type=sanitize.text(field.type, sanitize.CONTENT),
                     fields=None,
                 )
                 for field in snapshot.fields
@@ -169,18 +188,18 @@ def symlinks(table: DatasetName) -> symlinks_dataset.SymlinksDatasetFacet:
 
 
 def _kind(verdict: Verdict) -> str:
-    return plain.text(verdict.metric or "expression", plain.NAME)
+    return sanitize.text(verdict.metric or "expression", sanitize.NAME)
 
 
 def _details(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     """The fields that an assertion and a test have in common."""
     return {
-        "name": plain.text(verdict.name, plain.NAME),
-        "severity": "error" if verdict.severity.at_least(report.fail_on) else "warn",
+        "name": sanitize.text(verdict.name, sanitize.NAME),
+        "severity": "error" if verdict.can_block(report.fail_on) else "warn",
         "description": _description(verdict.reason),
-        "expected": plain.text(verdict.expected, plain.VALUE),
-        "actual": plain.value_text(verdict.scaled_value),
-        "content": plain.text(verdict.expression, plain.CONTENT),
+        "expected": sanitize.text(verdict.expected, sanitize.VALUE),
+        "actual": sanitize.value_text(verdict.scaled_value),
+        "content": sanitize.text(verdict.expression, sanitize.CONTENT),
         "contentType": "expression",
         "params": _params(verdict, report),
     }
@@ -188,34 +207,35 @@ def _details(verdict: Verdict, report: GateReport) -> dict[str, Any]:
 
 def _description(reason: str | None) -> str | None:
     # The reason of an error quotes the engine, and the engine quotes locations.
-    return None if reason is None else redact_urls(plain.text(reason, plain.DESCRIPTION))
+    return None if reason is None else redact_urls(sanitize.text(reason, sanitize.DESCRIPTION))
 
 
 def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     params: dict[str, Any] = {
-        "suite": plain.text(report.suite, plain.NAME),
-        "check": plain.text(verdict.check, plain.NAME),
+        "suite": sanitize.text(report.suite, sanitize.NAME),
+        "check": sanitize.text(verdict.check, sanitize.NAME),
         "date": report.run_key.date.isoformat(),
         "severity": verdict.severity.value,
         "status": verdict.status.value,
         "datasets": _texts(verdict.datasets),
         "tags": _texts(verdict.tags),
         "profiles": _texts(verdict.profiles),
-        "value": plain.param(verdict.value),
-        "threshold": plain.param(verdict.threshold),
+        "value": sanitize.param(verdict.value),
+        "threshold": sanitize.param(verdict.threshold),
     }
     if verdict.multiplier != 1.0:
-        params["multiplier"] = plain.param(verdict.multiplier)
-        params["scaled_value"] = plain.param(verdict.scaled_value)
+        params["multiplier"] = sanitize.param(verdict.multiplier)
+        params["scaled_value"] = sanitize.param(verdict.scaled_value)
     if report.contract is not None:
-        params["contract"] = plain.text(report.contract.id, plain.NAME)
-        params["contract_version"] = plain.optional_text(report.contract.version, plain.NAME)
-        params["clause"] = plain.optional_text(verdict.clause, plain.NAME)
+        params["contract"] = sanitize.text(report.contract.id, sanitize.NAME)
+        params["contract_version"] = sanitize.optional_text(report.contract.version, sanitize.NAME)
+        params["clause"] = sanitize.optional_text(verdict.clause, sanitize.NAME)
+        params["let_by"] = sanitize.optional_text(verdict.let_by, sanitize.NAME)
     return {key: value for key, value in params.items() if value is not None and value != []}
 
 
 def _texts(values: Sequence[str]) -> list[str]:
-    return [plain.text(value, plain.NAME) for value in values]
+    return [sanitize.text(value, sanitize.NAME) for value in values]
 
 
 def _has_metrics(snapshot: DatasetSnapshot) -> bool:
@@ -226,7 +246,7 @@ def _row_count(snapshot: DatasetSnapshot) -> int | None:
     if snapshot.rows is not None:
         return snapshot.rows
     whole = [metric.value for metric in snapshot.metrics if metric.metric == "num_rows"]
-    return plain.integer(whole[0]) if whole else None
+    return sanitize.integer(whole[0]) if whole else None
 
 
 def _column_metrics(
@@ -238,5 +258,7 @@ def _column_metrics(
             continue
         field, convert = _COLUMN_FIELDS[metric.metric]
         if (value := convert(metric.value)) is not None:
-            columns.setdefault(plain.text(metric.column, plain.NAME), {}).setdefault(field, value)
+            columns.setdefault(sanitize.text(metric.column, sanitize.NAME), {}).setdefault(
+                field, value
+            )
     return {column: kind(quantiles=None, **fields) for column, fields in columns.items()}

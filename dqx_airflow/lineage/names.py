@@ -1,6 +1,7 @@
 """How OpenLineage names a dataset: the same names that the Spark listener gives, so that they meet.
 
-Needs nothing but the standard library.
+The rules are those of the OpenLineage specification, "Naming" (`Naming.md`). Needs nothing but
+the standard library.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from dqx_airflow.lineage import plain
+from dqx_airflow.lineage import sanitize
 
 _URI = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>.*)", re.S
@@ -83,7 +84,9 @@ def _local(path: str, host: str = "") -> DatasetName:
 
 def _named(namespace: str, name: str, uri: str | None) -> DatasetName:
     return DatasetName(
-        plain.text(namespace, plain.NAME), plain.text(name, plain.CONTENT), plain.optional_uri(uri)
+        sanitize.text(namespace, sanitize.NAME),
+        sanitize.text(name, sanitize.CONTENT),
+        sanitize.optional_uri(uri),
     )
 
 

@@ -50,7 +50,7 @@ class Patience:
             arrive after all, and once more from the spool.
         """
         if self.is_over:
-            raise ExhaustedError(f"not tried: the {self.total_s:g} s for lineage are over")
+            raise ExhaustedError(f"not tried: the {self.total_s:g} s for lineage are used up")
         limit_s = min(self.left_s * share, self.each_s)
         outcome: list[T] = []
         failure: list[Exception] = []
@@ -69,5 +69,5 @@ class Patience:
         if failure:
             raise failure[0]
         if not outcome:
-            raise UnfinishedError(f"no answer within {limit_s:.2g} s")
+            raise UnfinishedError(f"no response within {limit_s:.2g} s")
         return outcome[0]

@@ -10,23 +10,14 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 VARIABLE = "DQX_LINEAGE_SPOOL"
 """The environment variable that names the folder."""
 
-_NAME = re.compile(r"(?P<time>\d{20})-(?P<event>[\w.-]*?)(?:@(?P<target>[\w.-]+))?\.json")
+_NAME = re.compile(r"\d{20}-[\w.@-]*\.json")
 _last_time_ns = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Spooled:
-    """A spooled event. `target` names the one transport that missed it, None means all of them."""
-
-    path: Path
-    target: str | None
 
 
 def beside(results_root: str) -> Path:
@@ -34,14 +25,14 @@ def beside(results_root: str) -> Path:
     return Path(results_root) / "lineage_spool"
 
 
-def keep(spool: Path, event: str, label: str, target: str | None = None) -> Path:
+def keep(spool: Path, event: str, label: str) -> Path:
     """Write `event` (JSON) into the spool; it is there as a whole or not at all.
 
     :raises OSError: the folder cannot be made or written.
     """
     spool.mkdir(parents=True, exist_ok=True)
-    ending = f"@{plain_name(target)}" if target else ""
-    path = spool / f"{_next_time_ns():020d}-{plain_name(label)}{ending}.json"
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", label)[:100]
+    path = spool / f"{_next_time_ns():020d}-{name}.json"
     partial = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         with partial.open("w", encoding="utf-8") as file:
@@ -62,24 +53,23 @@ def has_some(spool: Path) -> bool:
         return False
 
 
-def kept(spool: Path) -> list[Spooled]:
-    """What is in the spool, oldest first. A folder that does not exist holds nothing.
+def kept(spool: Path) -> list[Path]:
+    """The files of the spool, oldest first. A folder that does not exist holds nothing.
 
     :raises OSError: the folder cannot be read.
     """
     if not spool.is_dir():
         return []
-    found = ((path, _NAME.fullmatch(path.name)) for path in sorted(spool.iterdir()))
-    return [Spooled(path, match["target"]) for path, match in found if match is not None]
+    return [path for path in sorted(spool.iterdir()) if _NAME.fullmatch(path.name)]
 
 
-def read(spooled: Spooled) -> dict[str, Any]:
+def read(path: Path) -> dict[str, Any]:
     """The event of a spooled file.
 
     :raises OSError: the file cannot be read.
     :raises ValueError: it does not hold one JSON object.
     """
-    event = json.loads(spooled.path.read_text(encoding="utf-8"))
+    event = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(event, dict):
         raise ValueError("not a JSON object")
     return event
@@ -90,7 +80,3 @@ def _next_time_ns() -> int:
     global _last_time_ns
     _last_time_ns = max(_last_time_ns + 1, time.time_ns())
     return _last_time_ns
-
-
-def plain_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:100]

@@ -35,24 +35,24 @@ class SkippedError(Exception):
 
 
 class Watched(Transport):
-    """A transport that gives up in time, stays down after a failure, and notes what it missed.
+    """A transport that gives up in time, stays down after a failure, and notes why.
 
     The others of a composite that come after it, `later`, are left their share of the time.
-    `missed` holds the events that were not sent, as JSON with the reason; whoever reads them
-    empties it.
+    `missed` is the last event if it was not sent, as JSON, with the reason; None if it was.
     """
 
-    def __init__(self, inner: Transport, patience: Patience, name: str | None = None) -> None:
+    def __init__(self, inner: Transport, patience: Patience) -> None:
         self.inner = bounded(inner)
         self.patience = patience
         self.later: tuple[Watched, ...] = ()
         self.kind = inner.kind
-        self.name = name or inner.name
+        self.name = inner.name
         self.priority = inner.priority
         self.down: Exception | None = None
-        self.missed: list[tuple[str, Exception]] = []
+        self.missed: tuple[str, Exception] | None = None
 
     def emit(self, event: Any) -> Any:
+        self.missed = None
         try:
             if self.down is not None:
                 raise SkippedError(f"not tried after {type(self.down).__name__}") from self.down
@@ -60,7 +60,7 @@ class Watched(Transport):
             return self.patience.wait_for(lambda: self.inner.emit(event), share=1 / (1 + waiting))
         except Exception as error:
             self.down = self.down or error
-            self.missed.append((Serde.to_json(event), error))
+            self.missed = Serde.to_json(event), error
             raise
 
     def close(self, timeout: float = -1) -> bool:
@@ -74,7 +74,7 @@ def settings(client: OpenLineageClient) -> dict[str, Any] | None:
     """
     configured = client.config.transport
     if configured and not isinstance(configured, dict):
-        raise TypeError("the transport has to be a mapping")
+        raise TypeError("the transport must be a mapping")
     if configured and configured.get("type"):
         return dict(configured)
     # What OpenLineageClient does itself where nothing but a URL is given.
@@ -127,10 +127,7 @@ def watched(config: dict[str, Any], patience: Patience) -> tuple[Transport, tupl
         only = Watched(transport, patience)
         return only, (only,)
     # A composite hides the failure of a part as long as another part succeeds.
-    parts = [
-        Watched(child, patience, child.name or f"part{number}")
-        for number, child in enumerate(transport.transports, start=1)
-    ]
+    parts = [Watched(child, patience) for child in transport.transports]
     for number, part in enumerate(parts, start=1):
         part.later = tuple(parts[number:])
     transport.transports[:] = parts

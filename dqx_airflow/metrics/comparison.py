@@ -12,7 +12,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.datetime_text import moment_in
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, decimal_type, family_of
 
 FLOATING = ("float", "double")
@@ -73,13 +73,13 @@ def _number_key(value: Any, spark_type: str, is_beside_decimal: bool) -> tuple[b
         return False, value
     if spark_type not in FLOATING:
         return False, literal_value(value)
-    found = float(value)
-    if math.isnan(found):
+    number = float(value)
+    if math.isnan(number):
         return True, 0
-    if not is_beside_decimal or math.isinf(found):
-        return False, found
-    is_whole = _LAST_FRACTION <= abs(found) < _LAST_BIGINT
-    return False, Decimal(int(found)) if is_whole else Decimal(repr(found))
+    if not is_beside_decimal or math.isinf(number):
+        return False, number
+    is_whole = _LAST_FRACTION <= abs(number) < _LAST_BIGINT
+    return False, Decimal(int(number)) if is_whole else Decimal(repr(number))
 
 
 def literal_type(value: object) -> str:

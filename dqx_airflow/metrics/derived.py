@@ -78,8 +78,8 @@ def _mean(*values: MetricValue) -> MetricValue:
 
 def _exact(values: Sequence[MetricValue]) -> list[Exact] | None:
     """The values where all of them are exact."""
-    found = [value for value in values if isinstance(value, int | Fraction)]
-    return found if len(found) == len(values) else None
+    exact_values = [value for value in values if isinstance(value, int | Fraction)]
+    return exact_values if len(exact_values) == len(values) else None
 
 
 def _quotient(a: MetricValue, b: MetricValue) -> MetricValue:
@@ -156,7 +156,7 @@ WINDOWS: tuple[str, ...] = ("stddev", "mean")
 
 AGES: dict[str, str] = {
     "freshness": "the time since the newest date or timestamp of the column",
-    "data_lag": "the time since the beginning of the newest day of the column",
+    "data_lag": "the time since the start of the newest day of the column",
 }
 """Calls of one column that yield a duration in seconds, measured when the gate runs."""
 

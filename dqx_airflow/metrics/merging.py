@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from dqx_airflow.metrics.plain import plain
+from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     WHOLE_SIZES,

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dqx_airflow.metrics.aliases import ASSERTIONS, FUNCTIONS, MEASURES
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
-from dqx_airflow.metrics.elsewhere import ASSERTIONS, FUNCTIONS, MEASURES
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.registry import Argument, Arguments, Kind, Metric, Scan
+from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.types import Family
 
 _OPENING = """\
 # The metrics
 
-A metric is one value of a dataset for a date. Two parameters go with nearly all of them:
-`average(price, lag 1)` is that of the day before, `num_rows(dataset returns)` that of another
-dataset of the check. A metric may have no value: then every comparison with it fails, and only
-`is None` holds.
+A metric is one value of a dataset for a date. Nearly all metrics take two parameters:
+`average(price, lag 1)` is the value of the previous day, `num_rows(dataset returns)` the value of
+another dataset of the check. A metric may have no value: then every comparison with it fails, and
+only `is None` passes.
 
-What an earlier run has measured is not read again. After an append, where files were only added to
-a Delta table or a folder of Parquet files, the new ones alone are read for metrics whose results
-can be merged exactly; that is told of each."""
+Results of earlier runs are reused. After an append to a Delta table or a folder of Parquet files,
+only the new files are read for metrics whose results can be merged exactly, as listed below."""
 
 _DURATIONS = """\
 ## Durations
@@ -32,35 +31,35 @@ Measured when the gate runs, and compared with `2 hours` or `1 day`."""
 _OVER_TIME = """\
 ## Over time
 
-Of any metric, or of an expression over metrics."""
+For any metric or expression over metrics."""
 
 _ARITHMETIC = """\
 ## Arithmetic
 
-Besides `+`, `-`, `*` and `/`, on metrics and numbers. Outside of its domain a function has no
-value, and where an argument has none, only `coalesce` has one."""
+In addition to `+`, `-`, `*` and `/`, for metrics and numbers. Outside its domain a function has no
+value, and if an argument has no value, only `coalesce` has one."""
 
 _SHORTCUTS = """\
 ## Shortcuts
 
-Assertions of their own, without a condition."""
+Complete assertions, without a condition."""
 
 _ROW_FUNCTIONS = """\
 ## Functions of a row
 
-In predicates, behind `each row:` and `95% of rows:`."""
+In predicates, after `each row:` and `95% of rows:`."""
 
 _ITEMS = """\
 ## Items of arrays
 
-Predicates about an array, in which `item` stands for an item of it and `item.price` for a field of
-an item. Where the array is NULL, they are not evaluated."""
+Predicates over an array, in which `item` is the current item and `item.price` one of its fields.
+For a NULL array they are not evaluated."""
 
 _ELSEWHERE = """\
-## In the words of others
+## Names in other tools
 
-What SQL, pandas, Great Expectations, Soda, Deequ, Databricks DQX and dbt have names for. Who types
-them is told what to write; upper case and underscores make no difference."""
+Names in SQL, pandas, Great Expectations, Soda, Deequ, Databricks DQX and dbt. If you use one, the
+error suggests the DQL form; case and underscores do not matter."""
 
 
 def reference_page() -> str:
@@ -75,7 +74,7 @@ def reference_page() -> str:
         _ARITHMETIC,
         _table("arguments", _arithmetic()),
         _SHORTCUTS,
-        _table("stands for", ((f"{name}(...)", f"`{claim}`") for name, claim in SHORTCUTS.items())),
+        _table("short for", ((f"{name}(...)", f"`{claim}`") for name, claim in SHORTCUTS.items())),
         _ROW_FUNCTIONS,
         _table("value", ((f"{name}(...)", entry.doc) for name, entry in ROW_FUNCTIONS.items())),
         _ITEMS,
@@ -99,7 +98,10 @@ def _metric(metric: Metric) -> str:
     if metric.scan is Scan.QUERY:
         facts.append("takes neither `lag` nor `dataset`")
     if metric.scan is Scan.SCHEMA:
-        facts.append("answered by the schema, without a scan; takes no `lag`")
+        facts.append("answered from the schema, without a scan; takes no `lag`")
+    if metric.scan is Scan.LOG:
+        facts.append("answered from the transaction log, without a scan; takes no `lag`")
+        facts.append("of anything but the newest version of a Delta table: an error")
     listed = "\n".join(f"- {fact}" for fact in facts)
     return f"## {metric.signature}\n\n{metric.doc}\n\n```dql\n{metric.example}\n```\n\n{listed}"
 
@@ -110,12 +112,17 @@ def _read_after_an_append(metric: Metric) -> str:
     if metric.is_of_texts or any(item.merge is None for item in aggregates):
         return "all files are read"
     is_of_values = any(item.merge is not Merge.COUNT and item.column for item in aggregates)
-    apart = ", but of floating point numbers all files" if is_of_values else ""
-    return f"the new files alone are read{apart}"
+    apart = ", but all files for floating-point numbers" if is_of_values else ""
+    return f"only the new files are read{apart}"
 
 
 def _some_arguments(metric: Metric) -> Arguments:
-    some = {Kind.COLUMNS: ("c",), Kind.NAMES: ("c",), Kind.SHARE: 0.5, Kind.SHARES: (("v", 0.5),)}
+    some = {
+        ArgumentKind.COLUMNS: ("c",),
+        ArgumentKind.NAMES: ("c",),
+        ArgumentKind.SHARE: 0.5,
+        ArgumentKind.SHARES: (("v", 0.5),),
+    }
     given = [some.get(argument.kind, "c") for argument in metric.arguments]
     return (*given, *(None for _ in metric.parameters))
 
@@ -127,10 +134,10 @@ def _argument(argument: Argument) -> str:
 
 def _over_time() -> Iterator[tuple[str, str]]:
     for name, days in CHANGES.items():
-        base = "the day before" if days == 1 else f"{days} days before"
+        base = "the previous day" if days == 1 else f"the value {days} days before"
         yield f"{name}(metric)", f"the change against {base}: 0.1 is 10% more or less"
     for name in WINDOWS:
-        yield f"{name}(metric, n 7)", f"the {name} of the last `n` days, the date itself included"
+        yield f"{name}(metric, n 7)", f"the {name} of the last `n` days, including the date itself"
 
 
 def _arithmetic() -> Iterator[tuple[str, str]]:

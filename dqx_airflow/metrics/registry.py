@@ -19,17 +19,17 @@ TypeOf: TypeAlias = Callable[[str], str]
 """The type of a column by its name."""
 
 
-class Kind(str, Enum):
+class ArgumentKind(str, Enum):
     """What an argument has to be."""
 
     COLUMN = "a column"
     COLUMNS = "a column, or a list of columns such as [id, date]"
-    NAMES = "a list of columns such as [id, date], also of some that are not there"
-    LITERAL = "a text, a number, true or false"
+    NAMES = "a list of columns such as [id, date], which need not exist"
+    LITERAL = "a string, a number, true or false"
     SHARE = "a share from 0 to 1, such as 0.99 or 99%"
     SQL = "Spark SQL in quotes"
     PREDICATE = "a predicate over rows"
-    SHARES = "values with the share that each should have"
+    SHARES = "values with their expected shares"
 
 
 class Scan(str, Enum):
@@ -37,7 +37,13 @@ class Scan(str, Enum):
 
     FLAT = "one aggregate, together with all others of the dataset"
     SCHEMA = "nothing but the schema"
+    LOG = "nothing but the transaction log"
     QUERY = "a query of its own"
+
+    @property
+    def has_dates(self) -> bool:
+        """True where what is read belongs to a date, so that it can be asked of another one."""
+        return self not in (Scan.SCHEMA, Scan.LOG)
 
 
 class Statistic(str, Enum):
@@ -118,8 +124,9 @@ class Unit(str, Enum):
     CHARACTERS = "characters"
     COLUMNS = "columns"
     SHARE = "a share"
-    TEXT = "a text"
-    UNKNOWN = "whatever the expression yields"
+    TEXT = "a string"
+    SECONDS = "seconds"
+    UNKNOWN = "depends on the expression"
 
     @property
     def is_whole(self) -> bool:
@@ -159,7 +166,7 @@ class Argument:
     """One argument. `accepts` restricts the type family of a column; empty accepts all."""
 
     name: str
-    kind: Kind
+    kind: ArgumentKind
     accepts: frozenset[Family] = frozenset()
 
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from dqx_airflow.metrics.comparison import moment_of, order_key
+from dqx_airflow.metrics.datetime_text import date_in
 from dqx_airflow.metrics.in_python import rounded_half_up
-from dqx_airflow.metrics.moments import date_in
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, parts_of, widest
 
 _TEXT = frozenset({Family.TEXT})
@@ -18,7 +18,7 @@ _NUMBER = frozenset({Family.NUMBER})
 _MOMENT = frozenset({Family.TIME, Family.TEXT})
 _COLLECTION = frozenset({Family.ARRAY, Family.MAP})
 _TEXTS = frozenset({"string", "varchar", "char"})
-_NO_MOMENT = "no date or timestamp"
+_NO_MOMENT = "not a date or timestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +137,15 @@ def _coalesce(*values: Any) -> Any:
 
 
 _ENTRIES = (
-    _of_text("length", "The number of characters of a text.", "char_length", "int", len),
-    _of_text("lower", "The text in lower case.", "lower", "string", str.lower),
-    _of_text("upper", "The text in upper case.", "upper", "string", str.upper),
+    _of_text("length", "The number of characters of a string.", "char_length", "int", len),
+    _of_text("lower", "The string in lower case.", "lower", "string", str.lower),
+    _of_text("upper", "The string in upper case.", "upper", "string", str.upper),
     _of_text(
-        "trim", "The text without blanks at both ends.", "trim", "string", lambda x: x.strip(" ")
+        "trim",
+        "The string without leading and trailing spaces.",
+        "trim",
+        "string",
+        lambda x: x.strip(" "),
     ),
     RowFunction(
         "abs",
@@ -161,7 +165,7 @@ _ENTRIES = (
         "round",
         1,
         2,
-        "The number rounded half up, to so many digits.",
+        "The number rounded half up to the given number of digits.",
         _called("round"),
         _NUMBER,
         type_of=_widened,
@@ -197,7 +201,7 @@ _ENTRIES = (
         "distinct",
         1,
         1,
-        "The array with each of its items once.",
+        "The distinct items of the array.",
         _called("array_distinct"),
         frozenset({Family.ARRAY}),
         type_of=lambda array: array,
@@ -237,7 +241,7 @@ _ENTRIES = (
 ROW_FUNCTIONS: dict[str, RowFunction] = {entry.name: entry for entry in _ENTRIES}
 
 QUANTIFIERS: dict[str, str] = {
-    "every": "The predicate is true of every `item` of the array. Of an empty one it is.",
-    "some": "The predicate is true of one `item` of the array, or more.",
+    "every": "The predicate is true for every `item` of the array. True for an empty array.",
+    "some": "The predicate is true for at least one `item` of the array.",
 }
 """Predicates about the items of an array, with what makes them true."""

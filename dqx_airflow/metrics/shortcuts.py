@@ -42,7 +42,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class WithinRanges:
     """Answers 0, where all values of a column lie in one of some ranges.
 
     A range is bounds that hold together. NULL lies in every range.

@@ -14,7 +14,7 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 from dqx_airflow.values import MetricValue
 
-OVERFLOW = f"the sum overflows: it has no room in {LONGEST_DECIMAL} digits"
+OVERFLOW = f"the sum overflows: it needs more than {LONGEST_DECIMAL} digits"
 
 # Sums of parts of the bits cannot overflow below 2**42 rows, and take as long as one of bigints; a
 # sum of decimals takes twice the time.

@@ -14,7 +14,7 @@ class Family(str, Enum):
     """The families of Spark types that metrics tell apart."""
 
     NUMBER = "number"
-    TEXT = "text"
+    TEXT = "string"
     TIME = "date or timestamp"
     BOOLEAN = "boolean"
     ARRAY = "array"
@@ -216,10 +216,10 @@ class _TypeReader:
         return items
 
     def _take(self, *wanted: str) -> str:
-        found = self._next()
-        if found not in wanted:
-            raise TypeTextError(found)
-        return found
+        token = self._next()
+        if token not in wanted:
+            raise TypeTextError(token)
+        return token
 
     def _next(self) -> str:
         return self.tokens.pop() if self.tokens else ""

@@ -41,7 +41,7 @@ class ConnectJob:
         :param env: what is added to the environment of this process.
         :param tell: gets each line of the output.
         """
-        from dqx_airflow.shipped import shipped
+        from dqx_airflow.resources import shipped
 
         script = str(shipped("spark_jobs/connect_job.py"))
         self._process = process = subprocess.Popen(  # noqa: S603 (our own program)

@@ -8,39 +8,44 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.submit import GateOperator
+from dqx_airflow.operators.gate import GateOperator
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from dqx_airflow.datasets import DatasetSetting
+    from dqx_airflow.contracts.enforcement.enforced_contract import Unsupported
+    from dqx_airflow.dataset_settings import DatasetSetting
     from dqx_airflow.values import GateRequest, SourceFile
 
-_MOST_TOLD = 10
+_MOST_TOLD = 20
 
 
 class ContractGateOperator(GateOperator):
-    """Stops the pipeline where the data breaks a data contract.
+    """Stops the pipeline if the data violates a data contract.
 
-    The contract is read and compiled on the worker, before anything is submitted: a contract with
-    errors, of another version than the pinned one, or past its end, fails the task in a second. A
-    broken clause at or above `fail_on` fails the task without a retry. What no assertion checks is
-    said in the log.
+    The contract is read and compiled on the worker before anything is submitted: a contract with
+    errors, with a version other than the pinned one, or past its end fails the task within a
+    second. A violated clause at or above `fail_on` fails the task without a retry, and so does a
+    clause that states a check and cannot be enforced. The log lists the clauses that are not
+    checked.
 
     :param contract: the path of a contract (DCS, ODCS, and the formats of `dql contract --help`),
-        relative to the DAG's file or to the working directory; or its text. `$ref` is followed
-        within the folder of the contract. (templated; a file is read as it is)
-    :param data: where the data is, for a contract of one model: a path, a table, or its settings.
+        relative to the DAG's file or to the working directory; or the contract itself. `$ref` is
+        followed within the folder of the contract. (templated; files are read without rendering)
+    :param data: the data of a contract with one model: a path, a table, or its settings.
         (templated)
-    :param datasets: where the models are, by name, and the datasets that their references lead to;
-        what is not given here is looked up in the contract's servers. (templated)
-    :param server: the server of the contract whose data is read; needed where it names several.
+    :param datasets: the data of the models, by name, and the datasets that they reference; others
+        are looked up in the contract's servers. (templated)
+    :param server: the server of the contract whose data is read; required if it names several.
         (templated)
     :param expect_version: the version that this gate relies on, `2`, `2.3` or `2.3.0`: any other
         one fails the task before any data is read. (templated)
     :param models: the model or models that are enforced, all of them by default.
     :param strict: columns that the contract does not name are violations, also where it does not
         say so itself.
+    :param unsupported: what becomes of a clause that states a check and cannot be enforced: with
+        "error" it breaks the gate, as an assertion of its severity that could not be evaluated;
+        with "warn" it is a warning. What the contract itself accepts (`x-dqx-accepted`) is neither.
     """
 
     template_fields: Sequence[str] = (
@@ -61,6 +66,7 @@ class ContractGateOperator(GateOperator):
         expect_version: str | int | None = None,
         models: str | Sequence[str] = (),
         strict: bool = False,
+        unsupported: Unsupported = "error",
         **kwargs: Any,
     ) -> None:
         super().__init__(datasets=datasets, **kwargs)
@@ -70,13 +76,20 @@ class ContractGateOperator(GateOperator):
         self.expect_version = expect_version
         self.models = models
         self.strict = strict
+        self.unsupported = unsupported
 
     def read_source(self, context: Any, on: date) -> SourceFile:
-        from dqx_airflow.contracts.enforce import enforce
-        from dqx_airflow.contracts.references import FolderReader, no_files
+        """The file of the contract; its warnings go into the log of the task.
+
+        :raises GateMisconfigured: it cannot be read, has errors, or is not of the expected version.
+        """
+        from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+        from dqx_airflow.contracts.source.references import FolderReader, no_files
         from dqx_airflow.operators.sources import find_source, tell
         from dqx_airflow.values import SourceFile
 
+        if self.unsupported not in ("error", "warn"):
+            raise GateMisconfigured(f"unsupported={self.unsupported!r}: write error or warn")
         found = find_source(self.contract, context, kind="contract", signs="\n")
         read = no_files if found.place is None else FolderReader(found.place.parent)
         # The file is looked up in its own folder, by its own name.
@@ -101,7 +114,12 @@ class ContractGateOperator(GateOperator):
         return named
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
-        from dqx_airflow.contracts.places import dataset_settings
+        """The datasets as given; of other models those that the servers of the contract name.
+
+        :param render: renders the templates in a setting.
+        :raises GateMisconfigured: a model has no dataset, or one that cannot be meant.
+        """
+        from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
         from dqx_airflow.errors import RequestError
         from dqx_airflow.operators.datasets import rendered
 
@@ -121,11 +139,16 @@ class ContractGateOperator(GateOperator):
             raise GateMisconfigured(str(error)) from None
 
     def check_source(self, request: GateRequest) -> GateRequest:
-        enforced = self._enforcement.over(request.datasets)
+        """The request with the suite that the contract is compiled to, and with the contract.
+
+        :raises GateMisconfigured: the suite does not fit the datasets.
+        """
+        on = request.run_key.date
+        enforced = self._enforcement.over(request.datasets, on=on, unsupported=self.unsupported)
         if enforced.objections:
             raise GateMisconfigured("; ".join(enforced.objections))
-        for item in enforced.unchecked[:_MOST_TOLD]:
-            self.log.warning("not checked: %s: %s", item.path, item.reason)
-        if (more := len(enforced.unchecked) - _MOST_TOLD) > 0:
+        for line in enforced.account[:_MOST_TOLD]:
+            self.log.warning("%s", line)
+        if (more := len(enforced.account) - _MOST_TOLD) > 0:
             self.log.warning("not checked: %d more; see `dql contract coverage`", more)
         return replace(request, suite=enforced.suite, contract=enforced.contract)

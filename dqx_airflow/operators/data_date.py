@@ -45,7 +45,7 @@ def given_date(value: object, template: object) -> DataDate:
     on = _day_in(text)
     if on is None:
         is_template = isinstance(template, str) and template != value
-        rendered = f"; that is what {template!r} renders to" if is_template else ""
+        rendered = f"; {template!r} renders to that" if is_template else ""
         raise GateMisconfigured(
             f"date={value!r} is not a date: write YYYY-MM-DD, or leave date out to judge the "
             f"logical date of the run{rendered}"
@@ -69,7 +69,7 @@ def date_of_run(context: Any) -> DataDate:
             return _in_doubt(
                 due,
                 f"the partition key of the run, {str(key)!r}, is not a date",
-                "date= with a template that makes a date of {{ partition_key }}",
+                "date= with a template that returns a date from {{ partition_key }}",
             )
         found[on, f"the partition key {key}"] = None
     for event in getattr(run, "consumed_asset_events", None) or ():
@@ -79,15 +79,15 @@ def date_of_run(context: Any) -> DataDate:
         on = _day_in(str(extra.get("date")))
         if on is None:
             said = f"the asset event of {extra['gate']} has the date {extra.get('date')!r}"
-            return _in_doubt(due, said, "date=, a date or a template that yields one")
+            return _in_doubt(due, said, "date=, a date or a template that returns one")
         found[on, f"the asset event of {extra['gate']}"] = None
     dates = {on for on, _ in found}
     if len(dates) > 1:
-        told = ", ".join(f"{on.isoformat()} ({who})" for on, who in [*found][:_MOST_SHOWN])
+        listed = ", ".join(f"{on.isoformat()} ({who})" for on, who in [*found][:_MOST_SHOWN])
         more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
         return _in_doubt(
             due,
-            f"the run was triggered with different dates: {told}{more}",
+            f"the run was triggered with different dates: {listed}{more}",
             "date= with one of them, or expand the gate over all of them with .expand(date=...)",
         )
     if dates:

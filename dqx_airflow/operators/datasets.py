@@ -10,8 +10,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow import datasets
-from dqx_airflow.datasets import DatasetSetting, settings_of
+from dqx_airflow import dataset_settings
+from dqx_airflow.dataset_settings import DatasetSetting, settings_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.values import DatasetRef
@@ -33,10 +33,10 @@ def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> 
     """The dataset `name`: a path, a table, or its settings.
 
     :param trust_log: false where none of the datasets of a gate trusts the log of its table.
-    :raises GateMisconfigured: it makes no sense.
+    :raises GateMisconfigured: it is invalid.
     """
     try:
-        ref = datasets.dataset_ref(name, given)
+        ref = dataset_settings.dataset_ref(name, given)
         return ref if trust_log else replace(ref, trust_log=False)
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
@@ -48,15 +48,15 @@ def promotions(
     """The path or table to which each dataset is promoted that has one.
 
     :param given: a mapping of datasets to paths or tables; of the only dataset, its own alone.
-    :raises GateMisconfigured: it makes no sense.
+    :raises GateMisconfigured: it is invalid.
     """
     if not given:
         return ()
     if isinstance(given, str | os.PathLike):
         if len(datasets) != 1:
             raise GateMisconfigured(
-                f"promote_to={os.fspath(given)!r}: which of the datasets "
-                f"{', '.join(datasets)} is promoted? Write a mapping of datasets to paths or tables"
+                f"promote_to={os.fspath(given)!r}: ambiguous with the datasets "
+                f"{', '.join(datasets)}; write a mapping of datasets to paths or tables"
             )
         return ((datasets[0], os.fspath(given)),)
     if not isinstance(given, Mapping):
@@ -74,7 +74,7 @@ def promotions(
 def slice_values(given: object) -> tuple[tuple[str, str], ...]:
     """The columns of a slice, each with its one value as text.
 
-    :raises GateMisconfigured: it makes no sense.
+    :raises GateMisconfigured: it is invalid.
     """
     if given is None:
         return ()
@@ -87,7 +87,7 @@ def slice_values(given: object) -> tuple[tuple[str, str], ...]:
         is_plain = isinstance(value, str | int | float | date | Decimal)
         if not is_plain or str(value).strip() in ("", "None"):
             raise GateMisconfigured(
-                f"promote_slice has {value!r} for column '{column}': write one value, text, a "
+                f"promote_slice has {value!r} for column '{column}': write a string, a "
                 "number or a date"
             )
     return tuple(sorted((str(column), str(value)) for column, value in given.items()))
@@ -99,7 +99,7 @@ def quarantine_paths(
     """The path of the quarantine of each dataset that has one.
 
     :param given: a mapping of datasets to paths; or a folder, in which each dataset has its own.
-    :raises GateMisconfigured: it makes no sense.
+    :raises GateMisconfigured: it is invalid.
     """
     if not given:
         return ()
@@ -118,7 +118,7 @@ def quarantine_paths(
     unfit = [name for name in datasets if not _FOLDER_NAME.fullmatch(name)]
     if unfit:
         raise GateMisconfigured(
-            f"dataset '{unfit[0]}' cannot be the name of a folder: "
+            f"dataset '{unfit[0]}' is not a valid folder name: "
             "write quarantine as a mapping of datasets to paths"
         )
     return tuple((name, f"{folder}/{name}") for name in datasets)

@@ -14,11 +14,11 @@ from airflow.providers.common.compat.sdk import (
     task_decorator_factory,
 )
 
-from dqx_airflow.datasets import DatasetSetting
+from dqx_airflow.dataset_settings import DatasetSetting
 from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.submit import GateOperator
+from dqx_airflow.operators.gate import GateOperator
 
 
 class _DecoratedGate(DecoratedOperator, GateOperator):

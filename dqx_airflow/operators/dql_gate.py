@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.submit import GateOperator
+from dqx_airflow.operators.gate import GateOperator
 
 if TYPE_CHECKING:
     from datetime import date
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class DqlGateOperator(GateOperator):
-    """Stops the pipeline where the data breaks a rule of a DQL suite.
+    """Stops the pipeline if the data violates a rule of a DQL suite.
 
     The suite is checked on the worker before anything is submitted. A failed rule at or above
     `fail_on` fails the task without a retry, so that everything downstream (with the trigger rule
     `all_success`) is `upstream_failed`.
 
     :param suite: the path of a `.dql` file, relative to the DAG's file or to the working directory;
-        or the text of a suite. What it imports is looked for beside it, in the DAG's folder, and
-        in the folders of the environment variable DQL_PATH. (templated; a file is read as it is)
+        or the suite itself. Imports are searched in its folder, in the DAG's folder, and in the
+        folders of the environment variable DQL_PATH. (templated; files are read without rendering)
     """
 
     template_fields: Sequence[str] = (*GateOperator.template_fields, "suite")
@@ -34,12 +34,20 @@ class DqlGateOperator(GateOperator):
         self.suite = suite
 
     def read_source(self, context: Any, on: date) -> SourceFile:
+        """The file of the suite, or the text that was given as one.
+
+        :raises GateMisconfigured: it cannot be read.
+        """
         from dqx_airflow.operators.sources import find_source
 
         self._found = find_source(self.suite, context, kind="suite", signs="{\n")
         return self._found.source
 
     def check_source(self, request: GateRequest) -> GateRequest:
+        """The request with all files that the suite imports.
+
+        :raises GateMisconfigured: the suite has errors, alone or with the datasets.
+        """
         from dqx_airflow.dql.check import check_source
         from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
         from dqx_airflow.operators.sources import tell

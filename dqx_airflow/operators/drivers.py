@@ -50,6 +50,10 @@ class YarnApplication:
     _hook: Any = field(default=None, repr=False)
 
     def ended(self) -> DriverEnd | None:
+        """How the application ended; None while it runs.
+
+        :raises DriverUnknownError: its state cannot be determined now.
+        """
         try:
             state, result, told = self._manager()._query_yarn_application_status(self.id)
         except (RuntimeError, ValueError) as error:
@@ -66,6 +70,7 @@ class YarnApplication:
         return DriverEnd(how, yarn_exit_code(diagnosis))
 
     def cancel(self) -> None:
+        """Ends the application."""
         manager = self._manager()
         manager._yarn_application_id = self.id  # what the hook kills
         manager.on_kill()
@@ -89,23 +94,28 @@ class KubernetesPod:
     conn_id: str
 
     def ended(self) -> DriverEnd | None:
+        """How the pod ended; None while it runs.
+
+        :raises DriverUnknownError: its state cannot be determined now.
+        """
         namespace, _, name = self.id.partition(":")
         try:
             status = _pods().read_namespaced_pod(name, namespace).status
         except Exception as error:  # of the API, of the network, of the client's configuration
             code = getattr(error, "status", None)
             if code == _NOT_FOUND:
-                return DriverEnd(f"the driver pod {name} is gone")
+                return DriverEnd(f"the driver pod {name} no longer exists")
             told = f"{type(error).__name__}{f' {code}' if code else ''}"
             raise DriverUnknownError(f"the Kubernetes API: {told}") from None
         if status.phase == "Unknown":
-            raise DriverUnknownError(f"the node of the driver pod {name} does not answer")
+            raise DriverUnknownError(f"the node of the driver pod {name} does not respond")
         if status.phase in ("Succeeded", "Failed"):
             how = f"the driver pod {name} ended as {status.phase}"
             return DriverEnd(how, _pod_exit_code(status))
         return None
 
     def cancel(self) -> None:
+        """Ends the pod."""
         namespace, _, name = self.id.partition(":")
         _pods().delete_namespaced_pod(name, namespace)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dqx_airflow.datasets import DatasetSetting, dataset_ref
+from dqx_airflow.dataset_settings import DatasetSetting, dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
 
 def lineage_before(datasets: Any) -> Any:
-    """The datasets of a gate that has not begun, those that can be told by now."""
+    """The datasets of a gate that has not begun, as far as they are known."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     from dqx_airflow.lineage.events import bare_inputs
@@ -39,7 +39,7 @@ def lineage_after(request: GateRequest, report: GateReport) -> Any:
 
 
 def _refs(datasets: Any) -> tuple[DatasetRef, ...]:
-    """Of a `DatasetRef` nothing is told: its templates are rendered when the gate begins."""
+    """Without any `DatasetRef`: its templates are rendered when the gate begins."""
     given: Mapping[str, DatasetSetting] = datasets if isinstance(datasets, Mapping) else {}
     found = []
     for name, setting in given.items():

@@ -18,6 +18,7 @@ class GateReportLink(BaseOperatorLink):
     name = "Gate report"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """The address of the tab of a task instance, of its last try."""
         base = airflow_conf.get("api", "base_url", fallback=None) or ""
         # A blank or a slash in an id, or the plus of a time zone, would lead elsewhere.
         parts = [quote(str(part), safe="") for part in (ti_key.dag_id, ti_key.run_id)]

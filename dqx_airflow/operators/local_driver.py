@@ -27,7 +27,7 @@ def local_driver_env(env_vars: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _python(conf: Mapping[str, str], env_vars: Mapping[str, Any]) -> dict[str, str]:
-    """The Python of this worker, unless told otherwise."""
+    """The Python of this worker, unless another one is set."""
     told = {**os.environ, **env_vars}
     if told.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
         return {}
@@ -45,7 +45,7 @@ def _jvm(conf: Mapping[str, str], log: Logger) -> dict[str, str]:
         return {}
     if not os.path.isfile(archive):
         log.warning(
-            "there is no file %s, which jvm_archive in section [dqx] names: make it with "
+            "file %s not found, which jvm_archive in section [dqx] names: create it with "
             "`dql package --jvm-archive`; the gate runs without it",
             archive,
         )

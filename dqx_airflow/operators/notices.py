@@ -1,4 +1,4 @@
-"""What a notifier says of a gate: a line, a few lines, a mail, and the same as data.
+"""The notice of a gate: a line, a few lines, an email, and the same as data.
 
 For the callbacks of tasks: `on_failure_callback`, `on_retry_callback`, `on_skipped_callback`,
 `on_success_callback`, and `on_warning` of a gate.
@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GateNotice:
-    """What there is to say of a gate whose task has just ended. All of it is bounded, and shows
-    of the data what the report shows, masked values as `***`.
+    """The notice of a gate whose task has just ended. All fields are bounded in size, and show the
+    same data as the report, masked values as `***`.
 
-    `text` is one line, for subjects. `markdown` is for chats, `html` for mails; names and values
-    stay text in both. `payload` is JSON-able: `outcome` ("passed", "warned", "blocked", "broken",
+    `text` is one line, for subjects. `markdown` is for chats, `html` for emails; names and values
+    are escaped in both. `payload` is JSON-able: `outcome` ("passed", "warned", "blocked", "broken",
     or "no report"), `gate`, `date`, `dag_id`, `task_id`, `dag_run_id`, `map_index`, `try_number`,
     `text`, `url` (of the tab, where `base_url` in section `[api]` is set), `error` (the exception,
     where there is no report), and `report` (the summary in XCom, None without a report).
@@ -58,7 +58,7 @@ class _Fault:
 
 
 def gate_notice(context: Any) -> GateNotice:
-    """What there is to say of the gate whose callback gets this context."""
+    """The notice of the gate whose callback receives this context."""
     ti = context["ti"]
     report = _summary_of(ti)
     error = " ".join(str(context.get("exception") or "").split())
@@ -69,6 +69,7 @@ def gate_notice(context: Any) -> GateNotice:
     link = GateReportLink().get_link(None, ti_key=ti)
     url = link if "://" in link else ""  # a path alone leads nowhere from a chat
     faults, more = _faults(report)
+    to_do = _to_do(report)
     payload = {
         "outcome": outcome,
         "gate": gate,
@@ -86,16 +87,16 @@ def gate_notice(context: Any) -> GateNotice:
     title = _title(report, error)
     return GateNotice(
         text,
-        _markdown(outcome, gate, title, faults, more, url),
-        _html(outcome, gate, title, faults, more, url),
+        _markdown(outcome, gate, title, faults, more, to_do, url),
+        _html(outcome, gate, title, faults, more, to_do, url),
         payload,
     )
 
 
 def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
-    """A callback that sends a notice by the notifier which `make` returns for it.
+    """A callback that sends a notice with the notifier that `make` returns for it.
 
-    The notifier gets the text as it is: what stands in it is never rendered as a template.
+    The notifier gets the text as it is: it is never rendered as a template.
     """
 
     def notify(context: Any) -> None:
@@ -142,13 +143,13 @@ def _faults(report: Mapping[str, Any]) -> tuple[list[_Fault], int]:
     """The worst of what did not pass, and how much more there is."""
     verdicts = report.get("verdicts") or []
     faults = [
-        _Fault(_text(one.get("severity")), _text(one.get("name")), _told(one))
+        _Fault(_text(one.get("severity")), _text(one.get("name")), _verdict_line(one))
         for one in verdicts[:_MOST_VERDICTS]
     ]
     return faults, len(verdicts) - len(faults) + int(report.get("more_verdicts") or 0)
 
 
-def _told(verdict: Mapping[str, Any]) -> str:
+def _verdict_line(verdict: Mapping[str, Any]) -> str:
     if verdict.get("status") == "error":
         return _cut(_text(verdict.get("reason")) or "could not be evaluated", _LONGEST_NAME)
     if verdict.get("status") == "skipped":
@@ -160,18 +161,40 @@ def _told(verdict: Mapping[str, Any]) -> str:
     return f"is {value}, expected {_cut(_text(verdict.get('expected')), _LONGEST_NAME)}"
 
 
+def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Whom to ask and what to do, as the contract has it; nothing where the gate passed."""
+    contract = report.get("contract") or {}
+    known = contract.get("responsible") if isinstance(contract, Mapping) else None
+    if report.get("outcome") == "passed" or not isinstance(known, Mapping):
+        return []
+    return [(_text(name), _cut(_text(text), _LONGEST_TEXT)) for name, text in known.items()]
+
+
 def _markdown(
-    outcome: str, gate: str, title: str, faults: Sequence[_Fault], more: int, url: str
+    outcome: str,
+    gate: str,
+    title: str,
+    faults: Sequence[_Fault],
+    more: int,
+    to_do: Sequence[tuple[str, str]],
+    url: str,
 ) -> str:
     lines = [f"Gate {_code(gate)} {outcome}: {_plain(title)}"]
     lines += [f"- {one.severity} {_code(one.name)} {_code(one.told)}" for one in faults]
     lines += [f"- and {more} more"] if more else []
+    lines += [f"{_plain(name)}: {_code(text)}" for name, text in to_do]
     lines += [url] if url else []
     return "\n".join(lines)
 
 
 def _html(
-    outcome: str, gate: str, title: str, faults: Sequence[_Fault], more: int, url: str
+    outcome: str,
+    gate: str,
+    title: str,
+    faults: Sequence[_Fault],
+    more: int,
+    to_do: Sequence[tuple[str, str]],
+    url: str,
 ) -> str:
     escape = html.escape
     items = [
@@ -180,6 +203,7 @@ def _html(
     ]
     items += [f"<li>and {more} more</li>"] if more else []
     listed = f"<ul>{''.join(items)}</ul>" if items else ""
+    listed += "".join(f"<p>{escape(name)}: {escape(text)}</p>" for name, text in to_do)
     link = f'<p><a href="{escape(url)}">Report</a></p>' if url else ""
     return f"<p>Gate <b>{escape(gate)}</b> {outcome}: {escape(title)}</p>{listed}{link}"
 

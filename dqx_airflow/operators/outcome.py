@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
-from dqx_airflow.diagnostics.verdicts import headline
+from dqx_airflow.diagnostics.verdicts import headline, on_call
 from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.values import GateReport, MetricValue, Outcome, Status
@@ -33,7 +33,8 @@ def end_task(report: GateReport, on_violation: OnViolation) -> str:
     :raises AirflowSkipException: blocked, and `on_violation` is "skip".
     :raises GateBroken: broken.
     """
-    message = _cut(headline(report), _LONGEST_MESSAGE)
+    told = filter(None, [headline(report), on_call(report)])
+    message = _cut("; ".join(told), _LONGEST_MESSAGE)
     if report.outcome is Outcome.BROKEN:
         raise GateBroken(message)
     if report.outcome is Outcome.BLOCKED and on_violation == "skip":
@@ -101,6 +102,7 @@ def summary(report: GateReport) -> dict[str, Any]:
                 "expected": _cut(verdict.expected),
                 "reason": _cut(verdict.reason) if verdict.reason else None,
                 "clause": _cut(verdict.clause) if verdict.clause else None,
+                "let_by": _cut(verdict.let_by) if verdict.let_by else None,
             }
             for verdict in shown[:_MOST_VERDICTS]
         ],
@@ -120,6 +122,7 @@ def _contract(report: GateReport) -> dict[str, Any] | None:
     contract = report.contract
     if contract is None:
         return None
+    responsible = contract.responsible
     return {
         "id": _cut(contract.id),
         "version": _cut(contract.version) if contract.version else None,
@@ -127,7 +130,11 @@ def _contract(report: GateReport) -> dict[str, Any] | None:
         "dialect": _cut(contract.dialect),
         "checked": contract.checked,
         "documented": contract.documented,
+        "accepted": contract.accepted,
         "unsupported": contract.unsupported,
+        "responsible": {
+            name: _cut(text) for name, text in (responsible.facts if responsible else ())
+        },
     }
 
 

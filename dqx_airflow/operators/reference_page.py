@@ -8,7 +8,7 @@ from inspect import Parameter, cleandoc, signature
 
 from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
-from dqx_airflow.operators.submit import GateOperator
+from dqx_airflow.operators.gate import GateOperator
 
 OPERATORS: Mapping[str, type[GateOperator]] = {
     "dql_gate.md": DqlGateOperator,
@@ -45,25 +45,25 @@ with DAG("orders"):
 }
 
 _PASSED_ON = """\
-## What it shares with SparkSubmitOperator
+## Arguments of SparkSubmitOperator
 
-The operator is a `SparkSubmitOperator`, and `SparkSubmitOperator` is a `BaseOperator`: all their
-arguments go through, such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`,
-`execution_timeout`, `outlets` and `trigger_rule`. These differ:
+The operator is a `SparkSubmitOperator`, which is a `BaseOperator`: it accepts all their arguments,
+such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`, `execution_timeout`,
+`outlets` and `trigger_rule`. These differ:
 
-- `application` is our job, if it is not given.
+- `application` defaults to the job of this package.
 - `application_args` carry the request: giving any fails the task.
-- `durable` is always off: a cleared gate would turn green on the job of the run before, without
-  looking at the data.
-- `name` is `dqx-gate`, if it is not given.
-- `outlets`: an asset among them is updated only where the data passed, with or without warnings.
+- `durable` is always off: otherwise a cleared gate would turn green on the job of the previous
+  run, without reading the data.
+- `name` defaults to `dqx-gate`.
+- `outlets`: an asset among them is only updated if the data passed, with or without warnings.
   Its event carries the run, the date, and the versions and rows of the datasets.
 - `execution_timeout` also ends the job itself, whose driver may outlive the task.
-- `conn_id` may name a Spark Connect server: then there is no submission, and the arguments for one
-  are not used. See [deploy modes](../deploy.md).
+- `conn_id` may name a Spark Connect server: then nothing is submitted, and the arguments for the
+  submission are not used. See [deploy modes](../deploy.md).
 
-All arguments are given by keyword. `.partial(...).expand(...)` works: every map index is a run of
-its own in the results."""
+Pass all arguments by keyword. `.partial(...).expand(...)` works: every map index is a separate run
+in the results."""
 
 
 def reference_page(operator: type[GateOperator]) -> str:
@@ -76,8 +76,8 @@ def reference_page(operator: type[GateOperator]) -> str:
         f"# {operator.__name__}",
         _opening(operator),
         f"```python\n{_EXAMPLES[operator]}\n```",
-        "What it makes of the task is told in [outcomes](../outcomes.md), and what there is to say "
-        "about a dataset in [datasets](../datasets.md).",
+        "See [outcomes](../outcomes.md) for the resulting task states, and "
+        "[datasets](../datasets.md) for the settings of a dataset.",
         "## Arguments",
         table,
         _PASSED_ON,
@@ -98,7 +98,7 @@ def _arguments(docstring: str | None) -> dict[str, str]:
 def _table(arguments: Mapping[str, str], operator: type[GateOperator]) -> str:
     parameters = _parameters(operator)
     if missing := parameters.keys() - arguments.keys() - {"name"}:
-        raise ValueError(f"{operator.__name__} says nothing about {', '.join(sorted(missing))}")
+        raise ValueError(f"{operator.__name__} does not document {', '.join(sorted(missing))}")
     rows = (_row(name, text, parameters[name]) for name, text in arguments.items())
     return "\n".join(["| argument | default | what it does |", "|---|---|---|", *rows])
 

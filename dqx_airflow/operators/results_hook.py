@@ -7,7 +7,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import BaseHook
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.results_place import CONNECTION_TYPE, ResultsPlace, place_of
+from dqx_airflow.operators.results_location import CONNECTION_TYPE, ResultsPlace, place_of
 
 
 class ResultsHook(BaseHook):
@@ -26,6 +26,10 @@ class ResultsHook(BaseHook):
         self.dqx_conn_id = dqx_conn_id
 
     def get_conn(self) -> ResultsPlace:
+        """Where the results store of the connection is, with its keys.
+
+        :raises AirflowNotFoundException: there is no such connection.
+        """
         return place_of(self.get_connection(self.dqx_conn_id))
 
     def test_connection(self) -> tuple[bool, str]:

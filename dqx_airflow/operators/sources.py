@@ -1,4 +1,4 @@
-"""The source of a gate, a suite or a contract: found beside the DAG, and told what is wrong."""
+"""The source of a gate, a suite or a contract: found beside the DAG, with its mistakes reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSource:
     """A source; its file, None for one that stands in the DAG; and the folder of the DAG."""
 
     source: SourceFile
@@ -25,32 +25,32 @@ class Found:
     folder: Path | None
 
 
-def find_source(given: Any, context: Any, *, kind: str, signs: str) -> Found:
+def find_source(given: Any, context: Any, *, kind: str, signs: str) -> FoundSource:
     """The source that an argument of an operator means: a path, or the text itself.
 
     :param kind: "suite" or "contract", the argument and its word in messages.
     :param signs: the characters that stand in every such text, and in no path.
     :raises GateMisconfigured: there is no such file, or it cannot be read.
     """
-    from dqx_airflow.dql.source import read_source
+    from dqx_airflow.dql.syntax.source_file import read_source
 
     if not isinstance(given, str | os.PathLike) or not str(given).strip():
         raise GateMisconfigured(f"{kind}={given!r}: give the path of a file, or a {kind}")
     folder = dag_folder(context)
     text = os.fspath(given)
     if any(sign in text for sign in signs):
-        return Found(SourceFile(f"<inline {kind}>", text), None, folder)
+        return FoundSource(SourceFile(f"<inline {kind}>", text), None, folder)
     path = Path(os.path.expanduser(text))
     places = [path] if path.is_absolute() or folder is None else [folder / path, path]
     for place in places:
         source = read_source(place, text)
         if isinstance(source, SourceFile):
-            return Found(source, place, folder)
+            return FoundSource(source, place, folder)
         if not source.is_missing:
             raise GateMisconfigured(f"the {kind} {place}: {source.reason}")
     looked = " or ".join(str(place.absolute()) for place in places)
     raise GateMisconfigured(
-        f"there is no {kind} {text}: looked for {looked}; give its path relative to the file "
+        f"{kind} {text} not found: searched {looked}; give its path relative to the file "
         "of the DAG, or absolute"
     )
 

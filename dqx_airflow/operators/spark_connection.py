@@ -1,4 +1,4 @@
-"""The Spark connection of a gate: looked up, and told where its driver will run."""
+"""The Spark connection of a gate: looked up, with the place where its driver will run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def require_connection(
         raise GateMisconfigured(f"{variable} cannot be read: write a URI, or a JSON object")
     if failed is not None:
         raise GateInfrastructureError(
-            f"the {kind} '{conn_id}' cannot be looked up: {failed} does not answer"
+            f"the {kind} '{conn_id}' cannot be looked up: {failed} does not respond"
         )
     raise GateMisconfigured(
         f"there is no {kind} '{conn_id}': create it with "
@@ -58,7 +58,7 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
     host = rest.rstrip("/")
     if not host or "/" in host or scheme not in ("", "sc"):
         raise GateMisconfigured(
-            f"the host of the Spark connection '{connection.conn_id}' is no Spark Connect server: "
+            f"the Spark connection '{connection.conn_id}' has no valid Spark Connect host: "
             "write sc://HOST, the token into the password, and use_ssl into the extra"
         )
     port = f":{connection.port}" if connection.port else ""

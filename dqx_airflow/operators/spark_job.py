@@ -16,7 +16,7 @@ from dqx_airflow.operators.spark_connection import connect_address, is_connect, 
 if TYPE_CHECKING:
     from dqx_airflow.operators.connect import ConnectJob
     from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
-    from dqx_airflow.operators.ending import Ending
+    from dqx_airflow.operators.job_outcome import Ending
     from dqx_airflow.values import GateRequest
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
@@ -33,7 +33,7 @@ _OF_SUBMISSION = (
 
 
 class SparkJobOperator(SparkSubmitOperator):
-    """Runs a request where its Spark connection leads, and tells how that ended.
+    """Runs a request where its Spark connection leads, and returns how it ended.
 
     `driver` is the one of a job that was submitted and goes on without this worker. With
     `deferrable` the task does not wait for it.
@@ -78,6 +78,7 @@ class SparkJobOperator(SparkSubmitOperator):
         return None
 
     def on_kill(self) -> None:
+        """Ends the Spark job, wherever its driver runs."""
         if self._connect_job is not None:
             self._connect_job.end()
         elif self._hook is not None:
@@ -87,18 +88,18 @@ class SparkJobOperator(SparkSubmitOperator):
             try:
                 self._hook.on_kill()
             except Exception as error:  # of a program, of the network, of a cluster's client
-                self.log.warning("the driver may live on until its timeout: %s", error)
+                self.log.warning("the driver may keep running until its timeout: %s", error)
 
     def _run_over_connect(self, request: GateRequest, connection: Any) -> Ending:
         """Runs the job in a process of its own here, its Spark on a server."""
-        from dqx_airflow.arguments import to_arguments
         from dqx_airflow.operators.connect import ConnectJob
-        from dqx_airflow.operators.ending import ending_of_code
+        from dqx_airflow.operators.job_outcome import ending_of_code
+        from dqx_airflow.request_arguments import to_arguments
 
         unused = [name for name in _OF_SUBMISSION if self._is_given(name)]
         if unused:
             self.log.warning(
-                "over Spark Connect a gate has the Spark of the server: it does not use %s",
+                "over Spark Connect a gate uses the Spark of the server; ignored: %s",
                 ", ".join(unused),
             )
         address, secrets = connect_address(connection)
@@ -114,10 +115,10 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def _submit(self, request: GateRequest, connection: Any, context: Any) -> Ending:
         """Runs the job by `spark-submit`."""
-        from dqx_airflow.arguments import to_arguments
-        from dqx_airflow.operators.ending import ending_of_submission
+        from dqx_airflow.operators.job_outcome import ending_of_submission
         from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
-        from dqx_airflow.shipped import shipped
+        from dqx_airflow.request_arguments import to_arguments
+        from dqx_airflow.resources import shipped
 
         self.application = self.application or str(shipped("spark_jobs/gate_job.py"))
         self.name = self.name or _NAME

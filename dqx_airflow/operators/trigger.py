@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from dqx_airflow.operators.drivers import DRIVERS, DriverEnd, DriverUnknownError
-from dqx_airflow.operators.results_place import results_place
+from dqx_airflow.operators.results_location import results_place
 
 _FIRST_WAIT_S = 1.0
 _MOST_SILENCES = 10
@@ -54,6 +54,7 @@ class GateTrigger(BaseTrigger):
         self._driver = DRIVERS[kind](driver_id, conn_id)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
+        """The class and its arguments: Airflow makes the trigger again in another process."""
         return f"{__name__}.{type(self).__name__}", {
             "kind": self.kind,
             "driver_id": self.driver_id,
@@ -65,6 +66,10 @@ class GateTrigger(BaseTrigger):
         }
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        """One event: the driver ended, or its time is over.
+
+        The driver is asked for at growing intervals, up to `longest_wait_s` seconds.
+        """
         wait_s, silences = min(_FIRST_WAIT_S, self.longest_wait_s), 0
         while True:
             end = None
@@ -75,9 +80,9 @@ class GateTrigger(BaseTrigger):
                 silences += 1
                 self.log.warning("%s; looking for the report of the gate", unknown)
                 if await asyncio.to_thread(self._has_report):
-                    end = DriverEnd("the report was there before its driver told of its end")
+                    end = DriverEnd("the report was complete before the driver reported its end")
                 elif silences >= _MOST_SILENCES:
-                    end = DriverEnd(f"its driver {self.driver_id} cannot be followed: {unknown}")
+                    end = DriverEnd(f"its driver {self.driver_id} cannot be tracked: {unknown}")
             if end is not None:
                 yield self._event(end)
                 return

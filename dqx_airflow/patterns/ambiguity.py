@@ -40,11 +40,11 @@ _STEPS = 60
 
 _EXPLODES = "some strings would take exponential time: there are many ways to split them among the "
 _HINT = (
-    "let nothing that repeats begin with what may follow it: "
+    "do not let a repetition begin with what may follow it: "
     "^[a-z]+(,[a-z]+)*$ in place of ^([a-z]+,?)+$"
 )
 _TOO_LARGE = ExplodingError(
-    "it is too large to tell how long it takes", "use several assertions, or `in [...]`"
+    "it is too large to determine how long it takes", "use several assertions, or `in [...]`"
 )
 
 
@@ -81,10 +81,10 @@ class _Automaton:
                 return self._position(chars.END)
             case Anything(length=int(length)):
                 return self.part(Row((One(chars.EVERYTHING),) * length), room)
-            case Anything(is_reference=is_reference):
+            case Anything():
                 one = self._position(chars.EVERYTHING)
                 self._join(one.last, one.first)
-                empty = 1 if is_reference else 0
+                empty = 1 if node.is_reference else 0
                 return _Part(one.first, one.last, empty, is_free=False, free_ends=one.free_ends)
             case Condition() | Start():
                 return _Part({}, {}, 1, is_free=False, free_ends=frozenset())
@@ -151,8 +151,8 @@ class _Automaton:
         part = self.part(body, 1)
         if part.empty and low > _COPIES // 2:
             raise ExplodingError(
-                f"{_EXPLODES}turns of a repetition that may be empty",
-                "let each turn take one character at least",
+                f"{_EXPLODES}iterations of a repetition that may be empty",
+                "let each iteration match at least one character",
             )
         self._join(part.last, part.first)
         # A turn that takes nothing is the last one: one more way to end.
@@ -267,7 +267,7 @@ class _Graph:
         """:raises PatternError: a place is reached again in two ways over one string."""
         inside = {at: [to for to in self.after[at] if to in together] for at in together}
         if any(self.after[at][to] > 1 for at in together for to in inside[at]):
-            raise ExplodingError(f"{_EXPLODES}turns of a repetition within a repetition", _HINT)
+            raise ExplodingError(f"{_EXPLODES}iterations of a nested repetition", _HINT)
         if all(
             not self._overlap(a, b)
             for starts in inside.values()
@@ -289,7 +289,8 @@ class _Graph:
         for component in _components(pairs, pairs.__getitem__):
             if any(a == b for a, b in component) and any(a != b for a, b in component):
                 raise ExplodingError(
-                    f"{_EXPLODES}turns of a repetition whose alternatives or parts overlap", _HINT
+                    f"{_EXPLODES}iterations of a repetition whose alternatives or parts overlap",
+                    _HINT,
                 )
 
     def degree(self, turns: list[frozenset[int]]) -> int:
@@ -345,7 +346,7 @@ class _Graph:
             ways = best
             turning = sum(1 for at in ways if at in self.after[at])
             if sum(ways.values()) > _MOST_WAYS * (1 + turning) ** 2:
-                raise ExplodingError(f"{_EXPLODES}many parts that may be left out", _HINT)
+                raise ExplodingError(f"{_EXPLODES}many optional parts", _HINT)
             if not ways:
                 return
 

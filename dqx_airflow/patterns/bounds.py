@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, reduce
+from math import prod
 from operator import or_
 from typing import TypeAlias
 
@@ -31,6 +32,7 @@ from dqx_airflow.patterns.syntax import (
     Repeat,
     Row,
     Start,
+    parts_of,
     read,
     shortest,
 )
@@ -64,8 +66,11 @@ def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
     :raises PatternError: it is no expression, or some strings would take exponential time.
     """
     tree = read(pattern)
-    edits: list[Edit] = [(end.start, end.start + end.size, r"\z") for end in _ends(tree)]
-    if not (is_as_written or _has_references(tree)):
+    edits: list[Edit] = [(*place, r"\z") for place in _ends(tree)]
+    has_references = any(
+        isinstance(part, Anything) and part.is_reference for part in parts_of(tree)
+    )
+    if not (is_as_written or has_references):
         tree = _with_classes(tree, pattern, edits)
     by_time = _longest_by_time(tree)
     limits = [] if by_time is None else [by_time]
@@ -99,11 +104,57 @@ def _longest_by_time(tree: Node) -> int | None:
     by_power = power(_without_rest(tree), is_anchored=False)
     if by_power > max(_LONGEST_BY_POWER):
         raise ExplodingError(
-            f"some strings would take time by the power of {by_power} of their length: repetitions "
-            "of the same characters follow each other",
-            "begin with ^, and put between repetitions what neither of them takes",
+            f"some strings would take time by the power of {by_power} of their length, "
+            "because repetitions of the same characters follow each other",
+            "begin with ^, and separate repetitions by a character that neither of them matches",
         )
-    return _LONGEST_BY_POWER.get(by_power)
+    longest = _LONGEST_BY_POWER.get(by_power)
+    if longest is None:
+        return None
+    return int(longest / _choices(tree, _characters_of_loops(tree)) ** (1 / by_power))
+
+
+def _choices(node: Node, loops: Characters) -> int:
+    """In how many ways repetitions with an end may share characters with those that have none.
+
+    `a{2,5}` beside `a+` tries four lengths for each place at which `a+` may end.
+    """
+    match node:
+        case Repeat(body=body, low=low, high=int(high)):
+            is_shared = bool(reduce(or_, _sets_in(body), chars.NOTHING) & loops)
+            return (high - low + 1 if is_shared else 1) * _choices(body, loops)
+        case Repeat(body=body) | Group(body=body):
+            return _choices(body, loops)
+        case Row(items=parts) | Choice(branches=parts):
+            return prod(_choices(part, loops) for part in parts)
+        case _:
+            return 1
+
+
+def _characters_of_loops(node: Node) -> Characters:
+    """What repetitions without an end may take."""
+    match node:
+        case Repeat(body=body, high=None):
+            return reduce(or_, _sets_in(body), chars.NOTHING)
+        case Row(items=parts) | Choice(branches=parts):
+            return reduce(or_, map(_characters_of_loops, parts), chars.NOTHING)
+        case Repeat(body=body) | Group(body=body):
+            return _characters_of_loops(body)
+        case _:
+            return chars.NOTHING
+
+
+def _sets_in(node: Node) -> Iterator[Characters]:
+    match node:
+        case One(characters=characters):
+            yield characters
+        case Anything():
+            yield chars.EVERYTHING
+        case Row(items=parts) | Choice(branches=parts):
+            for part in parts:
+                yield from _sets_in(part)
+        case Repeat(body=body) | Group(body=body):
+            yield from _sets_in(body)
 
 
 def _without_rest(tree: Node) -> Node:
@@ -122,8 +173,7 @@ def _without_rest(tree: Node) -> Node:
 @cache
 def ended(pattern: str) -> str:
     """An expression of ours, which is quick by the way that it is written, with `$` as the end."""
-    edits = [(end.start, end.start + end.size) for end in _ends(read(pattern))]
-    for start, stop in sorted(edits, reverse=True):
+    for start, stop in sorted(_ends(read(pattern)), reverse=True):
         pattern = f"{pattern[:start]}\\z{pattern[stop:]}"
     return pattern
 
@@ -143,27 +193,10 @@ def _escaped(character: str) -> str:
     return character if character.isalnum() else f"\\x{{{ord(character):x}}}"
 
 
-def _ends(node: Node) -> Iterator[End]:
-    if isinstance(node, End):
-        yield node
-    for part in _parts(node):
-        yield from _ends(part)
-
-
-def _has_references(node: Node) -> bool:
-    return (isinstance(node, Anything) and node.is_reference) or any(
-        map(_has_references, _parts(node))
-    )
-
-
-def _parts(node: Node) -> tuple[Node, ...]:
-    match node:
-        case Row(items=parts) | Choice(branches=parts):
-            return parts
-        case Repeat(body=body) | Group(body=body):
-            return (body,)
-        case _:
-            return ()
+def _ends(tree: Node) -> list[tuple[int, int]]:
+    """Where the text has the end of the string."""
+    ends = (part for part in parts_of(tree) if isinstance(part, End))
+    return [(end.start, end.start + end.size) for end in ends]
 
 
 def _size(node: Node) -> int:

@@ -5,9 +5,11 @@ What only Unicode's tables could answer is answered generously: a set may hold m
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 
 _LAST = 0x10FFFF
 _ASCII = range(128)
@@ -113,12 +115,21 @@ def vague(characters: Characters) -> Characters:
     return Characters(_merged([*characters.ranges, _BEYOND]), is_vague=True)
 
 
-def property_of(name: str) -> Characters:
-    """The characters of `\\p{name}`."""
+def property_of(name: str, *, is_exact: bool) -> Characters:
+    """The characters of `\\p{name}`; `is_exact` looks for them beyond ASCII, too."""
     bare = name.removeprefix("Is").removeprefix("general_category=").removeprefix("gc=")
     if name in _POSIX:
         return listed("".join(c for c in map(chr, _ASCII) if _POSIX[name](c)))
-    if len(bare) <= 2 and bare[:1] in "LMNPSZC":
-        kinds = {sign: unicodedata.category(sign) for sign in map(chr, _ASCII)}
-        return vague(listed("".join(c for c, kind in kinds.items() if kind.startswith(bare))))
+    if _CATEGORY.fullmatch(bare):
+        return _of_category(bare, _LAST) if is_exact else vague(_of_category(bare, _ASCII[-1]))
     return Characters(EVERYTHING.ranges, is_vague=True)
+
+
+_CATEGORY = re.compile("C[cfnos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
+
+
+@cache
+def _of_category(name: str, last: int) -> Characters:
+    """The characters of a general category of Unicode: `L` for all letters."""
+    every = map(chr, range(last + 1))
+    return listed("".join(c for c in every if unicodedata.category(c).startswith(name)))

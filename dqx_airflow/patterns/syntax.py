@@ -1,12 +1,13 @@
-"""Reads a regular expression of Java into a tree that tells what may follow what.
+"""Reads a regular expression of Java into a tree: the one form for judgements and translations.
 
-Only what a judgement about time, stack and the end of a string needs is kept. Whatever is not
-understood is refused, so that the judgement is never about another expression than Java's.
+The expressions are those of `java.util.regex.Pattern`. Whatever is not understood is refused, so
+that nothing is ever said about another expression than Java's.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -86,17 +87,23 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group from `start` to `end` of the text."""
+    """A group from `start` to `end` of the text.
+
+    `opening` is what is behind its parenthesis as every dialect writes it, without a name or flags.
+    """
 
     body: Node
     kind: Kind
     start: int
     end: int
+    opening: str = "?:"
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A place without width: a start, an edge of a word, the end of a line."""
+    """A place without width: `^` or `$` of a line, `\\b`, `\\B` or `\\G`."""
+
+    written: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +121,28 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """A string that is not known: what a group took, or a cluster of characters.
+    """A string that is not known: what a group took, by its number, or a cluster of characters.
 
     `length` is how many characters it has, None where that is not known.
     """
 
-    is_reference: bool
+    group: int | None
     length: int | None = None
+
+    @property
+    def is_reference(self) -> bool:
+        return self.group is not None
 
 
 Node: TypeAlias = One | Row | Choice | Repeat | Group | Condition | Start | End | Anything
 NOTHING = Row(())
 
 
-def read(pattern: str) -> Node:
+def read(pattern: str, *, has_exact_classes: bool = False) -> Node:
     """The tree of an expression.
 
+    :param has_exact_classes: classes of Unicode's categories are looked up whole, which takes half
+        a second for each of them.
     :raises PatternError: it is none of Java's, or holds what cannot be judged.
     """
     if len(pattern) > LONGEST:
@@ -137,16 +150,18 @@ def read(pattern: str) -> Node:
             f"it has {len(pattern):,} characters, and {LONGEST:,} are the most",
             "use `in [...]` for a list of values",
         )
-    return _Reader(pattern).whole()
+    return _Reader(pattern, has_exact_classes).whole()
 
 
 class _Reader:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, has_exact_classes: bool) -> None:
         self.pattern = pattern
+        self.has_exact_classes = has_exact_classes
         self.position = 0
         self.flags: frozenset[str] = frozenset()
         self.depth = 0
         self.groups: list[Node | None] = []
+        self.names: dict[str, int] = {}
 
     def whole(self) -> Node:
         found = self._choice()
@@ -159,7 +174,7 @@ class _Reader:
 
     def _take(self) -> str:
         if self.position == len(self.pattern):
-            raise PatternError("it ends too early")
+            raise PatternError("unexpected end of the pattern")
         self.position += 1
         return self.pattern[self.position - 1]
 
@@ -195,7 +210,7 @@ class _Reader:
             if high is not None and high < low:
                 raise PatternError("min repeat greater than max repeat")
         elif self._sees("{"):
-            raise PatternError("a brace that begins no repetition", r"write \{ for the sign")
+            raise PatternError("an unescaped brace", r"write \{ for a literal brace")
         elif self.position < len(self.pattern) and self.pattern[self.position] in "*+?":
             low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[self._take()]
         else:
@@ -240,13 +255,13 @@ class _Reader:
                 ends = r"[^\n\r\u0085\u2028\u2029]"
                 return [One(chars.LINE_ENDS.inverted(), ends)]
             case "^":
-                return [Condition() if "m" in self.flags else Start()]
+                return [Condition("^") if "m" in self.flags else Start()]
             case "$":
-                return [Condition() if "m" in self.flags else End(start, 1)]
+                return [Condition("$") if "m" in self.flags else End(start, 1)]
             case "*" | "+" | "?":
                 raise PatternError("nothing to repeat")
             case "{":
-                raise PatternError("a brace that begins no repetition", r"write \{ for the sign")
+                raise PatternError("an unescaped brace", r"write \{ for a literal brace")
             case "#" if "x" in self.flags:
                 self.position = start
                 self._skip_blanks()
@@ -262,18 +277,21 @@ class _Reader:
         kind: Kind = "plain"
         before = self.flags
         number = None
+        opening = "?:"
         if found := self._match(_KIND):
-            kind = _KINDS[found[0]]
+            kind, opening = _KINDS[found[0]], found[0]
         elif self._sees("?P"):
             raise PatternError("a group is named with (?<name>...)")
-        elif self._match(_NAMED) or not self._sees("?"):
-            number = len(self.groups)
+        elif (found := self._match(_NAMED)) or not self._sees("?"):
+            number, opening = len(self.groups), ""
             self.groups.append(None)
+            if found and self.names.setdefault(found["name"], number) != number:
+                raise PatternError(f"two groups have the name {found['name']}")
         else:
             found = self._match(_FLAGS)
             if found is None or set(found["on"] + (found["off"] or "")) - set("imsxuU"):
                 raise PatternError(
-                    "a group or a flag that is not known",
+                    "unknown group or flag",
                     "the flags are i, m, s, x, u and U, as in (?i)",
                 )
             self.flags = (before | set(found["on"])) - set(found["off"] or "")
@@ -281,7 +299,7 @@ class _Reader:
                 return None
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise PatternError("it is nested too deeply")
+            raise PatternError("nested too deeply")
         body = self._choice()
         if not self._sees(")"):
             raise PatternError("missing ), unterminated subpattern")
@@ -291,10 +309,10 @@ class _Reader:
         if number is not None:
             self.groups[number] = body
         if kind == "behind" and (longest(body) or 0) > _MOST_BEHIND:
-            raise PatternError(f"it looks behind by more than {_MOST_BEHIND} characters")
+            raise PatternError(f"the look-behind spans more than {_MOST_BEHIND} characters")
         if kind == "behind" and longest(body) is None:
-            raise PatternError("look-behind requires fixed-width pattern")
-        return [Group(body, kind, start, self.position)]
+            raise PatternError("it looks behind without an end: give the repetition a maximum")
+        return [Group(body, kind, start, self.position, opening)]
 
     def _escape(self, start: int) -> list[Node]:
         character = self._take()
@@ -306,7 +324,7 @@ class _Reader:
             case "b" | "B" | "G":
                 if self._sees("{"):
                     raise PatternError(r"\b{...} is not supported")
-                return [Condition()]
+                return [Condition("\\" + character)]
             case "Q":
                 end = self.pattern.find(r"\E", self.position)
                 quoted = self.pattern[self.position : end if end >= 0 else None]
@@ -319,11 +337,14 @@ class _Reader:
                 both = Row((One(chars.one(13)), One(chars.one(10))))
                 return [Choice((both, One(chars.VERTICAL)))]
             case "X":
-                return [Anything(is_reference=False)]
+                return [Anything(None)]
             case "k":
-                if self._match(re.compile(r"<[a-zA-Z][a-zA-Z0-9]*>")) is None:
+                found = self._match(re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>"))
+                if found is None:
                     raise PatternError(r"\k without a name")
-                return [Anything(is_reference=True)]
+                if found[1] not in self.names:
+                    raise PatternError(f"no group before it has the name {found[1]}")
+                return [self._reference(self.names[found[1]] + 1)]
             case _ if character in "123456789":
                 found = self._match(re.compile(r"\d*"))
                 return [self._reference(int(character + (found[0] if found else "")))]
@@ -337,15 +358,16 @@ class _Reader:
             raise PatternError(f"invalid group reference {number}")
         group = self.groups[number - 1]
         if group is None or longest(group) != shortest(group):
-            return Anything(is_reference=True)
-        return Anything(is_reference=True, length=longest(group))
+            return Anything(number)
+        return Anything(number, longest(group))
 
     def _character(self) -> Characters:
         """One character, or a class of them, that a backslash begins, which is taken."""
         if found := self._match(_PROPERTY):
             name = found["letter"] or found["name"]
             is_inverted = found[0].startswith("P") is not name.startswith("^")
-            characters = chars.property_of(name.lstrip("^"))
+            name_alone = name.lstrip("^")
+            characters = chars.property_of(name_alone, is_exact=self.has_exact_classes)
             if "i" in self.flags:  # \p{Lu} is any letter with a case then
                 characters = Characters(chars.EVERYTHING.ranges, is_vague=True)
             return characters.inverted() if is_inverted else characters
@@ -377,7 +399,7 @@ class _Reader:
         found, is_first = chars.NOTHING, True
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise PatternError("it is nested too deeply")
+            raise PatternError("nested too deeply")
         while True:
             if self.position == len(self.pattern):
                 raise PatternError("unterminated character set")
@@ -437,6 +459,17 @@ class _Reader:
         if "i" not in self.flags:
             return characters
         return characters.in_any_case(unicode=bool(self.flags & set("uU")))
+
+
+def parts_of(node: Node) -> Iterator[Node]:
+    """The node and all nodes in it."""
+    yield node
+    match node:
+        case Row(items=parts) | Choice(branches=parts):
+            for part in parts:
+                yield from parts_of(part)
+        case Repeat(body=body) | Group(body=body):
+            yield from parts_of(body)
 
 
 def longest(node: Node) -> int | None:

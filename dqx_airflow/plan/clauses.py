@@ -1,4 +1,4 @@
-"""Verdicts on a compiled contract: each told by the clause that it enforces, not by our DQL."""
+"""Verdicts on a compiled contract: each named after the clause that it enforces, not by our DQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dqx_airflow.dql.check import IMPLICIT_CHECK
-from dqx_airflow.values import EnforcedClause, EnforcedContract, Severity, Status, Verdict
+from dqx_airflow.values import (
+    EnforcedClause,
+    EnforcedContract,
+    Severity,
+    Status,
+    UnenforcedClause,
+    Verdict,
+)
 
 
 def with_clauses(
@@ -16,7 +23,7 @@ def with_clauses(
     if contract is None:
         return tuple(verdicts)
     clauses = {clause.assertion: clause for clause in contract.clauses}
-    return tuple(_told(verdict, clauses.get(verdict.name)) for verdict in verdicts)
+    return tuple(_of_clause(verdict, clauses.get(verdict.name)) for verdict in verdicts)
 
 
 def verdicts_on_tables(
@@ -36,7 +43,7 @@ def verdicts_on_tables(
             name=f"{dataset}.contract_version",
             check=IMPLICIT_CHECK,
             datasets=(dataset,),
-            expression="the contract that the table names",
+            expression="the contract version of the table",
             expected=f"== {contract.version}",
             severity=Severity.P2,
             status=Status.PASSED if version == contract.version else Status.FAILED,
@@ -45,35 +52,49 @@ def verdicts_on_tables(
             threshold=contract.version,
             reason=None
             if version == contract.version
-            else f"the table says that it is under version {version} of {contract_id}",
+            else f"the table is published under version {version} of {contract_id}",
         )
         for dataset, (contract_id, version) in published.items()
         if contract_id == contract.id
     )
 
 
-def unjudged_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...]:
-    """The errors of the clauses that need what the datasets of the gate lack: a promise that
-    nobody looks at is not kept."""
+def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...]:
+    """The verdicts on clauses that state a check and cannot be enforced: errors, and skipped where
+    somebody accepts that in the contract. A promise that is not looked at is not kept."""
     return tuple(
         Verdict(
             name=clause.assertion,
             check=clause.dataset,
             datasets=(clause.dataset,),
             expression=clause.path,
-            expected="a dataset that it can be judged by",
+            expected="a clause that can be enforced",
             severity=clause.severity,
-            status=Status.ERROR,
-            reason=clause.reason,
+            status=Status.SKIPPED if clause.is_accepted else Status.ERROR,
+            reason=_reason(clause),
             span=clause.span,
             source_line=clause.line,
             clause=clause.path,
+            let_by=clause.let_by,
         )
-        for clause in (contract.unjudged if contract else ())
+        for clause in (contract.unenforced if contract else ())
     )
 
 
-def _told(verdict: Verdict, clause: EnforcedClause | None) -> Verdict:
+def told_as_unenforced(clause: UnenforcedClause) -> str:
+    """One line about a clause that is not enforced: its path, its severity, and why."""
+    what = "accepted" if clause.is_accepted else "not checked"
+    return f"{what}: {clause.path} ({clause.severity.value}): {_reason(clause)}"
+
+
+def _reason(clause: UnenforcedClause) -> str:
+    if clause.let_by is None:
+        return clause.reason
+    how = "accepted" if clause.is_accepted else "let through"
+    return f"{clause.reason} ({how} by {clause.let_by})"
+
+
+def _of_clause(verdict: Verdict, clause: EnforcedClause | None) -> Verdict:
     if clause is None:
         return verdict
     return replace(verdict, clause=clause.path, span=clause.span, source_line=clause.line)

@@ -14,11 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dqx_airflow.exact import Number
+from dqx_airflow.exact import Number, nearest_float
 from dqx_airflow.plan.model import Applied, Constant, Measured, Now, Term, requests_of
 
 FLOAT_TOLERANCE = Fraction(1, 10**9)
 """Floats that differ by so much at most, relative to the larger one, are equal."""
+
+_CLEARLY = 1e-8
+"""Floats that differ by more, relative to the larger one, are not near, however it is computed."""
 
 NEARLY_EQUAL = "equal within the tolerance of floating-point numbers (relative 1e-9)"
 
@@ -85,6 +88,9 @@ def compare(left: Side, right: Side) -> Compared:
     order = (a > b) - (a < b)  # Python compares floats with whole numbers and fractions exactly
     is_exact = not (isinstance(a, float) or isinstance(b, float))
     if order == 0 or is_exact or (left.is_picked and right.is_picked):
+        return Compared(order, order)
+    p, q = nearest_float(a), nearest_float(b)
+    if abs(p - q) > _CLEARLY * max(abs(p), abs(q)):
         return Compared(order, order)
     one, other = Fraction(a), Fraction(b)
     is_near = abs(one - other) <= FLOAT_TOLERANCE * max(abs(one), abs(other))

@@ -7,7 +7,7 @@ size before it compares them, for which there may be no room.
 from __future__ import annotations
 
 from dqx_airflow.metrics.comparison import FLOATING
-from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.datetime_text import moment_in
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     WHOLE_SIZES,
@@ -30,8 +30,8 @@ _FRACTION = 22
 
 def compared(op: str, left: RowValue, right: RowValue) -> str:
     """`left op right`, with an operator of DQL."""
-    found = _exactly(op, left, right)
-    return found or f"({_side(left, right)} {_OPERATORS.get(op, op)} {_side(right, left)})"
+    exactly = _exactly(op, left, right)
+    return exactly or f"({_side(left, right)} {_OPERATORS.get(op, op)} {_side(right, left)})"
 
 
 def within(value: RowValue, low: RowValue, high: RowValue) -> str:

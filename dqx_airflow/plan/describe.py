@@ -74,16 +74,16 @@ def _passes(plan: Plan, dataset: str) -> Iterator[str]:
         if reading.reason is QUERY:
             yield f"one query: {reading.sql[0]}"
             continue
-        begin = "if need be, one pass" if reading.reason is LATER else "one pass"
+        begin = "if needed, one pass" if reading.reason is LATER else "one pass"
         yield f"{begin} over {dataset}: {_stretches(reading.dates) or 'all rows'}"
         yield f"    why: {reading.reason}"
         if reading.reason is ROWS and len(reading.sql) > MOST_COMPILED:
             parts = math.ceil(len(reading.sql) / MOST_COMPILED)
-            yield f"    {parts} passes over many rows: Spark compiles so many aggregates in parts"
+            yield f"    {parts} passes over many rows: Spark compiles this many aggregates in parts"
         asking = list(_asking_for_earlier_days(plan, dataset, reading))
         if asking:
             day, names = plan.date.isoformat(), listed(asking)
-            yield f"    days before {day}: for {names}; apart, if they need far less of many rows"
+            yield f"    days before {day}: for {names}; separately, if they need far fewer rows"
         yield f"    after an append: {_read_after_an_append(reading)}"
         named = [*reading.columns, *(["those in the Spark SQL"] if reading.has_sql else [])]
         yield f"    columns: {', '.join(named) or 'none'}"
@@ -98,7 +98,7 @@ def _read_after_an_append(reading: Pass) -> str:
     everything, unmerged = len(reading.sql), len(reading.unmerged)
     if unmerged == everything:
         return "all files"
-    return "the new files alone" + (f", for {unmerged} of these all files" if unmerged else "")
+    return "only the new files" + (f", but all files for {unmerged} of these" if unmerged else "")
 
 
 def _asking_for_earlier_days(plan: Plan, dataset: str, reading: Pass) -> Iterator[str]:

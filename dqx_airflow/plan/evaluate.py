@@ -13,11 +13,12 @@ from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value, show_in_full
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.fitting import misfits
-from dqx_airflow.metrics.plain import plain
-from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.metrics.registry import ArgumentKind
+from dqx_airflow.metrics.type_compatibility import misfits
 from dqx_airflow.plan.comparing import NEARLY_EQUAL, Compared, Side, compare, is_within
 from dqx_airflow.plan.masks import hidden
+from dqx_airflow.plan.measured import measured_json
 from dqx_airflow.plan.model import (
     Applied,
     Condition,
@@ -36,8 +37,8 @@ from dqx_airflow.values import MetricValue, Origin, Outcome, Severity, Status, V
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PART_OF_SECOND = re.compile(r"(?<=:[0-9]{2})[.,]([0-9]+)")
-_NO_MOMENT = (
-    "a date or timestamp cannot be compared with a string that is none: write dates as 2024-03-02, "
+_NOT_A_DATE = (
+    "a date or timestamp cannot be compared with any other string: write dates as 2024-03-02, "
     'timestamps as "2024-03-02T06:00:00"'
 )
 
@@ -56,9 +57,25 @@ def evaluate(
     """
     measured = _Measured(found.values, now, plan, frozenset(skip_dates))
     return tuple(
-        hidden(_judge(assertion, plan, measured, found), assertion, plan)
+        replace(
+            hidden(_judge(assertion, plan, measured, found), assertion, plan),
+            measured=measured_json(assertion, plan, found, skip_dates),
+        )
         for assertion in plan.assertions
     )
+
+
+def judge_one(
+    assertion: PlannedAssertion,
+    plan: Plan,
+    found: Scanned,
+    skip_dates: Collection[date] = (),
+    *,
+    now: datetime | None = None,
+) -> Verdict:
+    """The verdict of one assertion, as `evaluate` finds it, without what is behind it."""
+    measured = _Measured(found.values, now, plan, frozenset(skip_dates))
+    return hidden(_judge(assertion, plan, measured, found), assertion, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +142,25 @@ def decide(
 
     An assertion of `fail_on` or worse that was not evaluated has not passed: the gate is warned at
     best, and broken where it must not do without. A gate that checked nothing of its suite is
-    broken.
+    broken. An experimental assertion never makes it worse than warned, and neither does a clause of
+    a contract that cannot be enforced and is let through.
 
     :param require_history: whether assertions that lack data of other dates break the gate.
     """
-    found = list(verdicts)
-    failed = [verdict for verdict in found if verdict.status is Status.FAILED]
-    errors = [verdict for verdict in found if verdict.status is Status.ERROR]
-    if any(verdict.severity.at_least(fail_on) for verdict in failed):
+    judged = list(verdicts)
+    failed = [verdict for verdict in judged if verdict.status is Status.FAILED]
+    errors = [verdict for verdict in judged if verdict.status is Status.ERROR]
+    if any(verdict.can_block(fail_on) for verdict in failed):
         return Outcome.BLOCKED
     checked = [
         verdict
-        for verdict in found
+        for verdict in judged
         if verdict.check != IMPLICIT_CHECK and verdict.status in (Status.PASSED, Status.FAILED)
     ]
-    if any(verdict.severity.at_least(fail_on) for verdict in errors) or not checked:
+    if any(verdict.can_block(fail_on) for verdict in errors) or not checked:
         return Outcome.BROKEN
     open_questions = [
-        verdict
-        for verdict in found
-        if verdict.is_not_evaluated and verdict.severity.at_least(fail_on)
+        verdict for verdict in judged if verdict.is_not_evaluated and verdict.can_block(fail_on)
     ]
     if open_questions and require_history:
         return Outcome.BROKEN
@@ -280,7 +296,7 @@ def _verdict(
         given
         for request in requests
         for argument, given in zip(request.definition.arguments, request.arguments, strict=False)
-        if argument.kind in (Kind.COLUMN, Kind.COLUMNS) and isinstance(given, str)
+        if argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and isinstance(given, str)
     }
     term = assertion.term
     return Verdict(
@@ -304,6 +320,7 @@ def _verdict(
         source_line=assertion.source_line,
         origin=origin,
         note=note,
+        is_experimental=assertion.is_experimental,
     )
 
 
@@ -349,12 +366,12 @@ def _compare(
         return _failed("the right-hand side has no value")
     if condition.kind == "fits":
         column = next(requests_of(assertion.term)).arguments[0]
-        found = tuple(misfits(str(value), str(bounds[0]), column))
-        return _failed(listed(found, "; ")) if found else _passed(True)
+        differences = tuple(misfits(str(value), str(bounds[0]), column))
+        return _failed(listed(differences, "; ")) if differences else _passed(True)
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
-        return _Finding(Status.ERROR, "a text or date cannot be compared with a number")
+        return _Finding(Status.ERROR, "a string or date cannot be compared with a number")
     if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
-        return _Finding(Status.ERROR, _NO_MOMENT)
+        return _Finding(Status.ERROR, _NOT_A_DATE)
     tests = ((">=", 0), ("<=", 1)) if condition.kind == "between" else ((condition.kind, 0),)
     return _all_hold(assertion, value, [(op, number, bounds[number]) for op, number in tests])
 
@@ -362,7 +379,7 @@ def _compare(
 def _all_hold(
     assertion: PlannedAssertion, value: MetricValue, tests: Iterable[tuple[str, int, MetricValue]]
 ) -> _Finding:
-    """Whether `value op bound` for each test, of which the number of the bound is told besides."""
+    """Whether `value op bound` for each test, each with the index of its bound."""
     tolerance, decided = assertion.condition.tolerance, None
     for op, number, bound in tests:
         if isinstance(value, str) or isinstance(bound, str):
@@ -378,9 +395,9 @@ def _all_hold(
             assert bound is not None
             is_scaled = assertion.multiplier != 1
             subject = Side.of(assertion.term, value, is_scaled=is_scaled)
-            found = compare(subject, Side.of(assertion.condition.bounds[number], bound))
-            holds = found.holds(op)
-            if found.is_decided_by_tolerance(op):
+            comparison = compare(subject, Side.of(assertion.condition.bounds[number], bound))
+            holds = comparison.holds(op)
+            if comparison.is_decided_by_tolerance(op):
                 decided = f"the two are {NEARLY_EQUAL}"
         if not holds:
             return _failed(decided or _in_full(value, bound))

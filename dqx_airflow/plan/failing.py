@@ -17,8 +17,8 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import Exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.moments import moment_in
-from dqx_airflow.metrics.plain import plain, spark_number
+from dqx_airflow.metrics.datetime_text import moment_in
+from dqx_airflow.metrics.plain_values import plain, spark_number
 from dqx_airflow.metrics.registry import Unit
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
@@ -50,7 +50,7 @@ from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FailingRows:
     """Rows of a dataset on the target date that count against an assertion, and why.
 
     `condition` is Spark SQL that is true for them. Rows that repeat each other share their values
@@ -74,7 +74,7 @@ def faults_of(
     *,
     skip_dates: Collection[date] = (),
     now: datetime | None = None,
-) -> tuple[tuple[Fault, ...], ...]:
+) -> tuple[tuple[FailingRows, ...], ...]:
     """The faults behind each verdict of a plan; none where it did not fail.
 
     :param schemas: those of the datasets that could be read.
@@ -105,7 +105,7 @@ def _faults(
     schemas: Mapping[str, Schema],
     skip_dates: Collection[date],
     now: datetime | None,
-) -> Iterator[Fault]:
+) -> Iterator[FailingRows]:
     scaled, bounds = sides_of(assertion, plan, found, skip_dates, now)
     voids = tuple(void_requests(assertion.requests, plan, found))
     yield from _nan_faults(voids, schemas)
@@ -140,10 +140,12 @@ def _faults(
             if isinstance(argument, RowPredicate)
             for cause in causes_of(argument.node, types)
         )
-        yield Fault(request, reason, tuple(columns), condition, rows.repeated, causes)
+        yield FailingRows(request, reason, tuple(columns), condition, rows.repeated, causes)
 
 
-def _nan_faults(voids: Iterable[MetricRequest], schemas: Mapping[str, Schema]) -> Iterator[Fault]:
+def _nan_faults(
+    voids: Iterable[MetricRequest], schemas: Mapping[str, Schema]
+) -> Iterator[FailingRows]:
     """The rows that take the values from metrics."""
     behind = METRICS["nan_count"].raised_by
     assert behind is not None
@@ -153,7 +155,7 @@ def _nan_faults(voids: Iterable[MetricRequest], schemas: Mapping[str, Schema]) -
             continue
         for column in voids_of(request, RowTypes(schema.type_of)):
             rows = behind((column,))
-            yield Fault(request, rows.words, (column,), rows.condition)
+            yield FailingRows(request, rows.words, (column,), rows.condition)
 
 
 def _excess(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.metrics.registry import ArgumentKind
 from dqx_airflow.plan.model import MetricRequest, Plan, PlannedAssertion, Term, requests_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 
@@ -35,7 +35,7 @@ def reveals(request: MetricRequest, masked: Masked) -> bool:
     """
     metric = request.definition
     for argument, given in zip(metric.arguments, request.arguments, strict=False):
-        if argument.kind is Kind.SQL:
+        if argument.kind is ArgumentKind.SQL:
             # A query sees all datasets.
             columns = {column for hidden in masked.values() for column in hidden}
             return any(column.split(".")[-1].lower() in given.lower() for column in columns)
@@ -81,4 +81,4 @@ def _masked(value: MetricValue) -> MetricValue:
 
 def _is_sql(assertion: PlannedAssertion) -> bool:
     kinds = (item.kind for request in assertion.requests for item in request.definition.arguments)
-    return Kind.SQL in kinds
+    return ArgumentKind.SQL in kinds

@@ -112,11 +112,24 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What it costs to be wrong: a failure over sound data, and a pass over bad data."""
+
+    false_positive: float = 1.0
+    false_negative: float = 10.0
+
+
+DEFAULT_COST = Cost()
+"""That of an assertion without `@cost`."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedAssertion:
     """An assertion ready to be evaluated, with what the active profiles made of it.
 
     `disabled_by` names the profile that disabled it. `is_implicit` marks the assertions that
-    every dataset of a gate has.
+    every dataset of a gate has, `is_experimental` those that never block. `requests` are those of
+    both sides of its condition.
     """
 
     name: str
@@ -133,13 +146,15 @@ class PlannedAssertion:
     is_implicit: bool = False
     span: Span | None = None
     source_line: str | None = None
+    cost: Cost = DEFAULT_COST
+    is_experimental: bool = False
+    requests: tuple[MetricRequest, ...] = field(init=False, compare=False, repr=False)
 
-    @property
-    def requests(self) -> tuple[MetricRequest, ...]:
+    def __post_init__(self) -> None:
         found = dict.fromkeys(requests_of(self.term))
         for bound in self.condition.bounds:
             found.update(dict.fromkeys(requests_of(bound)))
-        return tuple(found)
+        object.__setattr__(self, "requests", tuple(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +163,8 @@ class Plan:
 
     `requests` are distinct, in a stable order; `lookups` are those that their predicates use.
     `masked` are the columns of each dataset whose values must not be seen. With `require_history`
-    the suite asks that a gate is broken where an assertion lacks data of other dates.
+    the suite asks that a gate is broken where an assertion lacks data of other dates. `reads` tell
+    how each dataset is read, see `plan.measured`.
     """
 
     suite: str
@@ -159,6 +175,7 @@ class Plan:
     lookups: tuple[Lookup, ...]
     masked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     require_history: bool = False
+    reads: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

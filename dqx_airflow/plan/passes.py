@@ -12,20 +12,20 @@ from datetime import date
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics.registry import Aggregate, Kind, Scan, Statistic
+from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Scan, Statistic
 from dqx_airflow.plan.model import MetricRequest, Plan, RowPredicate
 from dqx_airflow.plan.predicates import aggregates_of
 
-ROWS = "each row is read once for all that needs nothing but the row"
+ROWS = "each row is read once, for all metrics that need single rows"
 KEYS = (
-    "a key needs all its rows in one place: one pass for all keys, by their hashes, and an exact "
-    "count of those alone where a hash comes twice"
+    "keys need all their rows in one place: one pass for all keys by their hashes, and an exact "
+    "count only where a hash occurs twice"
 )
-VALUES = "distinct values would carry all the rest through a shuffle; with few rows they share it"
+VALUES = "distinct values need a shuffle of their own; with few rows they share the pass"
 QUERY = "it is the user's own SELECT"
 LATER = (
-    "what the passes before did not answer: the rows that violate a range, where the smallest or "
-    "the largest value is out of it"
+    "what earlier passes did not answer: the rows that violate a range, if the minimum or "
+    "maximum is outside it"
 )
 
 MOST_COMPILED = 250
@@ -62,15 +62,15 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
         if request.definition.scan is Scan.FLAT
         for aggregate in aggregates_of(request)
     ]
-    turns = take_turns(dict.fromkeys(item for _, item in asked))
+    deferral = defer_answerable(dict.fromkeys(item for _, item in asked))
     asked += [
         (request, extra)
         for request, item in asked
-        if item in turns.later and item.shortcut
+        if item in deferral.later and item.shortcut
         for extra in item.shortcut.asks
     ]
     for reason in (ROWS, KEYS, VALUES, LATER):
-        pairs = [(request, item) for request, item in asked if _reason(item, turns) is reason]
+        pairs = [(request, item) for request, item in asked if _reason(item, deferral) is reason]
         # To count rows, no column is read.
         reading = [request for request, item in pairs if item.statistic is not Statistic.ROWS]
         if pairs:
@@ -92,19 +92,23 @@ def _pass(
         tuple(sorted({name for request in reading for name in _columns_of(request)})),
         tuple(sorted({request.date for request in requests if request.date})),
         reason,
-        any(argument.kind is Kind.SQL for request in reading for argument, _ in request.given),
+        any(
+            argument.kind is ArgumentKind.SQL
+            for request in reading
+            for argument, _ in request.given
+        ),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class Deferral:
     """What a shortcut may answer is read `later`, if at all; `extra` is what it needs besides."""
 
     later: frozenset[Aggregate]
     extra: tuple[Aggregate, ...]
 
 
-def take_turns(aggregates: Iterable[Aggregate]) -> Turns:
+def defer_answerable(aggregates: Iterable[Aggregate]) -> Deferral:
     """Which aggregates wait for what their shortcuts ask, where less is computed then.
 
     :param aggregates: those whose values are not known.
@@ -121,7 +125,7 @@ def take_turns(aggregates: Iterable[Aggregate]) -> Turns:
         if len(items) > sum(_buffer(item) not in there for item in asks):
             later += items
             extra.update(dict.fromkeys(item for item in asks if item not in asked))
-    return Turns(frozenset(later), tuple(extra))
+    return Deferral(frozenset(later), tuple(extra))
 
 
 def _buffer(aggregate: Aggregate) -> object:
@@ -129,8 +133,8 @@ def _buffer(aggregate: Aggregate) -> object:
     return (aggregate.statistic, aggregate.column) if aggregate.statistic else aggregate.sql
 
 
-def _reason(aggregate: Aggregate, turns: Turns) -> str:
-    if aggregate in turns.later:
+def _reason(aggregate: Aggregate, deferral: Deferral) -> str:
+    if aggregate in deferral.later:
         return LATER
     if not aggregate.distinct:
         return ROWS
@@ -141,21 +145,21 @@ def _columns_of(request: MetricRequest) -> Iterator[str]:
     for argument, given in request.given:
         if isinstance(given, RowPredicate):
             yield from _columns_in(given.node)
-        elif argument.kind in (Kind.COLUMN, Kind.COLUMNS) and given is not None:
+        elif argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and given is not None:
             yield from (given,) if isinstance(given, str) else given
 
 
 def _columns_in(node: nodes.Expression) -> list[str]:
     """The columns of the dataset that a predicate names, not those that a lookup looks into."""
-    found: list[str] = []
+    reasons: list[str] = []
 
     def note(part: object) -> object:
         match part:
             case nodes.Name(text=text):
-                found.append(text)
+                reasons.append(text)
             case nodes.Call(name=nodes.Name(text="values")):
                 return part
         return None
 
     rewritten(node, note)
-    return found
+    return reasons

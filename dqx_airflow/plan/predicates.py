@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.claims import members_in
+from dqx_airflow.dql.checks.assertions import members_in
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics.builtin import nan_count
+from dqx_airflow.metrics.builtin.counts import nan_count
 from dqx_airflow.metrics.comparison import FLOATING
-from dqx_airflow.metrics.plain import spark_number
-from dqx_airflow.metrics.quick_patterns import quick_pattern, quicker
-from dqx_airflow.metrics.registry import Aggregate, Arguments, Kind, RowCondition
+from dqx_airflow.metrics.plain_values import spark_number
+from dqx_airflow.metrics.regex_rewrites import quick_pattern, quicker
+from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
@@ -81,7 +81,7 @@ def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
     the number of these."""
     if not request.definition.is_void_with_nan:
         return {}
-    columns = [given for argument, given in request.given if argument.kind is Kind.COLUMN]
+    columns = [given for argument, given in request.given if argument.kind is ArgumentKind.COLUMN]
     return {
         column: nan_count(column)
         for column in dict.fromkeys(columns)
@@ -89,10 +89,10 @@ def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
     }
 
 
-def arguments_of(request: MetricRequest, told: Callable[[nodes.Expression], object]) -> Arguments:
-    """The arguments of a request, predicates as what `told` makes of them."""
+def arguments_of(request: MetricRequest, show: Callable[[nodes.Expression], object]) -> Arguments:
+    """The arguments of a request, predicates as `show` returns them."""
     return tuple(
-        told(argument.node) if isinstance(argument, RowPredicate) else argument
+        show(argument.node) if isinstance(argument, RowPredicate) else argument
         for argument in request.arguments
     )
 
@@ -228,15 +228,15 @@ class _Writer:
 
 def _causes(parts: Sequence[nodes.Expression], values: Sequence[RowValue]) -> list[Cause]:
     """What went wrong in the making of the values that are compared, and which of them are NaN."""
-    found = [cause for value in values for cause in value.causes]
+    causes = [cause for value in values for cause in value.causes]
     is_number = any(value.is_number for value in values)
     for part, value in zip(parts, values, strict=True):
         # What is compared with a number is one.
         known = replace(value, type="double") if value.type == UNKNOWN and is_number else value
         condition = nan_in(known)
         if condition is not None:
-            found.append(Cause(f"NaN in {show(part)}", condition))
-    return found
+            causes.append(Cause(f"NaN in {show(part)}", condition))
+    return causes
 
 
 def _matches(operand: nodes.Expression, text: str, pattern: str) -> str:
@@ -253,8 +253,8 @@ def _decided(text: str, condition: str, longest: int | None) -> str:
         return condition
     is_longer = f"octet_length({text}) > {longest} AND length({text}) > {longest}"
     message = (
-        f"concat('a string of ', length({text}), ' characters cannot be decided in bounded time: "
-        f"{longest} are the most for its pattern')"
+        f"concat('a string of ', length({text}), ' characters is too long for its pattern, which "
+        f"handles at most {longest}')"
     )
     return f"(CASE WHEN {is_longer} THEN raise_error({message}) ELSE {condition} END)"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.profile_selectors import selects
+from dqx_airflow.dql.checks.shares import is_about_share
 from dqx_airflow.dql.dates import is_active
-from dqx_airflow.dql.selection import selects
-from dqx_airflow.dql.shares import is_about_share
 from dqx_airflow.exact import Exact, exact
 from dqx_airflow.values import Severity
 

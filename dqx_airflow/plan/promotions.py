@@ -16,8 +16,8 @@ def not_promoted(dataset: str, target: str, reason: str, severity: Severity) -> 
         check=IMPLICIT_CHECK,
         datasets=(dataset,),
         expression=f"promotion to {target}",
-        expected="that its target takes the rows",
+        expected="the target accepts the rows",
         severity=severity,
         status=Status.ERROR,
-        reason=f"the rows are validated, and cannot be promoted to {target}: {reason}",
+        reason=f"the rows passed, but cannot be promoted to {target}: {reason}",
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.metrics.plain import spark_number
-from dqx_airflow.metrics.shortcuts import Bound, Limit, Within
+from dqx_airflow.metrics.plain_values import spark_number
+from dqx_airflow.metrics.shortcuts import Bound, Limit, WithinRanges
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
@@ -14,7 +14,7 @@ _MOST_RANGES = 16
 """The extremes of a column seldom lie in one of more ranges than these."""
 
 
-def range_of(node: nodes.Expression) -> Within | None:
+def range_of(node: nodes.Expression) -> WithinRanges | None:
     """The range to which a predicate keeps a column; None for any other predicate."""
     match node:
         case nodes.Junction(op="and", left=left, right=right):
@@ -22,7 +22,7 @@ def range_of(node: nodes.Expression) -> Within | None:
         case nodes.Compare(op="!=", left=nodes.Name(text=column), right=right):
             limit = _limit(right)
             ranges = ((Bound("<", limit),), (Bound(">", limit),)) if limit is not None else ()
-            return Within(column, ranges) if ranges else None
+            return WithinRanges(column, ranges) if ranges else None
         case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
             return _within(column, (op, right))
         case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op in _FLIPPED:
@@ -33,18 +33,20 @@ def range_of(node: nodes.Expression) -> Within | None:
             return None
 
 
-def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> Within | None:
+def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> WithinRanges | None:
     limits = [(op, _limit(node)) for op, node in bounds]
     known = tuple(Bound(op, limit) for op, limit in limits if limit is not None)
-    return Within(column, (known,)) if len(known) == len(bounds) else None
+    return WithinRanges(column, (known,)) if len(known) == len(bounds) else None
 
 
-def _both(one: Within | None, other: Within | None) -> Within | None:
+def _both(one: WithinRanges | None, other: WithinRanges | None) -> WithinRanges | None:
     if one is None or other is None or one.column != other.column:
         return None
     if len(one.ranges) * len(other.ranges) > _MOST_RANGES:
         return None  # `x != 1 and x != 2 and ...` is twice as many with each of them
-    return Within(one.column, tuple(left + right for left in one.ranges for right in other.ranges))
+    return WithinRanges(
+        one.column, tuple(left + right for left in one.ranges for right in other.ranges)
+    )
 
 
 def _limit(node: nodes.Expression) -> Limit | None:

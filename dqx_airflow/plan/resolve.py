@@ -13,7 +13,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
-from dqx_airflow.dql.claims import clock_of, datasets_of, window_days, zone_of
+from dqx_airflow.dql.checks.assertions import clock_of, datasets_of, window_days, zone_of
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number
 from dqx_airflow.exact import Number
@@ -24,14 +24,16 @@ from dqx_airflow.metrics.derived import (
     DEFAULT_SHARE_TOLERANCE,
     WINDOWS,
 )
-from dqx_airflow.metrics.fitting import TYPE_WORDS
-from dqx_airflow.metrics.plain import plain, spark_number
-from dqx_airflow.metrics.registry import Argument, Arguments, Kind, Scan
+from dqx_airflow.metrics.plain_values import plain, spark_number
+from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments, Scan
+from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
 from dqx_airflow.metrics.types import canonical_type
+from dqx_airflow.plan.measured import reading_of
 from dqx_airflow.plan.model import (
     Applied,
     Condition,
     Constant,
+    Cost,
     Measured,
     MetricRequest,
     Now,
@@ -74,8 +76,8 @@ def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[
             named = _parameter(call, "dataset")
             name = named.text if isinstance(named, nodes.Name) else own[0]
             if name in undated:
-                message = f"this needs `{call.name.text}` of other dates, and '{name}' has no dates"
-                help_line = f"give dataset '{name}' its date_column in the gate"
+                message = f"this needs `{call.name.text}` on other dates, but '{name}' has no dates"
+                help_line = f"set the date_column of dataset '{name}' in the gate"
                 found.append(Diagnostic(message, call.span, code="E111", help=help_line))
     return tuple(found)
 
@@ -130,6 +132,7 @@ def resolve(
         tuple(lookups),
         {ref.name: ref.masked for ref in datasets if ref.masked},
         suite.requires_history,
+        {ref.name: reading_of(ref, on) for ref in datasets},
     )
 
 
@@ -212,6 +215,8 @@ class _Compiler:
             False,
             span,
             self._line(span),
+            cost_of(assertion),
+            assertion.is_annotated("experimental"),
         )
 
     def _line(self, span: Span) -> str | None:
@@ -420,7 +425,7 @@ class _Compiler:
         return Applied(name, tuple(self._term(argument, lag) for argument in call.arguments))
 
     def _argument(self, argument: Argument, node: nodes.Expression) -> object:
-        if argument.kind not in (Kind.COLUMN, Kind.COLUMNS, Kind.NAMES):
+        if argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES):
             found = fold(node, self.constants)
             return spark_number(found) if isinstance(found, Fraction) else found
         items = node.items if isinstance(node, nodes.Listing) else (node,)
@@ -430,7 +435,7 @@ class _Compiler:
         self, metric: str, arguments: Arguments, lag: int, dataset: str | None
     ) -> Measured:
         name = dataset or self.check.datasets[0].text
-        is_dated = METRICS[metric].scan is not Scan.SCHEMA
+        is_dated = METRICS[metric].scan.has_dates
         on = _date_in(self.refs[name], self.on) if is_dated else None
         on = on - timedelta(days=lag) if on else None
         return Measured(MetricRequest(name, metric, arguments, on))
@@ -450,6 +455,18 @@ class _Compiler:
         """`dataset.check.metric_column`: the words of what is measured, without the condition."""
         words = _slug(text)[:_LONGEST_WORDS]
         return f"{dataset}.{_slug(self.check.name.value)}.{words}"
+
+
+def cost_of(assertion: nodes.Assertion) -> Cost:
+    """What `@cost` says; where it says nothing, a missed problem costs ten times a false alarm."""
+    given = {
+        name.text: float(value.value)
+        for annotation in assertion.annotations
+        if annotation.name.text == "cost"
+        for name, value in annotation.arguments
+        if isinstance(value, nodes.Number)
+    }
+    return Cost(**given)
 
 
 def _unused(name: str, names: set[str]) -> str:

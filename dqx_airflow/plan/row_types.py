@@ -15,7 +15,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.comparison import literal_type
-from dqx_airflow.metrics.moments import has_nanoseconds, moment_in
+from dqx_airflow.metrics.datetime_text import has_nanoseconds, moment_in
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.types import (
     WHOLE_SIZES,
@@ -41,7 +41,7 @@ _ARRAY = frozenset({Family.ARRAY})
 _DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 
 
-class Objection(Exception):  # noqa: N818 - it is raised to be told, nothing went wrong
+class Objection(Exception):  # noqa: N818 - it carries a message, nothing went wrong
     """Why something cannot be computed, as far as types tell."""
 
 
@@ -89,12 +89,12 @@ class RowTypes:
         :raises Objection: it is no array.
         """
         array, name = node.array, node.name.text
-        found = self.type_of(array)
-        if family_of(found) is Family.MAP:
+        array_type = self.type_of(array)
+        if family_of(array_type) is Family.MAP:
             hint = f"write {name}(entries({show(array)}), ...)"
-            raise Objection(f"`{name}` needs an array, and {_said(array, found)}: {hint}")
+            raise Objection(f"`{name}` needs an array, and {_described(array, array_type)}: {hint}")
         self._demand(array, _ARRAY, name)
-        return replace(self, of_item=next(iter(parts_of(found)), "void"))
+        return replace(self, of_item=next(iter(parts_of(array_type)), "void"))
 
     def type_of(self, node: nodes.Expression) -> str:
         """The type of a value of a row, as Spark finds it.
@@ -119,8 +119,8 @@ class RowTypes:
                 types = self.type_of(left), self.type_of(right)
                 result = arithmetic_type(op, *types)
                 if result is None:
-                    sides = f"{_said(left, types[0])} and {_said(right, types[1])}"
-                    raise Objection(f"{sides}: there is no `{op}` for them")
+                    sides = f"{_described(left, types[0])} and {_described(right, types[1])}"
+                    raise Objection(f"{sides}: `{op}` is not defined for them")
                 return arithmetic_type(op, *operand_types(node, *types)) or result
             case nodes.Call():
                 return self._call(node)
@@ -128,19 +128,19 @@ class RowTypes:
                 return "void"
 
     def _field_of_item(self, path: tuple[str, ...]) -> str:
-        found = self.of_item
+        item_type = self.of_item
         for position, name in enumerate(path):
-            if found == "void":
+            if item_type == "void":
                 break
-            fields = fields_of(found)
+            fields = fields_of(item_type)
             field = spelled_like(name, fields)
             if field is None:
                 outer = ".".join((ITEM, *path[:position]))
                 if not fields:
-                    raise Objection(f"`{outer}` is of type {found}: it has no field '{name}'")
+                    raise Objection(f"`{outer}` is of type {item_type}: it has no field '{name}'")
                 raise Objection(f"`{outer}` has no field '{name}': {did_you_mean(name, fields)}")
-            found = fields[field]
-        return found
+            item_type = fields[field]
+        return item_type
 
     def _compare(self, left: nodes.Expression, right: nodes.Expression) -> None:
         types = self.type_of(left), self.type_of(right)
@@ -153,7 +153,7 @@ class RowTypes:
             for part, own, other in ((left, types[0], types[1]), (right, types[1], types[0]))
             if family_of(own) is Family.TEXT and family_of(other) is Family.TIME and not texts
         ]
-        sides = f"{_said(left, types[0])} and {_said(right, types[1])}"
+        sides = f"{_described(left, types[0])} and {_described(right, types[1])}"
         raise Objection(f"{sides}: {reason}{''.join(hints)}")
 
     def _call(self, call: nodes.Call) -> str:
@@ -164,8 +164,8 @@ class RowTypes:
             self._demand(first, function.accepts, function.name)
         for position, (argument, own) in enumerate(zip(call.arguments, types, strict=True)):
             if position and objection_to_comparison(types[0], own):
-                sides = f"{_said(first, types[0])} and {_said(argument, own)}"
-                raise Objection(f"{sides}: `{function.name}` takes values of one kind")
+                sides = f"{_described(first, types[0])} and {_described(argument, own)}"
+                raise Objection(f"{sides}: `{function.name}` takes values of one type")
             is_free = function.literals is None or position < function.literals
             if not is_free and not _is_whole_literal(argument):
                 needed = f"`{function.name}` needs a whole number"
@@ -173,11 +173,11 @@ class RowTypes:
         return function.type_of(*types)
 
     def _demand(self, node: nodes.Expression, families: frozenset[Family], user: str) -> str:
-        found = self.type_of(node)
-        if found != "void" and family_of(found) not in families:
+        operand_type = self.type_of(node)
+        if operand_type != "void" and family_of(operand_type) not in families:
             wanted = " or ".join(sorted(family.value for family in families))
-            raise Objection(f"`{user}` needs {_a(wanted)}, and {_said(node, found)}")
-        return found
+            raise Objection(f"`{user}` needs {_a(wanted)}, and {_described(node, operand_type)}")
+        return operand_type
 
 
 def arithmetic_type(op: str, left: str, right: str) -> str | None:
@@ -243,12 +243,16 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
         return None
     elif families == {Family.TIME, Family.TEXT} and text is not None:
         if moment_in(text) is None:
-            return f'"{text}" is no date'
-        return "a timestamp has six digits behind the point" if has_nanoseconds(text) else None
+            return f'"{text}" is not a date'
+        return (
+            "a timestamp has at most six digits after the decimal point"
+            if has_nanoseconds(text)
+            else None
+        )
     return "they cannot be compared"
 
 
-def _said(node: nodes.Expression, found: str) -> str:
+def _described(node: nodes.Expression, found: str) -> str:
     """`'price' is of type double`, `5 is a number`"""
     match node:
         case nodes.Name(text=name):

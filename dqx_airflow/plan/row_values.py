@@ -13,7 +13,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.comparison import FLOATING, literal_type
-from dqx_airflow.metrics.plain import spark_number
+from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import (
@@ -103,8 +103,8 @@ def nan_in(value: RowValue, depth: int = 0) -> str | None:
     if value.type.startswith("array<"):
         (inner,) = parts_of(value.type)
         part = f"part{depth}"
-        found = nan_in(RowValue(part, inner), depth + 1)
-        return found and f"coalesce(exists({sql}, {part} -> {found}), false)"
+        nan = nan_in(RowValue(part, inner), depth + 1)
+        return nan and f"coalesce(exists({sql}, {part} -> {nan}), false)"
     fields = (
         nan_in(RowValue(f"{sql}.{quote_name(name)}", inner), depth)
         for name, inner in fields_of(value.type).items()

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.metrics.columns import Place, find_place, find_places
+from dqx_airflow.metrics.columns import ColumnPath, find_column_path, find_column_paths
 from dqx_airflow.metrics.comparison import literal_type
-from dqx_airflow.metrics.registry import Argument, Kind
+from dqx_airflow.metrics.registry import Argument, ArgumentKind
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import family_of
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate, Scanned
@@ -17,7 +17,7 @@ from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.row_types import Objection, RowTypes, objection_to_comparison
 from dqx_airflow.values import Field
 
-_COLUMNS = (Kind.COLUMN, Kind.COLUMNS)
+_COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +33,16 @@ class Schema:
     def of(cls, dataset: str, fields: Iterable[Field]) -> Schema:
         return cls(dataset, {field.name: field.type for field in fields})
 
-    def find(self, name: str) -> Place | None:
+    def find(self, name: str) -> ColumnPath | None:
         """Where a name leads; None where it leads nowhere."""
-        return find_place(name, self.types)
+        return find_column_path(name, self.types)
 
     def type_of(self, name: str) -> str:
         """The type of a column or field.
 
         :raises Objection: there is none of that name, or a column and a field.
         """
-        places = list(islice(find_places(name, self.types), 2))
+        places = list(islice(find_column_paths(name, self.types), 2))
         if not places:
             if reason := self.unread.get(name.casefold()):
                 raise Objection(
@@ -53,21 +53,21 @@ class Schema:
         if len(places) > 1:
             ways = " and ".join(quote_name(*place.path) for place in places)
             raise Objection(
-                f"'{name}' may be {ways} of dataset '{self.dataset}': give one of them another "
-                "name, by a query in which backticks tell them apart"
+                f"'{name}' is ambiguous: dataset '{self.dataset}' has {ways}; rename one in "
+                "a query, with backticks around the names"
             )
         return places[0].type
 
 
 def places_of(
     requests: Iterable[MetricRequest], lookups: Iterable[Lookup], schema: Schema
-) -> dict[str, Place]:
+) -> dict[str, ColumnPath]:
     """Where the names in sound requests and lookups lead that no column has, spelled like that."""
     names = [name for request in requests for name in columns_of(request, schema)]
     names += [lookup.column for lookup in lookups if lookup.dataset == schema.dataset]
     names += [lookup.reference_column for lookup in lookups if lookup.reference == schema.dataset]
-    found = {name: schema.find(name) for name in names if name not in schema.types}
-    return {name: place for name, place in found.items() if place is not None}
+    paths = {name: schema.find(name) for name in names if name not in schema.types}
+    return {name: place for name, place in paths.items() if place is not None}
 
 
 def answer_from_schema(request: MetricRequest, schema: Schema, found: Scanned) -> None:
@@ -108,7 +108,7 @@ def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> 
     ((argument, given),) = request.given
     places = map(schema.find, (given,) if isinstance(given, str) else given)
     named = {place.path[0] for place in places if place is not None}
-    is_besides = argument.kind is Kind.NAMES
+    is_besides = argument.kind is ArgumentKind.NAMES
     asked = tuple(column for column in columns if (column in named) != is_besides)
     return AskedTexts(asked, not (is_besides and given))
 
@@ -150,8 +150,12 @@ def objection_to(
             elif argument.kind in _COLUMNS and given is not None:
                 for column in (given,) if isinstance(given, str) else given:
                     _check_family(request.metric, argument, column, schema)
-            elif argument.kind in (Kind.LITERAL, Kind.SHARES):
-                literals = [given] if argument.kind is Kind.LITERAL else [item for item, _ in given]
+            elif argument.kind in (ArgumentKind.LITERAL, ArgumentKind.SHARES):
+                literals = (
+                    [given]
+                    if argument.kind is ArgumentKind.LITERAL
+                    else [item for item, _ in given]
+                )
                 _check_literals(request.arguments[0], literals, schema)
     except Objection as objection:
         return str(objection)
@@ -159,21 +163,27 @@ def objection_to(
 
 
 def _check_family(metric: str, argument: Argument, column: str, schema: Schema) -> None:
-    found = schema.type_of(column)
-    if argument.accepts and found != "void" and family_of(found) not in argument.accepts:
+    column_type = schema.type_of(column)
+    if (
+        argument.accepts
+        and column_type != "void"
+        and family_of(column_type) not in argument.accepts
+    ):
         wanted = ", ".join(sorted(family.value for family in argument.accepts))
-        raise Objection(f"{metric} needs a {wanted} column, and '{column}' is of type {found}")
+        raise Objection(
+            f"{metric} needs a {wanted} column, and '{column}' is of type {column_type}"
+        )
 
 
 def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> None:
-    found = schema.type_of(column)
+    column_type = schema.type_of(column)
     for value in literals:
         own, text = literal_type(value), value if isinstance(value, str) else None
-        reason = objection_to_comparison(found, own, text)
+        reason = objection_to_comparison(column_type, own, text)
         if reason:
             said = f'"{text}"' if text is not None else str(value)
             kind = family_of(own).value
-            raise Objection(f"'{column}' is of type {found} and {said} is a {kind}: {reason}")
+            raise Objection(f"'{column}' is of type {column_type} and {said} is a {kind}: {reason}")
 
 
 def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.metrics.registry import ArgumentKind
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
 from dqx_airflow.values import DatasetRef, DatasetSnapshot, Field, MetricResult
@@ -41,7 +41,7 @@ def snapshot_of(
 def _is_of_one_column(request: MetricRequest) -> bool:
     metric = request.definition
     kinds = [argument.kind for argument in metric.arguments]
-    return not metric.is_internal and kinds in ([], [Kind.COLUMN]) and not metric.parameters
+    return not metric.is_internal and kinds in ([], [ArgumentKind.COLUMN]) and not metric.parameters
 
 
 def _column_of(request: MetricRequest) -> str | None:

@@ -54,8 +54,10 @@ def _server() -> Any:
     try:
         from dqx_airflow.plugin.app import app
     except Exception:
-        log.exception("the data quality pages are closed: this Airflow lacks what they rely on")
-        from dqx_airflow.plugin.closed import closed
+        log.exception(
+            "the data quality pages are disabled: this Airflow lacks an interface that they need"
+        )
+        from dqx_airflow.plugin.deny_all import closed
 
         return closed
     return app

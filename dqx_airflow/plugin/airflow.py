@@ -26,7 +26,7 @@ from fastapi import Depends, HTTPException, Request
 from sqlalchemy import and_, func, select, tuple_
 
 from dqx_airflow.operators.outcome import XCOM_KEY
-from dqx_airflow.operators.results_place import ResultsPlace, results_place
+from dqx_airflow.operators.results_location import ResultsPlace, results_place
 
 __all__ = [
     "MOST_INSTANCES",
@@ -179,7 +179,7 @@ def recent_runs(
 
 
 def known_results() -> ResultsPlace | None:
-    """The results store that this server is told of, as the operators are."""
+    """The results store configured for this server, as for the operators."""
     try:
         return results_place()
     except AirflowException as error:

@@ -63,7 +63,7 @@ async def guard(request: Request, call_next: _Next) -> Response:
         response = _notice(
             HTTPStatus.INTERNAL_SERVER_ERROR,
             "This page failed",
-            "The log of the API server says why. The report itself is safe: "
+            "See the log of the API server for the cause. The report itself is not affected: "
             "`dql results show` prints it.",
         )
     response.headers.update(HEADERS)
@@ -72,12 +72,12 @@ async def guard(request: Request, call_next: _Next) -> Response:
 
 @app.exception_handler(StarletteHTTPException)
 async def refuse(request: Request, error: StarletteHTTPException) -> Response:
-    told = {
-        HTTPStatus.UNAUTHORIZED: "Sign in to Airflow, then come back.",
-        HTTPStatus.FORBIDDEN: "You may not read what the tasks of this DAG leave.",
+    advice = {
+        HTTPStatus.UNAUTHORIZED: "Sign in to Airflow first.",
+        HTTPStatus.FORBIDDEN: "You do not have permission to read the XComs of this DAG.",
     }
     phrase = HTTPStatus(error.status_code).phrase
-    return _notice(error.status_code, phrase, told.get(HTTPStatus(error.status_code), ""))
+    return _notice(error.status_code, phrase, advice.get(HTTPStatus(error.status_code), ""))
 
 
 @app.get("/gate", dependencies=[READS_DAG])
@@ -97,7 +97,7 @@ def gate(
             HTTPStatus.NOT_FOUND,
             "No such task instance",
             f"Task {task_id} has no instance in run {run_id} of DAG {dag_id}: it was removed, "
-            "or the run has not come to it.",
+            "or has not been scheduled yet.",
         )
     if len(runs) > 1:
         return _mapped(runs)
@@ -159,7 +159,7 @@ def dataset(
         return _notice(
             HTTPStatus.NOT_FOUND,
             "No such dataset",
-            f"No gate that you may read has lately reported on a dataset {name}.",
+            f"No gate that you may read has recently reported on dataset {name}.",
         )
     shown, more = rows[:_MOST_GATES], max(len(rows) - _MOST_GATES, 0)
     past, problem = _past_of(shown)
@@ -180,7 +180,7 @@ def contract(
         return _notice(
             HTTPStatus.NOT_FOUND,
             "No such contract",
-            f"No gate that you may read has lately enforced a contract {contract_id}.",
+            f"No gate that you may read has recently enforced contract {contract_id}.",
         )
     shown, more = list(rows[:_MOST_GATES]), max(len(rows) - _MOST_GATES, 0)
     past, problem = _past_of(shown, DEPTH)

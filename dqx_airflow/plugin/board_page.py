@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from dqx_airflow.plugin.airflow import TaskRun
-from dqx_airflow.plugin.numbers import fault_of
 from dqx_airflow.plugin.report_view import ReportView, view_of_summary
+from dqx_airflow.plugin.value_format import fault_of
 from dqx_airflow.values import EnforcedContract, Status, Verdict
 
 DEPTH = 14
@@ -55,7 +55,7 @@ class GateRow:
     worst: Verdict | None
 
     @property
-    def worst_told(self) -> str:
+    def worst_line(self) -> str:
         """The worst of what did not pass, as the headline tells it."""
         return fault_of(self.worst) if self.worst else ""
 
@@ -66,7 +66,7 @@ class GateRow:
         if report is None:
             return ""
         first = f"{report.not_evaluated} not evaluated, " if report.not_evaluated else ""
-        return first + counts_told(report.counts)
+        return first + counts_line(report.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,11 @@ def gate_rows(runs: Iterable[TaskRun], owners: Mapping[str, str]) -> tuple[GateR
     return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.dag_id, row.task_id)))
 
 
-def counts_told(counts: Mapping[Status, int]) -> str:
+def counts_line(counts: Mapping[Status, int]) -> str:
     """How many failed: `2 of 6 failed, 1 in error`."""
     errors = counts.get(Status.ERROR, 0)
-    told = f"{counts.get(Status.FAILED, 0)} of {sum(counts.values())} failed"
-    return f"{told}, {errors} in error" if errors else told
+    line = f"{counts.get(Status.FAILED, 0)} of {sum(counts.values())} failed"
+    return f"{line}, {errors} in error" if errors else line
 
 
 def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> Board:

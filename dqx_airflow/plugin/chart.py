@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.exact import NUMBERS
-from dqx_airflow.plugin.numbers import Reading, scale_end
+from dqx_airflow.plugin.value_format import Reading, scale_end
 from dqx_airflow.values import MetricValue, Status, Verdict
 
 _NUMBER = re.compile(r"(?<![\w.])(-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(%?)(?=\)?$)")
@@ -142,7 +142,12 @@ def chart_of(
             for line in _steps([past.limits[which : which + 1] for past in history], x, y)
         ),
         marks=tuple(
-            Mark(*(point or (x(i), bottom)), past.status.value, _told(past, read), bool(past.event))
+            Mark(
+                *(point or (x(i), bottom)),
+                past.status.value,
+                _description(past, read),
+                bool(past.event),
+            )
             for i, (point, past) in enumerate(zip(points, history, strict=True))
         ),
         bands=_bands(history, x),
@@ -197,11 +202,11 @@ def _label(name: str, history: Sequence[Past], known: Sequence[float], read: Rea
     return (
         f"{name}: {len(history)} runs from {history[0].when} to {history[-1].when}, "
         f"from {read(min(known))} to {read(max(known))}, "
-        f"the last {read(history[-1].value)}; {failed} failed"
+        f"most recently {read(history[-1].value)}; {failed} failed"
     )
 
 
-def _told(past: Past, read: Reading) -> str:
+def _description(past: Past, read: Reading) -> str:
     parts = [f"{past.when}: {read(past.value)}", past.status.value]
     if past.limits:
         parts.append(f"limit {' and '.join(map(read, past.limits))}")

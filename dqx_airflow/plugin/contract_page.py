@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from dqx_airflow.plugin.airflow import TaskRun
-from dqx_airflow.plugin.board_page import GateRow, counts_told
+from dqx_airflow.plugin.board_page import GateRow, counts_line
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Status, Verdict
@@ -47,9 +47,9 @@ class DatasetUse:
         return next((status.value for status in worst if self.counts.get(status)), "")
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """How many failed."""
-        return counts_told(self.counts)
+        return counts_line(self.counts)
 
 
 @dataclass(frozen=True, slots=True)

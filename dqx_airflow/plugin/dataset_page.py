@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dqx_airflow.plugin.board_page import GateRow
 from dqx_airflow.plugin.chart import Chart, Past, chart_of, past_of
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
-from dqx_airflow.plugin.numbers import Reading, reading_of
 from dqx_airflow.plugin.report_view import PromotionView, promotion_of
+from dqx_airflow.plugin.value_format import Reading, reading_of
 from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
 
 _SHOWN_ASSERTIONS = 100

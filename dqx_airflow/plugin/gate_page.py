@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dqx_airflow.plugin.chart import Chart, chart_of, past_of
-from dqx_airflow.plugin.numbers import reading_of
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
 from dqx_airflow.plugin.source_view import SourceView, sources_of
+from dqx_airflow.plugin.value_format import reading_of
 from dqx_airflow.values import FailingRow, GateReport, SourceFile, Status, Verdict
 
 SPARK_WIDTH, SPARK_HEIGHT = 168, 34
@@ -173,7 +173,7 @@ def _assertion(
         by_dataset.setdefault(row.dataset, []).append(row)
     return AssertionView(
         verdict=verdict,
-        blocks=bad and (view.fail_on is None or verdict.severity.at_least(view.fail_on)),
+        blocks=bad and (view.fail_on is None or verdict.can_block(view.fail_on)),
         lacks=view.lacks(verdict),
         spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read),
         wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read),

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.plugin.numbers import limit_of, value_of
+from dqx_airflow.plugin.value_format import limit_of, value_of
 
 _PAGES = Path(__file__).parent / "pages"
 _LONGEST = 4000
@@ -83,7 +83,7 @@ def _environment() -> Environment:
     }
     environment.filters |= {
         "value": format_value,
-        "told": value_of,
+        "shown": value_of,
         "limit": limit_of,
         "moment": _moment,
         "iso": _iso,

@@ -15,6 +15,7 @@ from dqx_airflow.values import (
     GateReport,
     MetricValue,
     Outcome,
+    Responsible,
     Severity,
     Status,
     Verdict,
@@ -84,7 +85,7 @@ class ReportView:
 
     def lacks(self, verdict: Verdict) -> bool:
         """True for an assertion that could fail the gate, and lacks data of other dates."""
-        is_severe = self.fail_on is None or verdict.severity.at_least(self.fail_on)
+        is_severe = self.fail_on is None or verdict.can_block(self.fail_on)
         return verdict.is_not_evaluated and is_severe
 
 
@@ -209,7 +210,22 @@ def _contract(given: object) -> EnforcedContract | None:
         documented=_count(contract.get("documented")),
         unsupported=_count(contract.get("unsupported")),
         pin=_text(contract.get("pin")) or None,
+        accepted=_count(contract.get("accepted")),
+        responsible=_responsible(contract.get("responsible")),
     )
+
+
+def _responsible(given: object) -> Responsible | None:
+    known = {_text(name): _text(text) or None for name, text in _mapping(given).items()}
+    found = Responsible(
+        known.get("owner"),
+        tuple(filter(None, [known.get("contacts")])),
+        known.get("channel"),
+        known.get("runbook"),
+        known.get("incident response"),
+        known.get("business hours"),
+    )
+    return found if found.facts else None
 
 
 def _verdict(given: object) -> Verdict | None:
@@ -232,6 +248,7 @@ def _verdict(given: object) -> Verdict | None:
         multiplier=float(multiplier) if isinstance(multiplier, int | float) else 1.0,
         reason=_text(reason) if reason else None,
         clause=_text(row.get("clause")) or None,
+        let_by=_text(row.get("let_by")) or None,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from dqx_airflow.plugin.numbers import fault_of
+from dqx_airflow.plugin.value_format import fault_of
 from dqx_airflow.values import Severity, SourceFile, Span, Status, Verdict
 
 _AROUND = 3
@@ -101,7 +101,7 @@ def sources_of(
 
 
 def _mark(verdict: Verdict, span: Span, fail_on: Severity | None) -> _Mark:
-    is_mild = fail_on is not None and not verdict.severity.at_least(fail_on)
+    is_mild = fail_on is not None and not verdict.can_block(fail_on)
     is_warning = verdict.status is Status.FAILED and is_mild
     return _Mark(
         span,

@@ -29,12 +29,12 @@ PATIENCE_S = 8.0
 _REST_S = 30.0
 
 UNKNOWN = (
-    "This server knows no results store: set results_root or results_conn_id in section [dqx] of "
+    "This server has no results store: set results_root or results_conn_id in section [dqx] of "
     "its configuration to see all assertions, their history and failing rows."
 )
 UNREACHABLE = (
-    "The results store did not answer this server, so only what the task left in Airflow is shown. "
-    "The log of the API server says why."
+    "The results store did not respond, so only what the task left in Airflow is shown. "
+    "See the log of the API server for the cause."
 )
 
 
@@ -68,7 +68,7 @@ class Desk:
             asked = self._pool.submit(lambda: question(self._open()))
             return Answer(asked.result(timeout=PATIENCE_S))
         except TooLate:
-            log.warning("the results store %s did not answer in %g s", self.root, PATIENCE_S)
+            log.warning("the results store %s did not respond within %g s", self.root, PATIENCE_S)
         except (DqxError, ImportError) as error:
             log.warning("the results store %s: %s", self.root, error)
         self._rests_until = time.monotonic() + _REST_S

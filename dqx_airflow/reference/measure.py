@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from dqx_airflow.metrics.builtin.counts import count_nan
 from dqx_airflow.metrics.comparison import moment_of
-from dqx_airflow.metrics.in_python import Column, SumOverflow, nan_count
-from dqx_airflow.metrics.plain import plain
-from dqx_airflow.metrics.registry import Kind, Scan
+from dqx_airflow.metrics.in_python import Column, SumOverflow
+from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.metrics.registry import ArgumentKind, Scan
 from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import voids_of
@@ -43,7 +44,7 @@ def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table])
     for ref in refs:
         requests = [request for request in plan.requests if request.dataset == ref.name]
         if ref.name not in readable:
-            reason = f"there is no table for dataset '{ref.name}'"
+            reason = f"missing table for dataset '{ref.name}'"
             found.failures.update(dict.fromkeys(requests, reason))
         elif ref.filter is not None:
             reason = f"the filter of dataset '{ref.name}' needs Spark"
@@ -121,6 +122,8 @@ def _measure_dataset(
         reason = objection_to(request, dataset.schema, unusable)
         if request.definition.scan is Scan.SCHEMA:
             answer_from_schema(request, dataset.schema, found)
+        elif request.definition.scan is Scan.LOG:
+            found.failures[request] = f"`{request.metric}` needs a Delta table"
         elif request.definition.in_python is None:
             found.failures[request] = f"`{request.metric}` needs Spark"
         elif reason is not None:
@@ -140,7 +143,7 @@ def _answer(
 ) -> None:
     rows = dataset.rows_on(request.date)
     columns = voids_of(request, RowTypes(dataset.schema.type_of))
-    nan_counts = {column: nan_count(dataset.column(column, rows)) for column in columns}
+    nan_counts = {column: count_nan(dataset.column(column, rows)) for column in columns}
     if any(nan_counts.values()):
         void_with_nan(request, nan_counts, found)
     else:
@@ -158,7 +161,7 @@ def _value(request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Kno
         if isinstance(given, RowPredicate):
             truths = (_row(dataset, row, known).holds(given.node) for row in rows)
             arguments.append(Column("boolean", tuple(truths)))
-        elif given is None or argument.kind not in (Kind.COLUMN, Kind.COLUMNS):
+        elif given is None or argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS):
             arguments.append(given)
         elif isinstance(given, str):
             arguments.append(dataset.column(given, rows))

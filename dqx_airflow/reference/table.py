@@ -91,8 +91,9 @@ class Table:
         :raises TableError: the values of a column have no type in common.
         """
         names = tuple(dict.fromkeys(name for row in rows for name in row))
-        types = {name: _common_type(name, [row.get(name) for row in rows]) for name in names}
-        return cls.typed(types, [tuple(row.get(name) for name in names) for row in rows])
+        columns = {name: _with_null([row.get(name) for row in rows]) for name in names}
+        types = {name: _common_type(name, values) for name, values in columns.items()}
+        return cls.typed(types, list(zip(*columns.values(), strict=True)) if names else [])
 
 
 def type_of_value(value: Any) -> str:
@@ -125,15 +126,25 @@ def type_of_value(value: Any) -> str:
         case Sequence():
             return f"array<{_common_type('an array', value)}>"
         case _:
-            raise TableError(f"{value!r} is of no type that Spark has")
+            raise TableError(f"{value!r} has a type that Spark does not support")
 
 
 def _decimal_type(value: Decimal) -> str:
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise TableError(f"{value} is no decimal")
+        raise TableError(f"{value} is not a decimal")
     scale = max(0, -exponent)
     return f"decimal({max(len(digits) + max(0, exponent), scale)},{scale})"
+
+
+def _with_null(values: list[Any]) -> list[Any]:
+    """The values of a column; where they are no numbers, NaN is how pandas writes NULL."""
+    nan = [isinstance(value, float) and value != value for value in values]  # noqa: PLR0124
+    if any(nan) and any(
+        value is not None and not isinstance(value, float | int | Decimal) for value in values
+    ):
+        return [None if is_nan else value for value, is_nan in zip(values, nan, strict=True)]
+    return values
 
 
 def _common_type(name: str, values: Iterable[Any]) -> str:
@@ -142,7 +153,7 @@ def _common_type(name: str, values: Iterable[Any]) -> str:
         return "void"
     numbers = {"bigint", "double"}
     if len(types) > 1 and not all(one in numbers or one.startswith("decimal") for one in types):
-        raise TableError(f"{name} holds values of several types: {', '.join(types)}")
+        raise TableError(f"{name} contains values of several types: {', '.join(types)}")
     return widest(*types)
 
 

@@ -8,9 +8,9 @@ from datetime import timezone
 from decimal import Decimal
 from typing import Any
 
+from dqx_airflow.metrics.datetime_text import date_in, moment_in
 from dqx_airflow.metrics.in_python import has_room, rounded_half_up
-from dqx_airflow.metrics.moments import date_in, moment_in
-from dqx_airflow.metrics.texts import PATTERNS, whole_pattern
+from dqx_airflow.metrics.text_casts import PATTERNS, whole_pattern
 from dqx_airflow.metrics.types import WHOLE_SIZES, decimal_size
 from dqx_airflow.reference.arithmetic import has_bits_for, narrowed
 

@@ -74,7 +74,7 @@ def _folders(home: Path) -> list[Path]:
 def _record(folder: Path) -> dict[str, Any]:
     record = json.loads(_text(folder / _ENTRY))
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise RegistryError(f"{folder} is of another format", "use the version that wrote it")
+        raise RegistryError(f"{folder} has another format", "use the version that wrote it")
     return record
 
 
@@ -148,5 +148,5 @@ def _failures_told(folder: Path) -> Iterator[None]:
         cause = getattr(error, "strerror", None) or error
         raise RegistryError(
             f"the registry {folder} cannot be read or written: {cause}",
-            "is it a registry, and may you write there?",
+            "check that it is a registry and that you may write to it",
         ) from error

@@ -23,7 +23,7 @@ def registry_at(place: str) -> Registry:
     """
     path = place.removeprefix(_TABLE_MARK)
     if not path.strip():
-        raise RegistryError("the registry has no place", "name a folder, delta:PATH, or a URL")
+        raise RegistryError("no registry given", "give a folder, delta:PATH, or a URL")
     if path.startswith("file://"):
         path = unquote(urlsplit(path).path)
     is_url = "://" in path

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from dqx_airflow.errors import RegistryError
+from dqx_airflow.errors import RegistryError, first_line
 from dqx_airflow.registry.versions import FORMAT, Entry
 
 _FILE = pa.struct([("name", pa.string()), ("text", pa.string())])
@@ -87,8 +87,8 @@ class TableHome:
         columns = {column.name for column in table.schema().fields}
         if not columns.issuperset(_SCHEMA.names):
             raise RegistryError(
-                f"{self.place} is a Delta table, and no registry of contracts",
-                "name another place: the first version that is published makes the table",
+                f"{self.place} is a Delta table, but not a registry of contracts",
+                "choose another location: publishing the first version creates the table",
             )
         return table
 
@@ -107,7 +107,7 @@ class TableHome:
     def _entry(self, row: dict[str, Any]) -> Entry:
         if row["format"] != FORMAT:
             raise RegistryError(
-                f"version {row['version']} of {row['contract_id']} in {self.place} is of another "
+                f"version {row['version']} of {row['contract_id']} in {self.place} has another "
                 "format",
                 "use the version that wrote it",
             )
@@ -128,10 +128,9 @@ class TableHome:
         except RegistryError:
             raise
         except Exception as error:  # deltalake has no root for its exceptions
-            cause = (str(error) or type(error).__name__).splitlines()[0]
             raise RegistryError(
-                f"the registry {self.place} cannot be read or written: {cause}",
-                "check the place, that you may write there, and the keys in the environment",
+                f"the registry {self.place} cannot be read or written: {first_line(error)}",
+                "check the location, your permissions, and the keys in the environment",
             ) from error
 
 
@@ -158,7 +157,7 @@ def _has_log(path: str) -> bool:
         return False
     if names and "_delta_log" not in names:
         raise RegistryError(
-            f"{path} is a folder with files, and no Delta table",
-            "name a new place; or leave out `delta:`, if it is a registry in a folder",
+            f"{path} is a folder with files, but not a Delta table",
+            "choose a new location; or remove `delta:` if it is a registry in a folder",
         )
     return "_delta_log" in names

@@ -18,8 +18,12 @@ from posixpath import normpath
 from typing import Protocol
 
 from dqx_airflow.contracts.model import Contract
-from dqx_airflow.contracts.publishing import Objection, PublishedVersion, objections
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.versioning.publication_policy import (
+    Objection,
+    PublishedVersion,
+    objections,
+)
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.errors import RegistryError
 from dqx_airflow.values import SourceFile
@@ -121,9 +125,7 @@ class Registry:
             published = PublishedVersion(contract, number, on, digest)
             if is_dry or self.home.add(_entry(published, texts)):
                 return Publication(published)
-        raise RegistryError(
-            f"too many others publish {contract.id} at the same time", "try again later"
-        )
+        raise RegistryError(f"too many concurrent publications of {contract.id}", "try again later")
 
 
 def digest_of(texts: Mapping[str, str]) -> str:
@@ -154,7 +156,7 @@ def _read(entry: Entry) -> PublishedVersion:
     main, text = next(iter(entry.files.items()))
     found = read_contract(SourceFile(main, text), _FilesReader(entry.files))
     if found.contract is None:
-        raise RegistryError(f"{shown} holds no contract", "restore it from a backup")
+        raise RegistryError(f"{shown} is not a contract", "restore it from a backup")
     return PublishedVersion(found.contract, entry.number, entry.on, entry.digest)
 
 

@@ -63,7 +63,7 @@ SELECT * FROM (
 
 def _column(name: str) -> str:
     # Moments come without their zone, which is UTC: a zoned one needs the zones of the machine.
-    if name in {"started_at", "finished_at", "stored_at"}:
+    if name in {"started_at", "finished_at", "stored_at", "labelled_at", "event_at"}:
         return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
     return f'"{name}"'
 

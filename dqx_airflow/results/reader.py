@@ -10,8 +10,9 @@ from arro3.core import DataType
 from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results.columns import Row
 from dqx_airflow.results.query import date_literal, select_rows, text_literal
-from dqx_airflow.results.report_rows import Row, RunRow, report_from_rows, run_from_row
+from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     FAILING_ROWS_SCHEMA,
@@ -85,7 +86,7 @@ def find_report(
         matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
         raise RequestError(
             f"{len(by_id)} runs have an id that starts with {run_id_prefix}",
-            f"give more of it: {', '.join(matches)}",
+            f"give more characters: {', '.join(matches)}",
         )
     match = by_id.get(run_id_prefix) or next(iter(by_id.values()), None)
     if match is None:
@@ -199,7 +200,7 @@ def _existing_runs(location: Location) -> DeltaTable:
     if runs is None:
         raise StoreError(
             f"no results under {location.root}",
-            "check the path; a gate makes the store when it finishes for the first time",
+            "check the path; the first gate that finishes creates the store",
         )
     return runs
 

@@ -13,10 +13,10 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeAlias
 
-from deltalake import QueryBuilder
-from deltalake.exceptions import CommitFailedError
+from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.exact import exact_text, parse_exact
+from dqx_airflow.results.commits import committed
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.schema import STATES, TABLES
 from dqx_airflow.results.store import append, dated, open_or_create, tidy
@@ -90,14 +90,13 @@ class StateStore:
         definition = TABLES[STATES]
         with foreign_errors_told(self.location, "write"):
             added = dated(rows, definition)
-            for attempts_left in (2, 1, 0):
+
+            def commit() -> DeltaTable:
                 table = open_or_create(self.location, definition)
-                try:
-                    append(table, added)
-                    break
-                except CommitFailedError:
-                    if not attempts_left:
-                        raise
+                append(table, added)
+                return table
+
+            table = committed(commit)
         tidy(self.location, definition, table)
 
 
@@ -108,6 +107,7 @@ def tell_result(result: MetricValue) -> str:
 
 
 def read_result(text: str) -> MetricValue:
+    """The result of the JSON text that `tell_result` made."""
     found = json.loads(text)
     value: MetricValue = parse_exact(found[_EXACT]) if isinstance(found, dict) else found
     return value

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import random
 import tempfile
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,10 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 from arro3.core import Schema
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import DeltaError
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.report_rows import Row, failing_rows, results_rows, run_row
+from dqx_airflow.results.columns import Row
+from dqx_airflow.results.commits import committed
+from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     MONTH,
@@ -39,8 +39,9 @@ from dqx_airflow.results.tables import (
 from dqx_airflow.values import GateReport, SourceFile
 
 _TIDY_EVERY = 32
+OF_GATES = tuple(name for name, table in TABLES.items() if not table.is_of_people)
+"""The names of the tables that gates write."""
 _log = logging.getLogger("dqx.gate")
-_WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,12 @@ class ResultsStore:
         tables = []
         with foreign_errors_told(location, "write"):
             if results := results_rows(report):
-                tables.append(_append_once(location, RESULTS, {run_id: results}))
+                tables.append(append_once(location, RESULTS, {run_id: results}))
             if failing := failing_rows(report):
-                tables.append(_append_once(location, FAILING_ROWS, {run_id: failing}))
+                tables.append(append_once(location, FAILING_ROWS, {run_id: failing}))
             if kept:
-                tables.append(_append_once(location, SOURCES, kept))
-            tables.append(_append_once(location, RUNS, {run_id: [run_row(report)]}))
+                tables.append(append_once(location, SOURCES, kept))
+            tables.append(append_once(location, RUNS, {run_id: [run_row(report)]}))
         for appended in tables:
             if appended is not None:
                 tidy(location, *appended)
@@ -89,7 +90,7 @@ class ResultsStore:
         :raises StoreError: it cannot.
         """
         location = self.location
-        for name in TABLES:
+        for name in OF_GATES:
             open_table(location, name)
         with foreign_errors_told(location, "write"):
             if location.is_local:
@@ -115,14 +116,14 @@ def probe_objects(location: Location) -> None:
 
 def _probe_folders(location: Location) -> None:
     root = Path(location.root)
-    folders = [Path(location.table(name)) for name in TABLES]
+    folders = [Path(location.table(name)) for name in OF_GATES]
     folders += [folder / "_delta_log" for folder in folders]
     there = [folder for folder in folders if folder.is_dir()]
     base = next((path for path in (root, *root.parents) if path.exists()), root)
     if not base.is_dir():
         raise StoreError(
-            f"the results root {location.root} cannot be made: {base} is a file",
-            "give the path of a folder; it is made when the first gate writes its results",
+            f"the results root {location.root} cannot be created: {base} is a file",
+            "give the path of a folder; the first gate that writes results creates it",
         )
     for folder in (base, *there):
         # A permission says little (read-only mounts, quotas), so a file is really written.
@@ -141,8 +142,8 @@ def dated(rows: Iterable[Row], definition: TableDefinition) -> pa.Table:
     return arrow_table(with_month, definition.schema)
 
 
-def _append_once(
-    location: Location, name: str, rows: Mapping[str, list[Row]]
+def append_once(
+    location: Location, name: str, rows: Mapping[str, Sequence[Row]]
 ) -> tuple[TableDefinition, DeltaTable] | None:
     """Appends, in one commit, those of the rows whose key is not there. None where all are.
 
@@ -151,21 +152,18 @@ def _append_once(
     writer recorded one of them meanwhile, or added columns; both are looked at again.
     """
     definition = TABLES[name]
-    for wait_s in (*_WAITS_S, None):
+
+    def commit() -> tuple[TableDefinition, DeltaTable] | None:
         table = open_or_create(location, definition)
         new = [key for key in rows if table.transaction_version(f"dqx:{key}") is None]
         if not new:
             return None
         added = dated(chain.from_iterable(rows[key] for key in new), definition)
         once = CommitProperties(app_transactions=[Transaction(f"dqx:{key}", 1) for key in new])
-        try:
-            append(table, added, once)
-            return definition, table
-        except CommitFailedError:
-            if wait_s is None:
-                raise
-            time.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (spreads the writers)
-    return None
+        append(table, added, once)
+        return definition, table
+
+    return committed(commit)
 
 
 def tidy(location: Location, definition: TableDefinition, table: DeltaTable) -> None:

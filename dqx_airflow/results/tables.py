@@ -21,6 +21,9 @@ _BACKTRACE = re.compile(r"\s*\d+: ")
 _PERCENT_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _LONGEST_CAUSE = 400
 
+_OURS = {"run_id", "event_id"}
+"""Each of our tables has one of these columns."""
+
 NO_LOG_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 """For commits: by default each of them lists the whole log to look for what expired."""
 
@@ -34,10 +37,12 @@ class Location:
 
     @property
     def is_local(self) -> bool:
+        """True for a folder of this machine."""
         return not _URI.match(self.root)
 
     @property
     def options(self) -> dict[str, str] | None:
+        """What deltalake needs to reach it, secrets included."""
         return dict(self.storage_options) if self.storage_options else None
 
     def table(self, name: str) -> str:
@@ -48,7 +53,7 @@ class Location:
 def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Location:
     """The location that `root` means: `~` and relative paths are resolved, URIs are kept."""
     if not root.strip():
-        raise StoreError("the results root is empty", "give a path or a URI")
+        raise StoreError("the results root is empty", "give a path or URI")
     if root.startswith("file://"):
         root = unquote(urlsplit(root).path)
     if _URI.match(root):
@@ -77,7 +82,7 @@ def open_table(location: Location, name: str) -> DeltaTable | None:
         except TableNotFoundError:
             return None
         columns = {column.name for column in table.schema().fields}
-    if "run_id" not in columns:
+    if columns.isdisjoint(_OURS):
         raise StoreError(
             f"{uri} is a Delta table, but not one of a results store",
             "choose another results root, or move that table away",
@@ -116,7 +121,7 @@ def _has_local_log(location: Location, name: str) -> bool:
             what = "results root" if path == root else "results store"
             raise StoreError(
                 f"the {what} {location.root} cannot be used: {_file_in_the_way(path)} is a file",
-                "give the path of a folder; it is made when the first gate writes its results",
+                "give the path of a folder; the first gate that writes results creates it",
             ) from error
         if path == table and entries and "_delta_log" not in entries:
             raise StoreError(

@@ -6,8 +6,6 @@ it was, and does nothing where nothing is to be done.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,10 +14,10 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError
 from pyarrow.fs import FileSelector
 
 from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results.commits import committed
 from dqx_airflow.results.compaction import OF_UPKEEP, merge, next_portion
 from dqx_airflow.results.files import (
     LiveFile,
@@ -46,7 +44,6 @@ from dqx_airflow.values import SourceDigest, from_json
 LEAST_KEPT = timedelta(days=1)
 """Removed files stay at least so long: nobody reads a version of the store for longer."""
 
-_TRIES = 8
 _LONG_LOG = 1_000
 _MANY_FILES = 1_000
 _LOG_AT_REST = timedelta(minutes=15)
@@ -84,16 +81,19 @@ def prune(
     """Deletes the runs that finished longer ago than that, with all their rows.
 
     The same goes for states. A text of a suite or contract is deleted when no run is left that
-    went by it. The files stay until `vacuum`.
+    went by it. What people said, labels and proposals, is kept. The files stay until `vacuum`.
 
     :raises RequestError: the age is not positive.
     :raises StoreError: there is no store, or it cannot be read or written.
     """
     if older_than <= timedelta(0):
-        raise RequestError("the age of what is pruned must be positive", "such as 400d")
+        raise RequestError("the age of runs to prune must be positive", "such as 400d")
     now = now or datetime.now(timezone.utc)
 
     def prune_one(location: Location, definition: TableDefinition, table: DeltaTable) -> Upkeep:
+        if definition.is_of_people:
+            files = len(table.file_uris())
+            return Upkeep(definition.name, files, files)
         return _prune(location, definition, table, now, older_than)
 
     return tuple(_of_all(root, storage_options, prune_one))
@@ -140,7 +140,7 @@ def _of_all(
     if open_table(location, RUNS) is None:
         raise StoreError(
             f"no results under {location.root}",
-            "check the path; a gate makes the store when it finishes for the first time",
+            "check the path; the first gate that finishes creates the store",
         )
     for definition in TABLES.values():
         table = open_table(location, definition.name)
@@ -182,15 +182,12 @@ def _merge_all(location: Location, definition: TableDefinition, table: DeltaTabl
 
 def _again(step: Callable[[], bool], table: DeltaTable) -> bool:
     """Takes a step that others may get in the way of, a few times."""
-    for tries_left in reversed(range(_TRIES)):
+
+    def updated_step() -> bool:
         table.update_incremental()
-        try:
-            return step()
-        except CommitFailedError:
-            if not tries_left:
-                raise
-            time.sleep(random.uniform(0.05, 0.5))  # noqa: S311 (spreads the writers)
-    return False
+        return step()
+
+    return committed(updated_step)
 
 
 def _set_properties(definition: TableDefinition, table: DeltaTable) -> bool:

@@ -62,7 +62,7 @@ def test_spark_finds_what_memory_finds(spark: Any, tmp_path: Path) -> None:
 
 def _verdicts(results: Results) -> list[Any]:
     return [
-        replace(verdict, reason=None, origin=None, failing_rows=(), note=None)
+        replace(verdict, reason=None, origin=None, failing_rows=(), note=None, measured=None)
         for verdict in results.report.verdicts
     ]
 
@@ -95,7 +95,7 @@ def test_tables_in_memory_have_the_types_of_their_values_or_those_given() -> Non
 
 
 def test_tables_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(RequestError, match="dataset 'a': x holds values of several types"):
+    with pytest.raises(RequestError, match="dataset 'a': x contains values of several types"):
         MemoryDatabase({"a": [{"x": 1}, {"x": "one"}]})
     with pytest.raises(RequestError, match=r"(?s)dataset 'a' has no date column 'ds'.*are: x"):
         MemoryDatabase({"a": [{"x": 1}]}, date_columns={"a": "ds"})

@@ -119,7 +119,7 @@ def test_a_lag_on_a_dataset_without_dates_is_a_mistake_of_the_suite(
 
 
 def test_a_file_that_is_missing_is_told(interpreter: Interpreter, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="there is no such file"):
+    with pytest.raises(SourceError, match="file not found"):
         interpreter.run_file(tmp_path / "suite.dql")
 
 

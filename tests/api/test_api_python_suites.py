@@ -14,7 +14,7 @@ from markdown_cases import REWRITE, Case, cases
 from python_suites import TODAY, memory, python_suite
 
 from dqx_airflow import Results, Suite, Verdict, VerificationSuite, check
-from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.plan.model import Plan
 
 HERE = Path(__file__).parent
@@ -88,6 +88,25 @@ def test_code_that_nobody_has_the_text_of_runs_too() -> None:
     assert "error: assertion failed: rows" in str(results)
 
 
+@pytest.mark.parametrize("limit", ["LIMIT", "LIMIT.value"])
+def test_an_algorithm_makes_no_required_assertion_weaker(limit: str) -> None:
+    suite = python_suite(
+        "LIMIT = TunableInt('LIMIT', value=3, bounds=(0, 10))\n"
+        "@check(name='C', datasets=['orders'])\ndef c(mp, ctx):\n"
+        "    ctx.assert_that(mp.num_rows()).where(name='rows', severity='P0')"
+        f".is_gt({limit})\n"
+        "suite = VerificationSuite([c], db, 'S', tunables=[LIMIT])\n"
+    )
+    suite.set_param("LIMIT", 4, agent="rl_optimizer", reason="Episode 42")
+    suite.set_param("LIMIT", 3)
+    with pytest.raises(ChangeRefusedError, match=r"(?s)E602.*'rows' is P0.*checks\.py:"):
+        suite.set_param("LIMIT", 2, agent="rl_optimizer")
+    assert suite.get_param("LIMIT") == 3
+    suite.set_param("LIMIT", 1, agent="human")
+    told = [(one.old_value, one.new_value, one.agent) for one in suite.get_param_history("LIMIT")]
+    assert told == [(3, 4, "rl_optimizer"), (4, 3, "python"), (3, 1, "human")]
+
+
 def test_the_check_functions_run_anew_each_time() -> None:
     suite = python_suite(
         "LIMIT = TunableInt('LIMIT', value=3, bounds=(0, 10))\n"
@@ -111,11 +130,11 @@ def test_warnings_come_with_the_results() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ctx.assert_that(mp.num_rows()).is_gt([1])", r"\[1\] means nothing to a suite"),
+        ("ctx.assert_that(mp.num_rows()).is_gt([1])", r"\[1\] is not a valid operand"),
         ("ctx.assert_that(mp.num_rows()).is_gt(float('nan'))", "nan is not a finite number"),
-        ("ctx.assert_that(mp.num_rows()).where(tags=['a b']).is_gt(0)", "'a b' is no tag"),
-        ("ctx.assert_that(mp.sum('a`b')).is_gt(0)", "'a`b' is no name of a column"),
-        ("ctx.assert_that(mp.num_rows).is_gt(0)", "means nothing to a suite"),
+        ("ctx.assert_that(mp.num_rows()).where(tags=['a b']).is_gt(0)", "'a b' is not a valid tag"),
+        ("ctx.assert_that(mp.sum('a`b')).is_gt(0)", "'a`b' is not a valid name of a column"),
+        ("ctx.assert_that(mp.num_rows).is_gt(0)", "is not a valid operand"),
     ],
 )
 def test_values_that_the_language_does_not_have_are_refused(text: str, message: str) -> None:
@@ -133,7 +152,7 @@ def test_a_metric_is_neither_true_nor_false() -> None:
 
 
 def test_a_function_that_is_no_check_is_refused() -> None:
-    with pytest.raises(RequestError, match="is no check"):
+    with pytest.raises(RequestError, match="is not a check"):
         VerificationSuite([lambda mp, ctx: None], memory(), "S")  # type: ignore[list-item]
 
 
@@ -141,7 +160,7 @@ def test_a_check_of_a_database_without_datasets_needs_them() -> None:
     from dqx_airflow import MemoryDatabase
 
     suite = python_suite("@check(name='C')\ndef c(mp, ctx): pass\n", MemoryDatabase({}))
-    with pytest.raises(RequestError, match="check 'C' is about no dataset"):
+    with pytest.raises(RequestError, match="check 'C' has no dataset"):
         suite.run(TODAY)
 
 

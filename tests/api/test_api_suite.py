@@ -128,9 +128,13 @@ def test_what_is_set_counts_in_the_next_run(suite: Suite) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("MAX_NULLS", 0.3, r"MAX_NULLS cannot be 0.3: it lies outside of its bounds \[0.0, 0.2\]"),
-        ("MIN_ORDERS", 1.5, "MIN_ORDERS cannot be 1.5: it takes a whole number"),
-        ("LIMIT", "high", "LIMIT cannot be 'high': it takes a number"),
+        (
+            "MAX_NULLS",
+            0.3,
+            r"(?s)E601.*MAX_NULLS cannot be 30%: it is outside its bounds \[0%, 20%\].*:2:23",
+        ),
+        ("MIN_ORDERS", 1.5, "MIN_ORDERS cannot be 1.5: it must be a whole number"),
+        ("LIMIT", "high", "LIMIT cannot be 'high': it must be a number"),
         ("MOST", 5, "the suite has no tunable 'MOST'"),
         ("MIN_ORDER", 5, "(?s)no tunable 'MIN_ORDER'.*did you mean 'MIN_ORDERS'"),
     ],

@@ -64,7 +64,7 @@ def _word(cell: Any) -> str:
 
 
 SOURCES = [
-    _delta,
+    pytest.param(_delta, marks=pytest.mark.slow),
     pytest.param(_parquet, marks=pytest.mark.nightly),
     pytest.param(_csv, marks=pytest.mark.nightly),
 ]

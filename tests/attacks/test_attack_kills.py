@@ -39,7 +39,7 @@ GATES = """
 import sys
 from dataclasses import replace
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.session import create_session
+from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.values import Attempt, GateRequest, Severity, from_json
 
 spark = create_session("kills")

@@ -8,18 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import Called, dql
 
 GOOD = 'suite "S" { check "C" on t { assert num_rows() > 0 name "n" } }\n'
 BAD = 'suite "S" {\n  check "C" on t {\n    assert avg(price) > 5, name "50%: n"\n  }\n}\n'
 
 
-def check(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(Path(sys.executable).parent / "dql"), "check", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def check(*arguments: str | Path) -> Called:
+    return dql("check", *arguments)
 
 
 @pytest.fixture
@@ -36,10 +32,13 @@ def test_a_sound_suite_exits_0(tmp_path: Path) -> None:
 
 
 def test_an_error_exits_2_and_is_drawn(bad: Path) -> None:
+    program = str(Path(sys.executable).parent / "dql")
+    real = subprocess.run([program, "check", bad], capture_output=True, text=True, check=False)
     found = check(bad)
+    assert (real.returncode, real.stdout, real.stderr) == (2, found.stdout, found.stderr)
     assert found.returncode == 2
     assert "did you mean 'average'?" in found.stdout
-    assert found.stdout.endswith("\n\n1 file checked, 1 error; `dql explain E001` says more\n")
+    assert found.stdout.endswith("\n\n1 file checked, 1 error; see `dql explain E001`\n")
     assert "\033[" not in found.stdout
 
 
@@ -121,4 +120,4 @@ def test_imports_are_followed_and_checked_once(tmp_path: Path) -> None:
 def test_a_missing_path_exits_2_and_says_so(tmp_path: Path) -> None:
     found = check(tmp_path / "nowhere")
     assert found.returncode == 2
-    assert "there is no .dql file at" in found.stderr
+    assert "no .dql file found at" in found.stderr

@@ -59,7 +59,7 @@ def git(*arguments: str) -> None:
 def test_diff_tells_every_change_and_the_bump_that_is_due() -> None:
     result = contract("diff", "old.yaml", "looser.yaml")
     assert result.exit_code == 0
-    assert "bronze.wagers 1.0.0 → 1.1.0: 1 change; a minor bump is due" in result.output
+    assert "bronze.wagers 1.0.0 → 1.1.0: 1 change; a minor bump is required" in result.output
     assert "`minimum` is loosened: >= 1 → >= 0" in result.output
     assert "wagers.amount.minimum (looser.yaml:14)" in result.output
 
@@ -67,7 +67,7 @@ def test_diff_tells_every_change_and_the_bump_that_is_due() -> None:
 def test_diff_exits_with_1_where_the_version_falls_short() -> None:
     result = contract("diff", "old.yaml", "broken.yaml")
     assert result.exit_code == 1
-    assert "falls short: the version goes from 1.0.0 to 1.1.0, and a major bump is due: 2.0.0" in (
+    assert "too low: the version goes from 1.0.0 to 1.1.0, and a major bump is required: 2.0.0" in (
         result.output
     )
 
@@ -90,7 +90,7 @@ def test_diff_for_scripts_holds_everything() -> None:
         "due": "major",
         "declared": "minor",
         "falls_short": True,
-        "shortfall": "the version goes from 1.0.0 to 1.1.0, and a major bump is due: "
+        "shortfall": "the version goes from 1.0.0 to 1.1.0, and a major bump is required: "
         "2.0.0 or higher",
     }
     assert change == {
@@ -111,7 +111,7 @@ def test_diff_for_scripts_holds_everything() -> None:
 def test_diff_for_pull_requests_is_a_table() -> None:
     output = contract("diff", "old.yaml", "broken.yaml", "--format", "markdown").output
     assert "| **major** | consumer | `wagers.amount` | the unit of amount changes" in output
-    assert "❌ falls short" in output
+    assert "❌ too low" in output
 
 
 def test_diff_for_github_marks_the_lines() -> None:
@@ -166,14 +166,70 @@ def test_diff_follows_references_at_the_same_revision(folder: Path) -> None:
     assert "the type of id is widened: int → bigint" in output
 
 
+def test_diff_of_folders_sees_what_is_new_moved_renamed_and_deleted(folder: Path) -> None:
+    git("init", "-q")
+    place = folder / "contracts"
+    place.mkdir()
+    for name in ("stays", "moves", "leaves"):
+        (place / f"{name}.yaml").write_text(CONTRACT.replace("bronze.wagers", f"bronze.{name}"))
+    (place / "ended.yaml").write_text(
+        CONTRACT.replace("bronze.wagers", "bronze.ended").replace(
+            "  schema:", "  lifecycle: {status: sunset}\n  schema:"
+        )
+    )
+    (place / "compose.yaml").write_text("services: {}\n")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    (place / "later").mkdir()
+    (place / "moves.yaml").rename(place / "later" / "moved.yaml")
+    (place / "ended.yaml").unlink()
+    (place / "new.yaml").write_text(CONTRACT.replace("bronze.wagers", "bronze.new"))
+    result = contract("diff", "--git", "HEAD", "contracts")
+    assert result.exit_code == 0, result.output
+    assert "bronze.new 1.0.0: a new contract" in result.output
+    assert "bronze.ended 1.0.0: deleted, after its end" in result.output
+    assert "5 contracts compared, none changed" in result.output
+    (place / "leaves.yaml").unlink()
+    for path in ("contracts", "contracts/leaves.yaml"):
+        result = contract("diff", "--git", "HEAD", path)
+        assert result.exit_code == 1, result.output
+        assert "bronze.leaves 1.0.0: deleted, which breaks everybody" in result.output
+    said = contract("diff", "--git", "HEAD", "contracts", "--format", "github").output
+    assert "::error file=contracts/leaves.yaml" in said
+    found = json.loads(contract("diff", "--git", "HEAD", "contracts", "--format", "json").output)
+    assert {item["id"]: item.get("status") for item in found} == {
+        "bronze.stays": None,
+        "bronze.moves": None,
+        "bronze.leaves": "deleted",
+        "bronze.ended": "deleted",
+        "bronze.new": "new",
+    }
+    assert contract("diff", "--git", "HEAD", "nowhere").exit_code == 2
+    assert contract("diff", "--git", "no-such-branch", "contracts").exit_code == 2
+
+
+def test_a_version_that_a_consumer_pins_does_not_go_unseen(folder: Path) -> None:
+    git("init", "-q")
+    path = folder / "wagers.yaml"
+    path.write_text(CONTRACT.replace("use_case: Dashboard", "pin: '1'"))
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    path.write_text(path.read_text().replace("1.0.0", "2.0.0"))
+    result = contract("diff", "--git", "HEAD", "wagers.yaml")
+    assert result.exit_code == 1
+    assert "bi pins 1, and no contract has this version any longer" in result.output
+    path.write_text(path.read_text().replace("pin: '1'", "pin: '2'"))
+    assert contract("diff", "--git", "HEAD", "wagers.yaml").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("old.yaml",), "write OLD NEW, or --git REV FILE"),
-        (("old.yaml", "missing.yaml"), "missing.yaml: there is no such file"),
-        (("old.yaml", "HEAD:old.yaml"), "HEAD:old.yaml: git has no such file"),
+        (("old.yaml",), "write OLD NEW, or --git REV PATH..."),
+        (("old.yaml", "missing.yaml"), "missing.yaml: file not found"),
+        (("old.yaml", "HEAD:old.yaml"), "HEAD:old.yaml: not found in git"),
         (("old.yaml", "--output=x:old.yaml"), "No such option"),
-        (("--git", "--output=x", "old.yaml"), "is no revision"),
+        (("--git", "--output=x", "old.yaml"), "is not a revision"),
         (("old.yaml", "text.yaml"), "E403"),
     ],
 )
@@ -200,7 +256,7 @@ def registry(request: pytest.FixtureRequest) -> Callable[..., Result]:
 def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Result]) -> None:
     result = registry("publish", "old.yaml", "--on", "2026-01-05")
     assert (result.exit_code, result.output) == (0, "bronze.wagers 1.0.0 published\n")
-    assert "was published before" in registry("publish", "old.yaml", "--on", "2026-01-06").output
+    assert "is already published" in registry("publish", "old.yaml", "--on", "2026-01-06").output
     assert registry("publish", "looser.yaml", "--on", "2026-01-07").exit_code == 0
     rows = json.loads(registry("list", "--json").output)
     assert [(row["id"], row["version"], row["versions"]) for row in rows] == [
@@ -234,12 +290,12 @@ def test_a_folder_of_contracts_is_published_as_a_whole(
 
 
 def test_a_registry_with_nothing_in_it_says_so(registry: Callable[..., Result]) -> None:
-    assert registry("list").output == "nothing is published yet\n"
+    assert registry("list").output == "no contracts are published yet\n"
 
 
 def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Result]) -> None:
     result = registry("publish", "old.yaml", "--dry-run")
-    assert result.output == "bronze.wagers 1.0.0 may be published\n"
+    assert result.output == "bronze.wagers 1.0.0 can be published\n"
     assert not (folder / "published").exists()
 
 
@@ -248,8 +304,8 @@ def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Resul
     [
         (("show", "bronze.wager"), "did you mean 'bronze.wagers'?"),
         (("show", "bronze.wagers", "--version", "3"), "there is 1.0.0"),
-        (("consumers", "silver"), "nothing is published as silver"),
-        (("publish", "missing.yaml"), "there is no contract at missing.yaml"),
+        (("consumers", "silver"), "no published version of silver"),
+        (("publish", "missing.yaml"), "no contract found at missing.yaml"),
     ],
 )
 def test_the_registry_says_what_there_is_instead(
@@ -267,7 +323,7 @@ def test_consumers_of_a_version_that_ends_are_listed(
     more = "  lifecycle: {status: deprecated}\n"
     (folder / "ending.yaml").write_text(LOOSER + more)
     registry("publish", "old.yaml", "--on", "2026-01-05")
-    assert registry("consumers", "bronze.wagers", "--outdated").output == "nobody\n"
+    assert registry("consumers", "bronze.wagers", "--outdated").output == "no outdated consumers\n"
     registry("publish", "ending.yaml", "--on", "2026-01-06")
     result = registry("consumers", "bronze.wagers", "--outdated", "--json")
     assert result.exit_code == 1
@@ -297,7 +353,7 @@ def test_gates_that_enforced_a_version_lately_rely_on_it(
     assert json.loads(result.output) == [
         {
             "consumer": "silver",
-            "use_case": "gate: 2 runs, the last on 2026-01-07",
+            "use_case": "gate: 2 runs, most recently on 2026-01-07",
             "pin": "1",
             "version": "1.0.0",
             "concern": "version 2.0.0 is published",

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from command_line import Called, dql
 
 from dqx_airflow.diagnostics.codes import CODES
 from dqx_airflow.diagnostics.pages import page
@@ -40,13 +41,8 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
-def explain(path: Path | str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [DQL, "explain", str(path), *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def explain(path: Path | str, *options: str) -> Called:
+    return dql("explain", path, *options)
 
 
 def test_the_plan_names_passes_dates_and_multipliers(suite: Path) -> None:
@@ -80,9 +76,9 @@ date  2024-11-29
 
 one query: SELECT count(*) FROM orders
 one pass over orders: 2024-11-28 to 2024-11-29 (2 days)
-    why: each row is read once for all that needs nothing but the row
-    days before 2024-11-29: for stable; apart, if they need far less of many rows
-    after an append: the new files alone, for 1 of these all files
+    why: each row is read once, for all metrics that need single rows
+    days before 2024-11-29: for stable; separately, if they need far fewer rows
+    after an append: only the new files, but all files for 1 of these
     columns: country, email, name, those in the Spark SQL
         count(1)
         count(`email`)
@@ -91,20 +87,20 @@ NULL THEN `country in c.code` IS NOT NULL END))) THEN 1 END)
         max(price)
     with country looked up in c.code
 one pass over orders: 2024-11-29
-    why: a key needs all its rows in one place: one pass for all keys, by their hashes, and an \
-exact count of those alone where a hash comes twice
+    why: keys need all their rows in one place: one pass for all keys by their hashes, and an \
+exact count only where a hash occurs twice
     after an append: all files
     columns: id, line
         count(DISTINCT struct(`id`, `line`))
 one pass over orders: 2024-11-29
-    why: distinct values would carry all the rest through a shuffle; with few rows they share it
+    why: distinct values need a shuffle of their own; with few rows they share the pass
     after an append: all files
     columns: status
         count(DISTINCT `status`)
 
 one pass over c: all rows
-    why: each row is read once for all that needs nothing but the row
-    after an append: the new files alone
+    why: each row is read once, for all metrics that need single rows
+    after an append: only the new files
     columns: none
         count(1)
 
@@ -118,8 +114,8 @@ def test_the_plan_tells_what_is_read_only_if_need_be(tmp_path: Path) -> None:
     path.write_text(f'suite "S" {{ check "C" on orders {{ {rows} }} }}')
     passes = explain(path, "--date", "2024-11-29").stdout.partition("assertions")[0]
     assert "        CAST(min(`price`) AS STRING)\n        CAST(max(`price`) AS STRING)" in passes
-    assert passes.count("if need be, one pass over orders: 2024-11-29") == 1
-    assert passes.index("if need be") < passes.index("`price` BETWEEN 2 AND 100")
+    assert passes.count("if needed, one pass over orders: 2024-11-29") == 1
+    assert passes.index("if needed") < passes.index("`price` BETWEEN 2 AND 100")
 
 
 def test_the_plan_of_a_wide_suite_tells_in_how_many_passes_it_is_compiled(tmp_path: Path) -> None:
@@ -191,7 +187,7 @@ def test_a_code_has_a_json_form() -> None:
 def test_an_unknown_code_exits_2_and_names_the_nearest() -> None:
     found = explain("E100")
     assert (found.returncode, found.stdout) == (2, "")
-    told = re.fullmatch(r"error: there is no code E100: did you mean '(E\d{3})'\?\n", found.stderr)
+    told = re.fullmatch(r"error: unknown code E100: did you mean '(E\d{3})'\?\n", found.stderr)
     assert told
     assert told[1] in CODES
 

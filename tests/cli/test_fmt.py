@@ -8,23 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import Called, dql
 
 UNTIDY = 'suite "S" { check "C" on t { assert a()>0 # why\n} }\n'
 TIDY = 'suite "S" {\n    check "C" on t {\n        assert a() > 0  # why\n    }\n}\n'
 BROKEN = 'suite "S" {\n    check "C" on t {\n        assert a( > 0\n    }\n}\n'
 
 
-def fmt(
-    *arguments: str | Path, cwd: Path | None = None, stdin: str = ""
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(Path(sys.executable).parent / "dql"), "fmt", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-    )
+def fmt(*arguments: str | Path, cwd: Path | None = None, stdin: str = "") -> Called:
+    return dql("fmt", *arguments, cwd=cwd, stdin=stdin)
 
 
 @pytest.fixture
@@ -76,6 +68,11 @@ def test_diff_prints_a_patch_and_changes_nothing(suites: Path) -> None:
 
 
 def test_standard_input_comes_out_formatted() -> None:
+    program = str(Path(sys.executable).parent / "dql")
+    real = subprocess.run(
+        [program, "fmt", "-"], input=UNTIDY, capture_output=True, text=True, check=False
+    )
+    assert (real.returncode, real.stdout) == (0, TIDY)
     found = fmt("-", stdin=UNTIDY)
     assert (found.returncode, found.stdout) == (0, TIDY)
     assert fmt("-", "--check", stdin=UNTIDY).returncode == 1
@@ -96,8 +93,8 @@ def test_a_file_that_cannot_be_formatted_is_left_alone_and_others_are_not(
     assert found.returncode == 2
     assert "broken.dql:3:19" in found.stderr
     assert "this is not UTF-8 text\n --> latin.dql:1:7" in found.stderr
-    assert "the file holds no suite" in found.stderr
-    assert "error: there is no .dql file at nowhere.dql" in found.stderr
+    assert "the file has no suite" in found.stderr
+    assert "error: no .dql file found at nowhere.dql" in found.stderr
     assert "1 left unchanged, 3 not formatted\n" in found.stdout + found.stderr
     assert "Traceback" not in found.stderr
     assert (suites / "broken.dql").read_text() == BROKEN

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dqx_airflow.arguments import to_arguments
 from dqx_airflow.cli.main import app
 from dqx_airflow.cli.package.bundle import NATIVE, write_bundle
 from dqx_airflow.cli.package.jvm_archive import typical_request
@@ -25,8 +24,9 @@ from dqx_airflow.config.jvm_options import (
     for_a_short_life,
     with_archive,
 )
-from dqx_airflow.engine.java import java_environment
-from dqx_airflow.shipped import shipped
+from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.request_arguments import to_arguments
+from dqx_airflow.resources import shipped
 from dqx_airflow.values import Status
 
 
@@ -103,9 +103,9 @@ def test_a_suite_is_checked_from_the_zip_with_its_ready_tables(bundle: Path) -> 
     code = """
 from importlib.resources import files
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.tables import open_tables
+from dqx_airflow.dql.syntax.parse_tables import open_tables
 from dqx_airflow.values import SourceFile
-home = files("dqx_airflow.dql")
+home = files("dqx_airflow.dql.syntax")
 text = home.joinpath("grammar.lark").read_text(encoding="utf-8")
 assert open_tables(home.joinpath("grammar.tables").read_bytes(), text) is not None
 source = SourceFile("s", 'suite "S" { check "C" on a { assert avg(x) > 0 } }')

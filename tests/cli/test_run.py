@@ -8,14 +8,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pytest
+from command_line import Called, dql
 from connect_server import connect_server
 from deltalake import write_deltalake
 from markdown_cases import Case, cases
@@ -87,7 +89,7 @@ def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[
 @pytest.mark.parametrize(
     ("connection", "told"),
     [
-        ("sc://127.0.0.1:{port}/;token=abcdef", "sc://127.0.0.1:{port} does not answer"),
+        ("sc://127.0.0.1:{port}/;token=abcdef", "sc://127.0.0.1:{port} does not respond"),
         ("spark://127.0.0.1:{port}", "Connection refused"),
         ("databricks://adb.example.com/warehouse", "pip install databricks-connect"),
     ],
@@ -170,9 +172,31 @@ def lake(home: Path) -> Path:
 
 
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Calls `dql run` as a user does: it starts a Spark of its own."""
     return subprocess.run(
         [DQL, "run", *arguments], cwd=home, capture_output=True, text=True, check=False
     )
+
+
+class Kept:
+    """The session of the tests, which a call does not stop."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        pass
+
+
+@pytest.fixture
+def run_here(lake: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Called]:
+    """Calls `dql run` on the lake in this process, with the session that is there."""
+    opened = "dqx_airflow.cli.run.spark.open_session"
+    monkeypatch.setattr(opened, lambda *_: Kept(spark))
+    return lambda *arguments: dql("run", *arguments, cwd=lake)
 
 
 @pytest.mark.spark
@@ -199,7 +223,12 @@ def test_several_suites_share_a_session_and_the_worst_outcome_is_the_exit_code(l
     assert {row.run_id for row in list_runs(str(lake / "store"))} == {
         report.run_id for report in reports
     }
-    again = run(lake, "orders.dql", "--output", "json", "--output-file", "again.json")
+
+
+@pytest.mark.spark
+def test_a_second_run_takes_the_stored_states(lake: Path, run_here: Callable[..., Called]) -> None:
+    assert run_here("orders.dql", "--output", "json").returncode == 1
+    again = run_here("orders.dql", "--output", "json", "--output-file", "again.json")
     assert again.stdout == ""
     assert "blocked: gate Orders" in again.stderr
     report = from_json(GateReport, (lake / "again.json").read_text())
@@ -207,10 +236,12 @@ def test_several_suites_share_a_session_and_the_worst_outcome_is_the_exit_code(l
 
 
 @pytest.mark.spark
-def test_the_table_shows_each_assertion_and_draws_the_failures(lake: Path) -> None:
+def test_the_table_shows_each_assertion_and_draws_the_failures(
+    lake: Path, run_here: Callable[..., Called]
+) -> None:
     settings = (lake / "dqx.toml").read_text().replace('results = "store"\n', "")
     (lake / "dqx.toml").write_text(settings)
-    result = run(lake, "orders.dql")
+    result = run_here("orders.dql")
     assert result.returncode == 1, result.stderr
     assert result.stderr == 'date 2024-03-02, from date = "2024-03-02" in dqx.toml\n'
     lines = [line.split() for line in result.stdout.splitlines()]
@@ -225,8 +256,8 @@ def test_the_table_shows_each_assertion_and_draws_the_failures(lake: Path) -> No
 
 
 @pytest.mark.spark
-def test_junit_counts_what_decides_the_outcome(lake: Path) -> None:
-    result = run(lake, "orders.dql", "--output", "junit", "--output-file", "report.xml")
+def test_junit_counts_what_decides_the_outcome(lake: Path, run_here: Callable[..., Called]) -> None:
+    result = run_here("orders.dql", "--output", "junit", "--output-file", "report.xml")
     assert result.returncode == 1, result.stderr
     root = ET.parse(lake / "report.xml").getroot()
     counts = {"tests": "6", "failures": "1", "errors": "0", "skipped": "1"}
@@ -246,15 +277,16 @@ def test_junit_counts_what_decides_the_outcome(lake: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_suite_that_cannot_be_evaluated_ends_with_3(lake: Path) -> None:
-    result = run(lake, "orders.dql", "--output", "summary", "--date", "2024-03-02",
-                 "--dataset", "orders=lake/nowhere?date_column=ds")  # fmt: skip
+def test_a_suite_that_cannot_be_evaluated_ends_with_3(run_here: Callable[..., Called]) -> None:
+    result = run_here("orders.dql", "--output", "summary", "--date", "2024-03-02",
+                      "--dataset", "orders=lake/nowhere?date_column=ds")  # fmt: skip
     assert result.returncode == 3, result.stderr
     assert result.stdout == (
         "broken Orders, 2024-03-02: 0 passed, 0 failed, 1 skipped, 5 could not be evaluated\n"
     )
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_watching_runs_again_when_a_file_changes_and_errors_do_not_end_it(lake: Path) -> None:
     (lake / "orders.dql").write_text(SUITE)

@@ -16,7 +16,7 @@ from contract_text import rules_told
 from markdown_cases import Block
 
 from dqx_airflow.contracts.read import ReadContract, read_contract
-from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent

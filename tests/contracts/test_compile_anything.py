@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from dqx_airflow.contracts import model as m
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.coverage import coverage
-from dqx_airflow.contracts.field_types import with_type
+from dqx_airflow.contracts.dialects.field_types import with_type
+from dqx_airflow.contracts.dialects.naming import column_path
+from dqx_airflow.contracts.enforcement.coverage import coverage
 from dqx_airflow.contracts.model import Treatment
-from dqx_airflow.contracts.naming import column_path
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.format import format_source
-from dqx_airflow.dql.language import grammar
+from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.values import Severity, SourceFile, Span
 
 _KEYWORDS = [
@@ -88,7 +88,7 @@ DEMANDS = st.one_of(
     st.builds(m.MultipleOf, NUMBERS),
     st.builds(m.Digits, st.integers(-2, 50), st.integers(-2, 50)),
     st.builds(
-        m.Measured, METRICS, COLUMNS, CONDITIONS, st.booleans(), VALUES, st.none() | PATTERNS
+        m.MetricRule, METRICS, COLUMNS, CONDITIONS, st.booleans(), VALUES, st.none() | PATTERNS
     ),
     st.builds(m.Complete, PATHS, SHARES),
     st.builds(m.Distinct, COLUMNS, SHARES),

@@ -73,7 +73,7 @@ def test_check_holds_a_suite_to_its_contract(contract: Path) -> None:
     Path("customers.dql").write_text(SUITE)
     result = dql("to-suite", "customers.yaml", "--check", "customers.dql")
     assert result.exit_code == 0
-    assert result.stdout == "customers.dql is what the contract compiles to\n"
+    assert result.stdout == "customers.dql matches the contract\n"
 
 
 def test_check_shows_how_the_two_have_drifted_apart(contract: Path) -> None:
@@ -84,7 +84,7 @@ def test_check_shows_how_the_two_have_drifted_apart(contract: Path) -> None:
     assert result.exit_code == 1
     assert result.stdout.splitlines()[:2] == [
         "--- customers.dql",
-        "+++ as the contract compiles now",
+        "+++ compiled from the contract now",
     ]
     assert (
         "-        assert null_count(id) <= 5\n+        assert null_count(id) == 0\n"
@@ -132,13 +132,13 @@ def test_coverage_speaks_json(contract: Path) -> None:
     contract.write_text(UNSUPPORTED)
     (found,) = json.loads(dql("coverage", "customers.yaml", "--format", "json").stdout)
     assert found["contract"] == "Customers"
-    assert found["counts"] == {"checked": 2, "documented": 2, "unsupported": 1}
+    assert found["counts"] == {"checked": 2, "documented": 2, "accepted": 0, "unsupported": 1}
     assert found["clauses"][-1] == {
         "path": "schema.fields[0].pattern",
         "file": "customers.yaml",
         "line": 4,
         "treatment": "unsupported",
-        "reason": "the pattern cannot be told to Java: \\Z is the letter Z to ECMA: write $",
+        "reason": "the pattern cannot be translated to Java: \\Z is the letter Z to ECMA: write $",
         "assertions": [],
     }
 

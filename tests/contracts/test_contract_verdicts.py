@@ -44,7 +44,9 @@ def test_broken_data_fails_what_the_case_tells(case: Case) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", [*PLAIN, *IN_SQL], ids=str)
+@pytest.mark.parametrize(
+    "case", [*(pytest.param(case, marks=pytest.mark.matrix) for case in PLAIN), *IN_SQL], ids=str
+)
 def test_sound_data_passes_on_spark(case: Case, spark: Any) -> None:
     assert not _wrong(_judged(case, _on_spark(case, "sound", spark)))
 

@@ -15,9 +15,9 @@ from dqx_airflow.contracts.datalex.impact import impact
 from dqx_airflow.contracts.datalex.manifest import read_manifest
 from dqx_airflow.contracts.datalex.outputs import outputs_of
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.dql.blocks import read_blocks
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.format import format_source
+from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent / "datalex"
@@ -206,9 +206,13 @@ def test_a_broken_block_fails_the_job_and_tells_lineage(
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
     (tmp_path / "old.json").write_text(SOURCE.text)
     (tmp_path / "new.json").write_text(changed("commerce.Customer.listed", "commerce.Customer.x"))
-    (tmp_path / "blocks.dql").write_text(BLOCKS)
     call = ["contract", "impact", "old.json", "new.json", "blocks.dql", "--emit"]
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "blocks.dql").write_text(BLOCKS)
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, "a block that is not certified fails nothing"
+    assert "'Other' is not certified, and would break: commerce.Customer.listed@1" in done.output
+    (tmp_path / "blocks.dql").write_text(BLOCKS.replace('"draft" datalex', '"certified" datalex'))
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 1, done.output
     assert "'Other' breaks: commerce.Customer.listed@1: it is gone\n1 block broken" in done.output

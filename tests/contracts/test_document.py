@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
-from dqx_airflow.contracts.document import DEEPEST, MOST_NODES, Document, find, plain, read_document
+from dqx_airflow.contracts.source.yaml_document import (
+    DEEPEST,
+    MOST_NODES,
+    Document,
+    find,
+    plain,
+    read_document,
+)
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values import SourceFile
 
@@ -37,7 +44,7 @@ def test_a_text_means_this_or_is_refused_so(case: Case) -> None:
 
 
 def test_a_tab_is_called_a_tab() -> None:
-    assert "a tab where YAML wants blanks" in drawn("a:\n\tb: 1")
+    assert "a tab where YAML expects spaces" in drawn("a:\n\tb: 1")
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing", "---", "null"])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.contracts.document import Mapping, read_document
-from dqx_airflow.contracts.durations import (
+from dqx_airflow.contracts.dialects.durations import (
     DAY_S,
     HOUR_S,
     MINUTE_S,
@@ -15,7 +14,8 @@ from dqx_airflow.contracts.durations import (
     duration_s,
     seconds_of,
 )
-from dqx_airflow.contracts.intervals import cron_interval_s, interval_s
+from dqx_airflow.contracts.dialects.frequencies import cron_interval_s, interval_s
+from dqx_airflow.contracts.source.yaml_document import Mapping, read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import SourceFile
 
@@ -79,7 +79,7 @@ def test_what_is_no_duration_is_reported_with_what_to_type(text: str, help_line:
     assert [(error.code, error.span, error.help) for error in found] == [
         ("E410", node.span, help_line)
     ]
-    assert found[0].message == f"a.threshold: '{text}' is no duration"
+    assert found[0].message == f"a.threshold: '{text}' is not a duration"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,8 @@ def test_an_interval_has_so_many_seconds_or_is_none(text: str, seconds: float | 
         ("0 0 1 jan *", 366 * DAY_S),
         ("0 0 1,15 * 1", 7 * DAY_S),
         ("0 0 ? * MON", WEEK_S),
+        ("0 0 L * *", 31 * DAY_S),
+        ("0 0 * * 1#1", 35 * DAY_S),
     ],
 )
 def test_a_cron_expression_leaves_at_most_so_much_time_between(
@@ -128,7 +130,7 @@ def test_a_cron_expression_leaves_at_most_so_much_time_between(
 
 @pytest.mark.parametrize(
     "expression",
-    ["", "daily", "0 0 * *", "61 * * * *", "0 0 L * *", "0 0 31 2 *", "*/0 * * * *", "5-1 * * * *"],
+    ["", "daily", "0 0 * *", "61 * * * *", "0 0 31 2 *", "*/0 * * * *", "5-1 * * * *"],
 )
 def test_what_is_no_cron_expression_has_no_interval(expression: str) -> None:
     assert cron_interval_s(expression) is None

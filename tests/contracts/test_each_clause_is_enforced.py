@@ -18,8 +18,8 @@ from readable_tables import read_table
 
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import run
-from dqx_airflow.contracts.enforce import enforce
-from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, Field, SourceFile, Status

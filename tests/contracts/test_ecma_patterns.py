@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dqx_airflow.contracts.ecma_patterns import UntranslatableError, java_pattern
+from dqx_airflow.contracts.compile.ecma_regex import UntranslatableError, java_pattern
 from dqx_airflow.reference.java_patterns import UntranslatableError as NotInPythonError
 from dqx_airflow.reference.java_patterns import compile_java
 
@@ -80,18 +80,18 @@ REFUSED = {
     "(?>a)": "ECMA has no group that begins with (?>a",
     "(?P<x>a)": "ECMA has no group that begins with (?P<",
     "(?m)a": "ECMA has no group that begins with (?m)",
-    "(?<=a+)b": "Java looks behind only so far: give the repetition an end",
-    "a)": "a parenthesis is closed that was not opened",
-    "(a": "a parenthesis is not closed",
+    "(?<=a+)b": "it looks behind without an end: give the repetition a maximum",
+    "a)": "unbalanced parenthesis",
+    "(a": "missing ), unterminated subpattern",
     "[a": "a bracket is not closed",
     r"\2(a)": r"\2 refers to a group that is not before it",
     r"\k<b>(?<b>a)": "no group before it has the name b",
     "(?<x>a)(?<x>b)": "two groups have the name x",
-    r"\y": r"\y means nothing to ECMA",
-    "\\": "a backslash stands at the end",
-    "[a\\": "a backslash stands at the end",
+    r"\y": r"\y is undefined in ECMA",
+    "\\": "a backslash is at the end",
+    "[a\\": "a bracket is not closed",
     r"\p{Foo}": r"Java has no class p{Foo} of characters",
-    "a{99999999999}": "{99999999999} are too many turns",
+    "a{99999999999}": "an unescaped brace",
     r"\ud800": "half of a character, or a character that does not exist",
 }
 

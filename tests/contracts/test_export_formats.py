@@ -50,7 +50,7 @@ def test_of_several_models_one_is_named() -> None:
     result = dql("export", ORDERS, "--to", "spark")
     assert result.exit_code == 2
     assert "has 2 models" in result.stderr
-    assert "there is orders, line_items" in result.stderr
+    assert "available: orders, line_items" in result.stderr
     assert dql("export", ORDERS, "--to", "spark", "--model", "orders").exit_code == 0
     result = dql("export", ORDERS, "--to", "odcs", "--model", "order")
     assert "has no model 'order'" in result.stderr

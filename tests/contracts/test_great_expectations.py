@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
-from dqx_airflow.contracts.rules import Translation
-from dqx_airflow.contracts.rules.great_expectations import translate
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.great_expectations import translate
 
 ALL = list(cases(CASES / "great_expectations.md"))
 KINDS = sorted({case.title for case in ALL if case.title.startswith("expect_")})

@@ -19,9 +19,9 @@ from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.cli.contract import app
 from dqx_airflow.contracts.drafting import draft_text
 from dqx_airflow.contracts.drafting.observed import common_pattern
+from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings, spark_type
 from dqx_airflow.contracts.model import Contract as Read
 from dqx_airflow.contracts.model import Dialect
-from dqx_airflow.contracts.places import dataset_settings, spark_type
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import SourceFile, Status
@@ -239,9 +239,9 @@ def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("lake.sales.orders", "--format", "csv"), 2, "--format is for files"),
-        (("table:orders", "--connection", "http://x"), 2, "--connection: this is no connection"),
-        (("lake.sales.parquet",), 4, "there is nothing at lake.sales.parquet"),
+        (("lake.sales.orders", "--format", "csv"), 2, "--format only applies to files"),
+        (("table:orders", "--connection", "http://x"), 2, "--connection: invalid connection"),
+        (("lake.sales.parquet",), 4, "nothing found at lake.sales.parquet"),
         (("sales.orders",), 4, "or table:NAME for a table of a catalog"),
     ],
 )
@@ -263,14 +263,14 @@ def test_what_is_there_already_is_not_written_over(here: Path) -> None:
     (here / "orders.yaml").write_text("mine")
     result = dql("init", "--from", path.name, "--output", "orders.yaml")
     assert result.exit_code == 2
-    assert result.stderr == "error: orders.yaml is there already: name another file\n"
+    assert result.stderr == "error: orders.yaml already exists: choose another file\n"
     assert (here / "orders.yaml").read_text() == "mine"
 
 
 def test_a_table_that_cannot_be_read_is_told(here: Path) -> None:
     (here / "broken.parquet").write_text("no parquet")
     for place, told in (
-        ("nowhere", "there is nothing at nowhere"),
+        ("nowhere", "nothing found at nowhere"),
         ("broken.parquet", "broken.parquet cannot be read as parquet"),
     ):
         result = dql("init", "--from", place)

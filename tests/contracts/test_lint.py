@@ -10,10 +10,10 @@ from markdown_cases import Case, cases
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.contracts.lint import RULES, lint
+from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import CODES, draw
-from dqx_airflow.shipped import shipped
+from dqx_airflow.resources import shipped
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent
@@ -48,7 +48,7 @@ def test_every_rule_has_a_code_of_the_table_and_a_name_of_its_own() -> None:
 def test_the_example_contract_has_nothing_to_be_said_about() -> None:
     done = CliRunner().invoke(app, ["contract", "lint", str(shipped("dags_examples/contracts"))])
     assert done.exit_code == 0, done.output
-    assert "1 checked, no errors, no warnings" in done.output
+    assert "1 contract checked, no errors, no warnings" in done.output
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_warnings_end_well_and_with_strict_they_do_not(folder: Path) -> None:
     code, said = run(".")
     assert code == 0
     assert "warning[W031]" in said
-    assert "1 checked, no errors, 3 warnings" in said
+    assert "1 contract checked, no errors, 3 warnings" in said
     code, said = run(".", "--strict")
     assert code == 2
     assert "warning[W031]" in said
@@ -76,10 +76,10 @@ def test_warnings_end_well_and_with_strict_they_do_not(folder: Path) -> None:
 
 def test_a_rule_can_be_left_out_by_its_name_or_code(folder: Path) -> None:
     _, said = run(".", "--ignore", "owner", "--ignore", "W033", "--ignore", "quality")
-    assert "1 checked, no errors, no warnings" in said
+    assert "1 contract checked, no errors, no warnings" in said
     code, said = run(".", "--ignore", "ownr")
     assert code == 2
-    assert "there is no rule 'ownr': did you mean 'owner'?" in said
+    assert "unknown rule 'ownr': did you mean 'owner'?" in said
 
 
 def test_findings_are_there_for_machines(folder: Path) -> None:

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
+from dqx_airflow.contracts.enforcement.version_pins import objection_to_version, standing
 from dqx_airflow.contracts.model import Contract, Dialect, Lifecycle
-from dqx_airflow.contracts.pins import objection_to_version, standing
 from dqx_airflow.values import Span
 
 DAY = date(2026, 6, 15)
@@ -50,8 +50,8 @@ def test_a_pin_admits_all_versions_below_it(version: str, pin: str) -> None:
         ("2.3.0", "2.3.0.7", "pinned"),
         (None, "2", "names no version"),
         ("newest", "2", "'newest'"),
-        ("2.3.0", "two", "'two' is no version"),
-        ("2.3.0", "", "'' is no version"),
+        ("2.3.0", "two", "'two' is not a version"),
+        ("2.3.0", "", "'' is not a version"),
     ],
 )
 def test_any_other_version_is_objected_to(version: str | None, pin: str, said: str) -> None:

@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
+from dqx_airflow.contracts.enforcement.dataset_locations import (
+    dataset_settings,
+    known_of,
+    spark_schema,
+)
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, Server, Unique
-from dqx_airflow.contracts.places import dataset_settings, known_of, spark_schema
+from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import Span
+from dqx_airflow.values import SourceFile, Span
 
 AT = Span("c.yaml", 1, 1, 1, 2)
 
@@ -142,3 +147,35 @@ def test_the_contract_knows_keys_masks_and_the_columns_of_texts() -> None:
 def test_a_compound_key_is_the_key() -> None:
     model = Model("items", AT, rules=(Rule("primary_key", Unique(("order_id", "line")), ()),))
     assert known_of(model, file_format=None) == {"keys": ["order_id", "line"]}
+
+
+@pytest.mark.parametrize(
+    ("server", "place"),
+    [
+        (
+            "{type: s3, location: 's3://lake/{model}', endpointUrl: 'http://minio:9000'}",
+            {
+                "path": "s3a://lake/orders",
+                "options": {
+                    "fs.s3a.endpoint": "http://minio:9000",
+                    "fs.s3a.path.style.access": "true",
+                    "fs.s3a.connection.ssl.enabled": "false",
+                },
+            },
+        ),
+        (
+            "{type: azure, location: 'az://shop.blob.core.windows.net/lake/{model}/*.csv'}",
+            {"path": "abfss://lake@shop.dfs.core.windows.net/orders/*.csv"},
+        ),
+        ("{type: gcs, location: 'gs://lake/{model}'}", {"path": "gs://lake/orders"}),
+    ],
+)
+def test_stores_are_reached_as_hadoop_reaches_them(server: str, place: dict[str, Any]) -> None:
+    text = (
+        "dataContractSpecification: 1.2.1\nid: a\ninfo: {title: A, version: 1.0.0}\n"
+        f"servers: {{prod: {server}}}\nmodels: {{orders: {{fields: {{id: {{type: int}}}}}}}}\n"
+    )
+    contract = read_contract(SourceFile("contract.yaml", text)).contract
+    assert contract is not None
+    found = dataset_settings(contract, {})["orders"]
+    assert {key: found[key] for key in place} == place

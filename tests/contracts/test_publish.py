@@ -89,7 +89,7 @@ def test_a_second_time_there_is_nothing_to_write(folder: Path) -> None:
     version = DeltaTable("lake/orders").version()
     code, said = publish("--table", "lake/orders", "--model", "orders")
     assert (code, DeltaTable("lake/orders").version()) == (0, version)
-    assert "the table says it already: orders 1.2.0" in said
+    assert "the table is up to date: orders 1.2.0" in said
 
 
 def test_a_dry_run_writes_nothing_and_tells_nobody(folder: Path) -> None:

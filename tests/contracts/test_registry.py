@@ -14,7 +14,7 @@ import pytest
 from contract_edits import contract_of
 from deltalake import DeltaTable, write_deltalake
 
-from dqx_airflow.contracts.publishing import period_of
+from dqx_airflow.contracts.versioning.publication_policy import period_of
 from dqx_airflow.errors import RegistryError
 from dqx_airflow.registry.places import registry_at
 from dqx_airflow.registry.versions import Publication, Registry
@@ -90,7 +90,7 @@ def test_what_is_published_is_there_as_it_was(registry: Registry) -> None:
 
 def test_files_that_are_referred_to_are_kept_beside(registry: Registry, tmp_path: Path) -> None:
     from dqx_airflow.contracts.read import read_contract
-    from dqx_airflow.contracts.references import FolderReader
+    from dqx_airflow.contracts.source.references import FolderReader
     from dqx_airflow.values import SourceFile
 
     (tmp_path / "parts").mkdir()
@@ -117,10 +117,14 @@ def test_a_version_is_published_once_and_never_with_another_content(registry: Re
 @pytest.mark.parametrize(
     ("version", "columns", "said"),
     [
-        ("1.1.0", "game", "the version goes from 1.0.0 to 1.1.0, and a major bump is due: 2.0.0"),
-        ("1.0.1", "amount game", "and a minor bump is due: 1.1.0 or higher"),
+        (
+            "1.1.0",
+            "game",
+            "the version goes from 1.0.0 to 1.1.0, and a major bump is required: 2.0.0",
+        ),
+        ("1.0.1", "amount game", "and a minor bump is required: 1.1.0 or higher"),
         ("0.9.0", "amount", "version 0.9.0 is lower than 1.0.0"),
-        ("newest", "amount", "'newest' is no version that has an order"),
+        ("newest", "amount", "'newest' cannot be ordered as a version"),
     ],
 )
 def test_a_version_that_falls_short_is_refused(
@@ -380,23 +384,23 @@ def test_rows_of_another_format_are_told(table: Path) -> None:
     later = table.parent / "later"
     place = rows.schema.get_field_index("format")
     write_deltalake(later, rows.set_column(place, "format", pa.array([2])))
-    with pytest.raises(RegistryError, match="of another format"):
+    with pytest.raises(RegistryError, match="has another format"):
         registry_at(str(later)).versions(ID)
 
 
 def test_another_table_is_no_registry(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "orders", pa.table({"id": [1]}))
-    with pytest.raises(RegistryError, match="no registry of contracts"):
+    with pytest.raises(RegistryError, match="not a registry of contracts"):
         publish(registry_at(str(tmp_path / "orders")), wagers("1.0.0"))
 
 
 def test_a_registry_in_a_folder_does_not_become_a_table(folder: Path) -> None:
     publish(registry_at(str(folder)), wagers("1.0.0"))
-    with pytest.raises(RegistryError, match="a folder with files, and no Delta table"):
+    with pytest.raises(RegistryError, match="a folder with files, but not a Delta table"):
         publish(registry_at(f"delta:{folder}"), wagers("1.0.0"))
 
 
 @pytest.mark.parametrize("nowhere", ["", " ", "delta:"])
 def test_a_registry_has_a_place(nowhere: str) -> None:
-    with pytest.raises(RegistryError, match="has no place"):
+    with pytest.raises(RegistryError, match="no registry given"):
         registry_at(nowhere)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
-from dqx_airflow.contracts.rules import Translation, soda, sodacl
+from dqx_airflow.contracts.dialects.foreign import Translation, soda, sodacl
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

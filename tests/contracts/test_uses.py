@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.contract import app
 from dqx_airflow.contracts.uses.code import uses_in
+from dqx_airflow.contracts.uses.consumers import Reliance, Use, reliances
 from dqx_airflow.contracts.uses.python_code import ContractCall, contract_calls
-from dqx_airflow.contracts.uses.reliance import Reliance, Use, reliances
 from dqx_airflow.registry.places import registry_at
-from dqx_airflow.shipped import shipped
+from dqx_airflow.resources import shipped
 from dqx_airflow.values import SourceFile
 
 CASES = list(cases(Path(__file__).parent / "uses" / "python_code.md"))
@@ -109,7 +109,7 @@ def test_code_tells_who_pins_which_version_and_where(here: Path) -> None:
     assert rows(found)[2:] == [
         ("old", "1", "1.0.0", f"{ID} is deprecated"),
         ("open", None, "2.0.0", None),
-        ("vague", "PIN", None, "'PIN' is no version before it runs"),
+        ("vague", "PIN", None, "'PIN' has no known version before it runs"),
         ("job", "2", "2.1.0", None),
         ("job", "3", None, "no version 3 is published"),
     ]
@@ -146,7 +146,7 @@ def test_what_cannot_be_told_is_warned_of(here: Path) -> None:
     result = consumers("--code", "dags")
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        "warning: dags/broken.py: this is no Python: invalid syntax (<unknown>, line 1)",
+        "warning: dags/broken.py: invalid Python: invalid syntax (<unknown>, line 1)",
         "warning: dags/gates.py:1: ContractGateOperator: there is no gone.yaml",
         "warning: dags/gates.py:2: ContractGateOperator: its contract is not known before it runs",
         "warning: dags/other.py:1: assert_contract: empty.yaml holds no contract",
@@ -173,7 +173,7 @@ def test_outdated_lists_who_holds_up_the_end_of_a_version(here: Path) -> None:
 def test_code_that_is_not_there_is_told(here: Path) -> None:
     result = consumers("--code", "nowhere")
     assert result.exit_code == 2
-    assert "there is nothing at nowhere" in result.stderr
+    assert "nothing found at nowhere" in result.stderr
 
 
 def test_a_gate_relies_on_the_version_that_it_enforced(here: Path) -> None:
@@ -245,7 +245,7 @@ def test_outdated_blocks_are_told(blocks: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ((ID,), "it is not said where contracts are published"),
+        ((ID,), "the location of published contracts is unknown"),
         ((f"{CUSTOMERS}s",), "did you mean 'commerce.Customer.active'?"),
         ((CUSTOMERS, "--datalex", "nowhere.json"), "nowhere.json"),
     ],

@@ -17,9 +17,9 @@ import re
 from dataclasses import replace
 
 from dqx_airflow.contracts import model as demands
-from dqx_airflow.contracts.field_types import with_type
+from dqx_airflow.contracts.dialects.field_types import with_type
+from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.model import Clause, Contract, Dialect, Field, Model, Rule
-from dqx_airflow.contracts.naming import column_path
 from dqx_airflow.values import Severity, Span
 
 _RULE = re.compile(r"(?P<path>.*?)\.(?P<name>\w+)(?P<options>( \S+)*?) = (?P<demand>.+)")

@@ -14,7 +14,7 @@ from random import Random
 from hypothesis import strategies as st
 from lark.grammar import NonTerminal, Rule, Symbol
 
-from dqx_airflow.dql.language import RESERVED, grammar
+from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, grammar
 
 _SPELLINGS = {
     "COMPARATOR": ("<", "<=", "==", "!="),
@@ -55,7 +55,7 @@ def program(random: Random, size: int) -> str:
     for terminal in _derive(random, size):
         word = _spelling(random, terminal)
         # At the beginning of a line it would be a keyword.
-        is_bound = terminal == "IDENT" and word in RESERVED
+        is_bound = terminal == "IDENT" and word in LINE_KEYWORDS
         text += (" " if is_bound else _between(random, before, word, chance)) + word
         before = word
     return text + _between(random, before, "", chance)

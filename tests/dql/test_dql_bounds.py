@@ -13,8 +13,8 @@ from dqx_airflow.diagnostics import Diagnostic, draw
 from dqx_airflow.dql import expand
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.imports import FileReader
-from dqx_airflow.dql.source import LARGEST_FILE, MOST_WORDS, Unreadable, read_source
-from dqx_airflow.dql.syntax_errors import MOST_SYNTAX_ERRORS
+from dqx_airflow.dql.syntax.errors import MOST_SYNTAX_ERRORS
+from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, MOST_WORDS, Unreadable, read_source
 from dqx_airflow.values import SourceFile, Span
 
 
@@ -90,7 +90,7 @@ def test_many_rules_for_many_assertions() -> None:
     rules = "\n".join('disable tag "t"' for _ in range(500))
     profile = f'profile "P" {{ from 2024-01-01 to 2024-01-02\n{rules}\n}}'
     found = _found(_suite(asserts, profile))
-    assert found[10].message == "this rule disables 490 more assertions that are required"
+    assert found[10].message == "this rule disables 490 more required assertions"
 
 
 def test_constants_that_build_on_each_other_are_computed_once() -> None:

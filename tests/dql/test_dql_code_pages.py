@@ -3,12 +3,14 @@
 A page is a reader's first help at night: `dql explain E001` prints it. Its examples are whole
 files. Beside the suite there may be files that it imports (`dql file=NAME`) and the datasets of
 the gate that runs it (`python`); without these, the gate has all datasets, with dates. A contract
-(`yaml`) may stand beside files that it refers to.
+(`yaml`) may stand beside files that it refers to. A suite may stand before a change of its tunables
+(`json`), and a history (`jsonl`) alone.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,21 +18,21 @@ import pytest
 from markdown_cases import Case, cases
 
 import dqx_airflow
-from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.coverage import coverage, unsupported
 from dqx_airflow.contracts.datalex.check import check_blocks, manifest_findings
 from dqx_airflow.contracts.datalex.manifest import read_manifest
-from dqx_airflow.contracts.lint import RULES, lint
+from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.diagnostics import CODES, draw
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.pages import page, reason
-from dqx_airflow.dql.blocks import is_block_file
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.claims import datasets_of
-from dqx_airflow.dql.source import LARGEST_FILE
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
+from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.tuning.history import History
+from dqx_airflow.tuning.protection import changed_since, judge_values
 from dqx_airflow.values import DatasetRef, SourceFile
 
 PAGES = Path(dqx_airflow.__file__).parent / "docs" / "codes"
@@ -66,6 +68,8 @@ def test_the_right_example_draws_nothing(code: str) -> None:
 def drawing(section: Case) -> str:
     """What `dql check` says about the suite, and then the gate about its datasets."""
     suite = next(block for block in section.blocks if not block.option("file"))
+    if suite.kind == "jsonl":
+        return drawing_of_history(suite.text)
     if suite.kind == "yaml":
         return drawing_of_contract(section, suite.text)
     text = suite.text.replace("\N{SYMBOL FOR NULL}", "\0")
@@ -76,7 +80,7 @@ def drawing(section: Case) -> str:
         return drawing_of_blocks(SourceFile("blocks.dql", text), files)
 
     def read(importer: str, path: str) -> SourceFile | str:
-        return SourceFile(path, files[path]) if path in files else "there is no such file"
+        return SourceFile(path, files[path]) if path in files else "file not found"
 
     checked = check_source(SourceFile("suite.dql", text), read)
     found = checked.diagnostics
@@ -84,7 +88,19 @@ def drawing(section: Case) -> str:
         names = datasets_of(checked.suite.checks)
         given = datasets(section) or [DatasetRef(name, date_column="day") for name in names]
         found += check_datasets(checked.suite, given)
+        if change := section.block("json").text:
+            wanted = json.loads(change)
+            found += changed_since(checked.suite, wanted.get("from", {}))
+            found += judge_values(checked.suite, wanted["set"], wanted["agent"]).refusals
     return draw(found, checked.sources)
+
+
+def drawing_of_history(text: str) -> str:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "suite.dql.history"
+        path.write_text(text, encoding="utf-8")
+        _, damaged = History(path).read()
+    return draw(damaged, {str(path): text}).replace(str(path), path.name)
 
 
 def drawing_of_contract(section: Case, text: str) -> str:
@@ -96,11 +112,9 @@ def drawing_of_contract(section: Case, text: str) -> str:
         found = read_contract(SourceFile("contract.yaml", text), FolderReader(Path(folder)))
     unchecked: tuple[Diagnostic, ...] = ()
     if found.contract is not None and not found.errors:
-        contract = found.contract
-        unchecked = unsupported(contract.dialect, coverage(contract, compile_contract(contract)))
         # A rule of lint has its page for itself: no example keeps all of them.
         others = [rule.code for rule in RULES if rule.code != section.path.stem]
-        unchecked += lint(contract, ignored=others)
+        unchecked = lint(found.contract, ignored=others)
     return draw((*found.diagnostics, *unchecked), found.sources)
 
 

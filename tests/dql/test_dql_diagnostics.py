@@ -11,8 +11,8 @@ from markdown_cases import Block, Case, cases
 import dqx_airflow
 from dqx_airflow.diagnostics import CODES, draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.claims import datasets_of
-from dqx_airflow.dql.source import LARGEST_FILE
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import DatasetRef, SourceFile
 
@@ -33,8 +33,8 @@ def test_titles_are_unique() -> None:
 
 def test_every_code_of_the_table_has_a_case() -> None:
     shown = set(re.findall(r"(?:error|warning)\[(\w+)\]", "".join(map(_expected, CASES))))
-    # Those about contracts and blocks have theirs on their pages.
-    assert shown == {code for code in CODES if not re.match("E[45]|W0[234]", code)}
+    # Those about contracts, blocks and tuning have theirs on their pages.
+    assert shown == {code for code in CODES if not re.match("E[456]|W0[2345]", code)}
 
 
 def test_every_code_that_is_used_stands_in_the_table_and_the_other_way_round() -> None:
@@ -89,7 +89,7 @@ def drawing(case: Case) -> str:
     files = {item.option("file"): item.text for item in case.blocks if item.option("file")}
 
     def read(importer: str, path: str) -> SourceFile | str:
-        return SourceFile(path, files[path]) if path in files else "there is no such file"
+        return SourceFile(path, files[path]) if path in files else "file not found"
 
     source = SourceFile("suite.dql", program(block))
     files["suite.dql"] = source.text

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.metrics.builtin import CALLABLE
-from dqx_airflow.metrics.derived import SHORTCUTS
-from dqx_airflow.metrics.elsewhere import (
+from dqx_airflow.metrics.aliases import (
     ASSERTIONS,
     FUNCTIONS,
     MEASURES,
     function_elsewhere,
     measure_elsewhere,
 )
+from dqx_airflow.metrics.builtin import CALLABLE
+from dqx_airflow.metrics.derived import SHORTCUTS
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.values import SourceFile
 

@@ -6,6 +6,7 @@ With DQX_REWRITE_GOLDEN=1 the page is written anew.
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 import pytest
 from markdown_cases import REWRITE
@@ -13,17 +14,31 @@ from markdown_cases import REWRITE
 import dqx_airflow
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.reference_page import reference_page
 from dqx_airflow.values import SourceFile
 
 PAGE = Path(dqx_airflow.__file__).parent / "docs" / "metrics.md"
+_LIST_BEGINS, _LIST_ENDS = "- **Metrics** ([reference](metrics.md)):", "with `lag` and `dataset`"
 
 
 def test_the_reference_page_is_up_to_date() -> None:
     if REWRITE:
         PAGE.write_text(reference_page(), encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == reference_page()
+
+
+def test_the_page_of_the_language_lists_the_metrics() -> None:
+    page = PAGE.parent / "language.md"
+    text = page.read_text(encoding="utf-8")
+    start = text.index(_LIST_BEGINS)
+    end = text.index(_LIST_ENDS, start)
+    names = ", ".join(f"`{name}`" for name in CALLABLE)
+    listed = fill(f"{_LIST_BEGINS} {names};", 102, subsequent_indent="  ", break_on_hyphens=False)
+    if REWRITE:
+        page.write_text(f"{text[:start]}{listed}\n  {text[end:]}", encoding="utf-8")
+    else:
+        assert text[start:end].split() == listed.split()
 
 
 @pytest.mark.parametrize("name", METRICS)

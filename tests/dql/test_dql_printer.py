@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from markdown_cases import cases
 
-from dqx_airflow.dql.parser import parse
 from dqx_airflow.dql.printer import show, show_name, show_suite
+from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent

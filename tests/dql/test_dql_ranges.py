@@ -111,7 +111,7 @@ def _agrees(found: Diagnostic, verdict: Verdict) -> bool:
     if verdict.status is Status.PASSED:
         return True
     has_no_value = verdict.status is Status.FAILED and "no value" in (verdict.reason or "")
-    return "only where there is no value" in found.message and has_no_value
+    return "only fails without a value" in found.message and has_no_value
 
 
 def _made_up(plan: Plan, chance: random.Random) -> dict[MetricRequest, MetricValue]:
@@ -269,9 +269,9 @@ def test_a_metric_that_occurs_twice_may_need_sympy() -> None:
 def test_thousands_of_questions_to_sympy_are_not_asked() -> None:
     claims = (f"count(c{i}) * count(c{i}) - count(c{i}) >= 0" for i in range(3000))
     lines = "\n".join(f'assert {claim} name "{claim}"' for claim in claims)
-    started = time.perf_counter()
+    started = time.process_time()
     check_source(SourceFile("s", f'suite "S" {{ check "C" on orders {{\n{lines}\n}} }}'))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def _loaded_by_checking(texts: list[str]) -> set[str]:

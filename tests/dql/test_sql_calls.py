@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.dql.spark_tokens import spark_tokens
-from dqx_airflow.dql.sql_calls import objection_to_calls
+from dqx_airflow.dql.sql.calls import objection_to_calls
+from dqx_airflow.dql.sql.spark_tokens import spark_tokens
 
 
 @pytest.mark.parametrize(
@@ -29,12 +29,12 @@ def test_a_text_that_computes_from_its_data_may_run(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("max(xpath_int(document, 'a'))", "addresses"),
-        ("XPath_String (d, 'a')", "addresses"),
-        ("xpath/* why */(d, 'a')", "addresses"),
-        ("`xpath`(d, 'a')", "addresses"),
-        ("\"xpath\"(d, 'a')", "addresses"),
-        ("xpath\u00a0(d, 'a')", "addresses"),
+        ("max(xpath_int(document, 'a'))", "URLs"),
+        ("XPath_String (d, 'a')", "URLs"),
+        ("xpath/* why */(d, 'a')", "URLs"),
+        ("`xpath`(d, 'a')", "URLs"),
+        ("\"xpath\"(d, 'a')", "URLs"),
+        ("xpath\u00a0(d, 'a')", "URLs"),
         ("xpath\u200b(d, 'a')", "U+200B"),
         ("1 -- nothing\r + reflect('a')", "Java"),
         ("1 /* /* */ + reflect('a') /* */ */", "comment"),
@@ -57,8 +57,8 @@ def test_a_text_that_computes_from_its_data_may_run(text: str) -> None:
         ("CURRENT_USER", "session"),
         ("raise_error(tax_id)", "message"),
         ("from_avro(a, '{}', map('avroSchemaUrl', 'file:/etc/hosts'))", "file"),
-        ("'a' 'b", "not closed"),
-        ("a /* b", "no end"),
+        ("'a' 'b", "unclosed"),
+        ("a /* b", "unclosed"),
     ],
 )
 def test_a_text_that_reaches_elsewhere_is_refused(text: str, reason: str) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from dqx_airflow.engine.java import java_environment
-from dqx_airflow.shipped import shipped
+from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.resources import shipped
 
 pytestmark = pytest.mark.e2e
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from markdown_cases import Case
 
 from dqx_airflow.editor.files import Files
-from dqx_airflow.editor.reading import Reading, read
+from dqx_airflow.editor.parsed_file import ParsedFile, read
 from dqx_airflow.values import SourceFile
 
 
@@ -18,14 +18,14 @@ class Scene:
 
     folder: Path
     files: Files
-    reading: Reading
+    reading: ParsedFile
     offset: int
 
-    def read(self, name: str) -> Reading:
+    def read(self, name: str) -> ParsedFile:
         source = SourceFile(name, self.files.text(name) or "")
         return read(source, self.files.reader(name))
 
-    def others(self) -> list[Reading]:
+    def others(self) -> list[ParsedFile]:
         return [self.read(name) for name in self.files.suites() if name != self.reading.name]
 
     def short(self, name: str) -> str:

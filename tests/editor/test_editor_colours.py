@@ -7,14 +7,17 @@ import re
 from pathlib import Path
 
 import pytest
+from markdown_cases import REWRITE
 from textmate import Grammar
 
 import dqx_airflow.editor
-from dqx_airflow.dql.language import grammar
-from dqx_airflow.dql.parser import tokens
+from dqx_airflow.dql.syntax.grammar import grammar
+from dqx_airflow.dql.syntax.parser import tokens
 from dqx_airflow.editor.callables import IN_DATES, IN_ROWS, MEASURES
-from dqx_airflow.editor.place import keywords
-from dqx_airflow.editor.words import PARAMETERS, PROFILE_TYPES
+from dqx_airflow.editor.completion_context import keywords
+from dqx_airflow.editor.keyword_docs import PARAMETERS, PROFILE_TYPES
+from dqx_airflow.metrics.builtin import CALLABLE
+from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, TIMELINESS
 from dqx_airflow.values import Severity, SourceFile
 
 EXTENSION = Path(dqx_airflow.editor.__file__).parent / "vscode"
@@ -46,6 +49,17 @@ NAME = re.compile(r"variable\.|entity\.name\.|support\.|constant\.language\.(sev
 
 def scope_of(text: str, word: str) -> str:
     return COLOURS.colours(text)[text.index(word)]
+
+
+def test_the_calls_that_are_coloured_are_those_of_the_table() -> None:
+    """With DQX_REWRITE_GOLDEN=1 they are written anew."""
+    path = EXTENSION / "dql.tmLanguage.json"
+    text = path.read_text(encoding="utf-8")
+    names = "|".join((*CALLABLE, *AGES, TIMELINESS, DISTRIBUTION, "values"))
+    due = re.sub(r"(?:\w+\|)*num_rows(?:\|\w+)*", names, text)
+    if REWRITE:
+        path.write_text(due, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == due
 
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from dqx_airflow.dql.annotations import ANNOTATED
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.dates import check_date
-from dqx_airflow.dql.parser import parse
-from dqx_airflow.editor import words
+from dqx_airflow.dql.syntax.parser import parse
+from dqx_airflow.editor import keyword_docs
 from dqx_airflow.editor.callables import IN_DATES, MEASURES
-from dqx_airflow.editor.place import keywords
+from dqx_airflow.editor.completion_context import keywords
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.values import SourceFile
 
 
 def test_every_keyword_of_the_grammar_is_explained() -> None:
-    assert set(words.KEYWORDS) == keywords()
+    assert set(keyword_docs.KEYWORDS) == keywords()
 
 
 def test_every_annotation_is_explained() -> None:
-    assert set(words.ANNOTATIONS) == {name for known in ANNOTATED.values() for name in known}
+    assert set(keyword_docs.ANNOTATIONS) == {name for known in ANNOTATED.values() for name in known}
 
 
 def test_every_parameter_is_explained() -> None:
     named = {name for called in MEASURES.values() for name in called.parameters}
-    assert named == set(words.PARAMETERS)
+    assert named == set(keyword_docs.PARAMETERS)
 
 
 def test_every_metric_can_be_completed() -> None:
@@ -31,14 +31,18 @@ def test_every_metric_can_be_completed() -> None:
 
 
 def test_every_type_of_a_profile_is_accepted() -> None:
-    for kind in words.PROFILE_TYPES:
+    for kind in keyword_docs.PROFILE_TYPES:
         text = f'suite "S" {{ profile "P" {{ type {kind} from january(1) to january(2) }} }}'
         found = check_source(SourceFile("s", text)).diagnostics
         assert not [item for item in found if item.code == "E303"]
 
 
 def test_every_date_that_is_offered_is_a_date() -> None:
-    examples = {"nth_weekday": "november, thursday, 4", "last_day_of_month": ""}
+    examples = {
+        "weekday": "sunday",
+        "nth_weekday": "november, thursday, 4",
+        "last_day_of_month": "",
+    }
     for name in IN_DATES:
         text = f'suite "S" {{ profile "P" {{ from {name}({examples.get(name, "1")}) }} }}'
         suite = parse(SourceFile("s", text)).suite

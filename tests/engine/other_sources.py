@@ -11,11 +11,11 @@ from typing import Any
 
 from lake import request
 
-from dqx_airflow.engine.frames import rows_of
-from dqx_airflow.engine.java import java_environment
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.session import create_session
-from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.engine.scan.frames import rows_of
+from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.engine.session.spark_session import create_session
+from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
 TODAY, YESTERDAY = date(2024, 3, 2), date(2024, 3, 1)

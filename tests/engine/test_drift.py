@@ -13,8 +13,8 @@ import pytest
 from lake import TODAY, YESTERDAY, request
 from pyarrow import orc
 
-from dqx_airflow.engine import drift
 from dqx_airflow.engine.job import try_gate
+from dqx_airflow.engine.sources import schema_drift
 from dqx_airflow.values import DatasetRef, Verdict
 
 pytestmark = pytest.mark.spark
@@ -61,7 +61,7 @@ def test_a_column_that_is_missing_on_the_date_does_not_exist(
     found = judge(ref)
     assert (found["price"].status.value, found["rows"].status.value) == ("failed", "passed")
     assert found["price"].reason == (
-        f"there is no such column; {tmp_path}/t/ds={TODAY}/1.{format} is without it"
+        f"the column does not exist; {tmp_path}/t/ds={TODAY}/1.{format} is without it"
     )
     assert judge(ref, YESTERDAY)["price"].status.value == "passed"
 
@@ -122,5 +122,5 @@ def test_without_dates_the_newest_files_are_looked_into(
     undated = replace(ref, date_column=None)
     assert judge(undated)["price"].status.value == "failed"
     (tmp_path / "t" / f"ds={YESTERDAY}" / "0.parquet").touch()
-    monkeypatch.setattr(drift, "MOST_FILES", 1)
+    monkeypatch.setattr(schema_drift, "MOST_FILES", 1)
     assert judge(undated)["price"].status.value == "passed"

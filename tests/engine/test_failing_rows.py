@@ -20,9 +20,9 @@ from job_count import jobs_so_far
 from lake import COUNTRIES, ORDERS, TODAY, delta, request
 from processes import environment
 
-from dqx_airflow.arguments import to_arguments
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.request_arguments import to_arguments
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
 
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.spark
 
 LOSES_ITS_JVM = """
 import os, signal, sys
-from dqx_airflow.arguments import from_arguments
+from dqx_airflow.request_arguments import from_arguments
 from dqx_airflow.engine import job
-from dqx_airflow.engine.session import create_session
+from dqx_airflow.engine.session.spark_session import create_session
 
 take = job.with_failing_rows
 
@@ -90,7 +90,7 @@ CAUSES = [
     ("each row: coalesce(a / b, 1) > 0", None),
     (
         "each row: date(day) < 2030-01-01",
-        {2: "no date or timestamp in date(day): not (date(day) < 2030-01-01)"},
+        {2: "not a date or timestamp in date(day): not (date(day) < 2030-01-01)"},
     ),
     ("minimum(x) > -10", {1: "x is NaN"}),
     ("average(x) between -10 and 10", {1: "x is NaN"}),
@@ -373,7 +373,7 @@ def test_a_mask_for_a_column_that_is_not_there_shows_no_rows_at_all(
 def test_a_sample_that_cannot_be_taken_leaves_the_verdict_and_says_why(
     spark: Any, run: Run, orders: DatasetRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.engine import rows as module
+    from dqx_airflow.engine.outputs import samples as module
 
     # An order that Spark cannot sort by stands for whatever may go wrong in the pass.
     monkeypatch.setattr(module._Sampler, "_order", lambda _: "no_such_column")
@@ -403,6 +403,7 @@ def test_the_rows_come_back_from_the_store_and_are_drawn_below_the_verdict(
     )
 
 
+@pytest.mark.e2e
 def test_where_spark_is_gone_the_verdicts_stand(tmp_path: Path, orders: DatasetRef) -> None:
     gate = request(tmp_path, 'assert null_count(price) == 0 name "a"', [orders])
     done = subprocess.run(

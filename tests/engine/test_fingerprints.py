@@ -13,12 +13,12 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 import dqx_airflow
-from dqx_airflow.engine import fingerprints
-from dqx_airflow.engine.date_column import DateColumn
-from dqx_airflow.engine.delta_log import DeltaLog
-from dqx_airflow.engine.files import DataFile
-from dqx_airflow.engine.fingerprints import Chain, chain_of, scope_of
-from dqx_airflow.engine.opened import OpenDataset
+from dqx_airflow.engine.scan.states import fingerprints
+from dqx_airflow.engine.scan.states.fingerprints import Chain, chain_of, scope_of
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.delta.log import DeltaLog
+from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.values import DatasetRef
 
 TODAY, YESTERDAY = date(2024, 3, 2), date(2024, 3, 1)

@@ -69,11 +69,11 @@ CLAIMS = [
 ]
 
 UNEVALUATED = [
-    ('sql("sum(nothing)") == 2', "there is no column 'nothing'"),
+    ('sql("sum(nothing)") == 2', "no column 'nothing'"),
     ('query("SELECT count(nothing) FROM orders") == 2', "the query failed"),
     ('query("SELECT price FROM orders") == 2', "several rows"),
     ('query("SELECT * FROM orders") == 2', "10 columns"),
-    ("freshness(price) < 2 hours", "needs a date or timestamp, text column"),
+    ("freshness(price) < 2 hours", "needs a date or timestamp, string column"),
     ("percentile(status, 50%) > 1", "needs a number column"),
 ]
 

@@ -14,8 +14,8 @@ import pytest
 from job_count import jobs_so_far
 from lake import TODAY, YESTERDAY, delta, request
 
-from dqx_airflow.engine import readings
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.scan import passes
 from dqx_airflow.values import GateReport
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,7 @@ def measured(spark: Any, folder: Path, *, date_column: str | None) -> GateReport
 def test_keys_and_values_are_counted_exactly(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows_fused: int
 ) -> None:
-    monkeypatch.setattr(readings, "MOST_ROWS_FUSED", most_rows_fused)
+    monkeypatch.setattr(passes, "MOST_ROWS_FUSED", most_rows_fused)
     report = measured(spark, tmp_path, date_column="ds")
     found = {verdict.name: verdict.value for verdict in report.verdicts}
     assert {text: found[text] for text, _ in COUNTS} == dict(COUNTS)
@@ -82,7 +82,7 @@ def test_a_dataset_without_dates_is_counted_in_the_same_way(
 ) -> None:
     found = {}
     for most in (0, 10**9):
-        monkeypatch.setattr(readings, "MOST_ROWS_FUSED", most)
+        monkeypatch.setattr(passes, "MOST_ROWS_FUSED", most)
         (tmp_path / str(most)).mkdir()
         report = measured(spark, tmp_path / str(most), date_column=None)
         found[most] = [verdict.value for verdict in report.verdicts]
@@ -93,7 +93,7 @@ def test_a_dataset_without_dates_is_counted_in_the_same_way(
 def test_unique_keys_take_one_more_job_however_many_they_are(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readings, "MOST_ROWS_FUSED", 0)
+    monkeypatch.setattr(passes, "MOST_ROWS_FUSED", 0)
     orders = replace(delta(tmp_path, "orders", KEYS), date_column="ds")
     suite = """
         assert unique(id) name "one"

@@ -18,8 +18,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, request
 
-from dqx_airflow.engine import readings, scan
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.scan import dataset_scan, passes
 from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.values import DatasetRef, GateReport
 
@@ -102,8 +102,8 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
         made.read.add(len(frame.inputFiles()))
         return frame
 
-    rows_of_dates = scan.rows_of_dates
-    monkeypatch.setattr(scan, "rows_of_dates", watched)
+    rows_of_dates = dataset_scan.rows_of_dates
+    monkeypatch.setattr(dataset_scan, "rows_of_dates", watched)
     return made
 
 
@@ -276,7 +276,7 @@ def test_what_has_to_be_read_in_full_takes_everything_along_where_rows_are_few(
 def test_of_many_rows_the_new_ones_alone_are_read_for_all_that_can_be_merged(
     gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readings, "MOST_ROWS_FUSED", 0)
+    monkeypatch.setattr(passes, "MOST_ROWS_FUSED", 0)
     path = tmp_path / "orders"
     in_delta(path, TODAY, (1, "a"))
     gate(SUITE + VARIANCE, dataset(path))

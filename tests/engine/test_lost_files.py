@@ -18,8 +18,8 @@ from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, request
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.loose_bounds import loose_files
-from dqx_airflow.engine.table_storage import TableStorage
+from dqx_airflow.engine.sources.delta.loose_bounds import loose_files
+from dqx_airflow.engine.sources.delta.storage import TableStorage
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
 pytestmark = pytest.mark.spark
@@ -91,11 +91,11 @@ def _another_table(path: Path) -> None:
 
 
 LOSSES = {
-    "removed": (_removed, "which is not there"),
+    "removed": (_removed, "which does not exist"),
     "empty": (_empty, "it has 0"),
-    "cut off": (_cut_off, "bytes, and it has"),
-    "longer": (_longer, "bytes, and it has"),
-    "another one": (_another_table, "bytes, and it has"),
+    "cut off": (_cut_off, "bytes, but it has"),
+    "longer": (_longer, "bytes, but it has"),
+    "another one": (_another_table, "bytes, but it has"),
 }
 
 
@@ -139,7 +139,7 @@ def test_a_lost_file_of_a_reference_is_an_error(gate: Gate, tmp_path: Path) -> N
     report = gate(*both, suite=suite)
     assert report.outcome is Outcome.BROKEN
     (verdict,) = (item for item in report.verdicts if item.name == "known")
-    assert "which is not there" in str(verdict.reason)
+    assert "which does not exist" in str(verdict.reason)
 
 
 def _bad_of_the_same_size(path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from job_count import jobs_so_far
 
-from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import DatasetRef
 
 pytestmark = pytest.mark.spark

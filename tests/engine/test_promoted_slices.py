@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.promoted_slices import Promoter, Slice
+from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice
 from dqx_airflow.errors import PromotionError
 from dqx_airflow.values import (
     Attempt,
@@ -84,16 +84,16 @@ def test_a_gate_replaces_its_own(steps: list[Step]) -> None:
         ([(by("g"), DAY), (mapped(0), DAY)], "another map index"),
         # The list that it is mapped over has another order, at the next try or in the next run.
         ([(mapped(0, path="/a"), DAY), (mapped(0, path="/b"), DAY)], "has promoted other data"),
-        ([(mapped(0, path="/a"), DAY), (mapped(0, "n", "/b"), DAY)], "read something else"),
-        ([(mapped(1), DAY), (mapped(0, "next"), DAY)], "read something else"),
+        ([(mapped(0, path="/a"), DAY), (mapped(0, "n", "/b"), DAY)], "read other data"),
+        ([(mapped(1), DAY), (mapped(0, "next"), DAY)], "read other data"),
         ([(by(filter="a"), DAY), (by(filter="b"), DAY)], "has promoted other data"),
         ([(by("a"), ZURICH), (by("b"), ZURICH)], "another gate promoted the date .* 'zurich'"),
         ([(mapped(0), ZURICH), (mapped(1), ZURICH)], "another map index"),
         ([(mapped(0), ZURICH), (mapped(0), BASEL), (by("g"), DAY)], "promoted there in slices"),
-        ([(by("a"), DAY), (by("b"), ZURICH)], "was promoted there as one, by another gate"),
+        ([(by("a"), DAY), (by("b"), ZURICH)], "was promoted there as a whole, by another gate"),
         ([(by("a"), ZURICH), (by("b"), SWISS)], "in slices of other columns"),
         ([(by("a"), ZURICH), (by("a"), SWISS)], "in slices of other columns"),
-        ([(by(), DAY), (by(), WHOLE)], "has no date_column: it would replace them all"),
+        ([(by(), DAY), (by(), WHOLE)], "has no date_column and would replace them all"),
         ([(by(), ZURICH), (by("b"), OF_ALL)], "has no date_column"),
         ([(by("a"), WHOLE), (by("b"), DAY)], "another gate promotes the whole table"),
         ([(by("a"), WHOLE), (by("b"), WHOLE)], "another gate promoted the table"),
@@ -180,7 +180,14 @@ def test_mapped_gates_with_one_target_lose_nothing(run: Run, gates: list[GateReq
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("partition_by", [[], ["ds"], ["store"]])
+@pytest.mark.parametrize(
+    "partition_by",
+    [
+        [],
+        pytest.param(["ds"], marks=pytest.mark.slow),
+        pytest.param(["store"], marks=pytest.mark.slow),
+    ],
+)
 def test_each_slice_replaces_its_own_even_at_the_same_time(
     run: Run, gates: list[GateRequest], partition_by: list[str]
 ) -> None:
@@ -236,7 +243,7 @@ def test_rows_outside_of_the_slice_are_not_promoted(run: Run, gates: list[GateRe
     assert "2 of 2 rows do not have the values of promote_slice: store = 'basel'" in reason(
         run(gate)
     )
-    assert "names the column 'shop'" in reason(run(replace(gate, promote_slice=(("shop", "b"),))))
+    assert "has the column 'shop'" in reason(run(replace(gate, promote_slice=(("shop", "b"),))))
     odd = replace(gate, promote_slice=(("id", "many"),))
     assert "'many' is not a value of 'id' (bigint)" in reason(run(odd))
     assert not Path(gate.promote_to[0][1], "_delta_log").exists()
@@ -281,5 +288,5 @@ def test_a_commit_that_replaces_a_date_or_the_table_is_an_overwrite(
     assert [row[0] for row in found(gates[0])] == [0, 1, 2]
     # Without dates it would be the whole table.
     undated = replace(gates[0], datasets=(replace(gates[0].datasets[0], date_column=None),))
-    assert "has no date_column: it would replace them all" in reason(run(undated))
+    assert "has no date_column and would replace them all" in reason(run(undated))
     assert [row[0] for row in found(gates[0])] == [0, 1, 2]

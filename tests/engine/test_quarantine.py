@@ -182,7 +182,7 @@ def test_another_table_in_the_place_of_the_quarantine_is_left_alone_and_gives_no
 ) -> None:
     path = gate.quarantine[0][1]
     write_deltalake(path, pa.table({"mine": [1]}))
-    with pytest.raises(StoreError, match=r"cannot be put into quarantine .* another table"):
+    with pytest.raises(StoreError, match=r"cannot be quarantined .* other columns"):
         run(gate)
     assert DeltaTable(path).to_pyarrow_table().to_pylist() == [{"mine": 1}]
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) is None
@@ -192,7 +192,7 @@ def test_a_quarantine_among_the_results_is_refused_before_anything_is_read(
     run: Run, gate: GateRequest, tmp_path: Path
 ) -> None:
     path = f"{gate.results_root}/quarantine"
-    with pytest.raises(RequestError, match="lies in the place of the results"):
+    with pytest.raises(RequestError, match="is inside the location of the results"):
         run(replace(gate, quarantine=(("orders", path),)))
     assert not (tmp_path / "lineage.jsonl").exists()
 

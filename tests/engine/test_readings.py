@@ -10,13 +10,13 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql.types import StructType
 
-from dqx_airflow.engine import readings as rules
-from dqx_airflow.engine.date_column import DateColumn
-from dqx_airflow.engine.delta_log import DeltaLog, struct_of
-from dqx_airflow.engine.delta_tables import table_at
-from dqx_airflow.engine.found import Need
-from dqx_airflow.engine.opened import OpenDataset
-from dqx_airflow.engine.readings import readings, what_is_read
+from dqx_airflow.engine.scan import passes as rules
+from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
+from dqx_airflow.engine.scan.results import AggregateRequest
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.delta.load import table_at
+from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.plan.passes import MOST_COMPILED
@@ -46,24 +46,24 @@ def delta(folder: Path) -> OpenDataset:
     return OpenDataset(ref, struct, lambda _: None, path, dates, 0, log)  # type: ignore[arg-type,return-value]
 
 
-def needs(*aggregates: Aggregate, days_before: int = 0) -> list[Need]:
-    return [Need(TODAY - timedelta(days_before), item) for item in aggregates]
+def needs(*aggregates: Aggregate, days_before: int = 0) -> list[AggregateRequest]:
+    return [AggregateRequest(TODAY - timedelta(days_before), item) for item in aggregates]
 
 
 def test_one_pass_answers_all_that_needs_nothing_but_the_row() -> None:
     wanted = needs(ROWS, *MEAN)
-    assert list(readings(files(), wanted)) == [wanted]
+    assert list(split_into_passes(files(), wanted)) == [wanted]
 
 
 def test_distinct_values_and_keys_are_counted_apart_on_their_own_days() -> None:
     flat, distinct = needs(ROWS), needs(VALUES, KEY, days_before=1)
     parts = [flat, needs(KEY, days_before=1), needs(VALUES, days_before=1)]
-    assert list(readings(files(), flat + distinct)) == parts
+    assert list(split_into_passes(files(), flat + distinct)) == parts
 
 
 def test_keys_and_distinct_values_are_counted_apart_however_few(tmp_path: Path) -> None:
     for dataset in (files(), delta(tmp_path)):
-        assert list(readings(dataset, needs(VALUES, KEY))) == [needs(KEY), needs(VALUES)]
+        assert list(split_into_passes(dataset, needs(VALUES, KEY))) == [needs(KEY), needs(VALUES)]
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_keys_and_distinct_values_are_counted_apart_however_few(tmp_path: Path) 
     ],
 )
 def test_a_pass_is_told_in_a_few_words(aggregates: tuple[Aggregate, ...], told: str) -> None:
-    assert what_is_read(aggregates) == told
+    assert describe_pass(aggregates) == told
 
 
 def test_a_day_to_compare_with_is_not_read_for_all_that_the_target_date_needs() -> None:
     today, before = needs(ROWS, *MEAN), needs(ROWS, days_before=1) + needs(ROWS, days_before=7)
-    assert list(readings(files(), before + today)) == [today, before]
+    assert list(split_into_passes(files(), before + today)) == [today, before]
 
 
 def test_days_that_need_the_same_are_read_together() -> None:
     days = [need for n in range(8) for need in needs(ROWS, MEAN[0], days_before=n)]
     days += needs(MEAN[1])
-    assert list(readings(files(), days)) == [days]
+    assert list(split_into_passes(files(), days)) == [days]
 
 
 def test_with_few_rows_everything_is_one_pass(
@@ -95,13 +95,13 @@ def test_with_few_rows_everything_is_one_pass(
 ) -> None:
     dataset = delta(tmp_path)
     wanted = needs(ROWS, *MEAN, VALUES) + needs(ROWS, days_before=1)
-    assert list(readings(dataset, wanted)) == [wanted]
+    assert list(split_into_passes(dataset, wanted)) == [wanted]
     monkeypatch.setattr(rules, "MOST_ROWS_FUSED", 0)
-    assert len(list(readings(dataset, wanted))) == 3
+    assert len(list(split_into_passes(dataset, wanted))) == 3
 
 
 def test_no_pass_has_more_aggregates_than_spark_compiles() -> None:
     wide = needs(ROWS, *(Aggregate(f"max(c{n})") for n in range(MOST_COMPILED * 2)))
-    parts = list(readings(files(), wide))
+    parts = list(split_into_passes(files(), wide))
     assert sorted(map(len, parts)) == [167, 167, 167]
     assert {need for part in parts for need in part} == set(wide)

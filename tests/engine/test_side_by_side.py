@@ -16,11 +16,11 @@ import pytest
 from job_count import jobs_so_far
 from lake import COUNTRIES, ORDERS, delta, request
 
-from dqx_airflow.engine import readings
-from dqx_airflow.engine.flat import aggregate
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.py4j_errors import Py4JJavaError
-from dqx_airflow.engine.side_by_side import jobs_called, side_by_side
+from dqx_airflow.engine.scan import passes
+from dqx_airflow.engine.scan.fused_pass import aggregate
+from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
+from dqx_airflow.engine.session.py4j_errors import Py4JJavaError
 from dqx_airflow.values import Status
 
 pytestmark = pytest.mark.spark
@@ -128,8 +128,8 @@ def test_a_description_holds_inside_of_its_block(spark: Any, group: str) -> None
 def test_the_jobs_of_a_gate_say_what_they_are_for(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readings, "MOST_ROWS_FUSED", 0)
-    monkeypatch.setattr(readings, "MOST_BYTES_FUSED", 0)
+    monkeypatch.setattr(passes, "MOST_ROWS_FUSED", 0)
+    monkeypatch.setattr(passes, "MOST_BYTES_FUSED", 0)
     transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
     orders = replace(

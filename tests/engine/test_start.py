@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from processes import environment
 
-from dqx_airflow.arguments import to_arguments
-from dqx_airflow.engine.session import create_session
-from dqx_airflow.engine.start import prefer_bytecode, start_spark
+from dqx_airflow.engine.session.launch import prefer_bytecode, start_spark
+from dqx_airflow.engine.session.spark_session import create_session
+from dqx_airflow.request_arguments import to_arguments
 from dqx_airflow.values import Attempt, GateRequest, RunKey, SourceFile
 
 
@@ -61,7 +61,7 @@ def test_what_goes_wrong_with_spark_is_raised_where_it_is_asked_for(
     def fail(name: str) -> None:
         raise ConnectionError(f"no master for {name}")
 
-    monkeypatch.setattr("dqx_airflow.engine.session.start_context", fail)
+    monkeypatch.setattr("dqx_airflow.engine.session.spark_session.start_context", fail)
     session = start_spark(arguments())
     with pytest.raises(ConnectionError, match="no master for started"):
         session("started")
@@ -71,7 +71,7 @@ def test_what_goes_wrong_with_spark_is_raised_where_it_is_asked_for(
 def test_no_spark_starts_that_is_not_for_the_job(
     monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    monkeypatch.setattr("dqx_airflow.engine.session.start_context", pytest.fail)
+    monkeypatch.setattr("dqx_airflow.engine.session.spark_session.start_context", pytest.fail)
     if case == "a server":
         monkeypatch.setenv("SPARK_REMOTE", "sc://there")
     before = threading.active_count()
@@ -86,7 +86,7 @@ def note(event, details):
     if event == "import":
         imported.setdefault(threading.current_thread(), []).append(details[0])
 sys.addaudithook(note)
-from dqx_airflow.engine.start import start_spark
+from dqx_airflow.engine.session.launch import start_spark
 session = start_spark(sys.argv[1:])
 started = set(sys.modules)
 import dqx_airflow.engine.job
@@ -103,6 +103,7 @@ assert not both, both
 """
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_no_package_is_imported_by_two_threads_at_once() -> None:
     done = subprocess.run(

@@ -19,14 +19,15 @@ from deltalake import write_deltalake
 from lake import TODAY, YESTERDAY, request
 
 import dqx_airflow
-from dqx_airflow.engine import files, fingerprints
-from dqx_airflow.engine.files import DataFile
-from dqx_airflow.engine.fingerprints import WITHOUT_EFFECT
-from dqx_airflow.engine.found import Found, Need
-from dqx_airflow.engine.frames import References
 from dqx_airflow.engine.job import plan_gate
-from dqx_airflow.engine.memory import Memory
-from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
+from dqx_airflow.engine.scan.states import fingerprints
+from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.scan.states.fingerprints import WITHOUT_EFFECT
+from dqx_airflow.engine.sources import listing
+from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.results.states import State, StateStore
@@ -95,12 +96,14 @@ def keys_of(spark: Any, gate: GateRequest) -> Keys:
     keys: Keys = {}
     for one in plan.assertions:
         kept = Kept()
-        memory = Memory(spark, cast(StateStore, kept), "run", datetime.now(timezone.utc))
+        memory = StateCache(spark, cast(StateStore, kept), "run", datetime.now(timezone.utc))
         for item in () if one.is_implicit else one.requests:
             looks_into = tuple(lookup.reference for lookup in lookups_of(item))
             types = RowTypes(opened[item.dataset].schema.type_of)
-            needs = [Need(item.date, part, looks_into) for part in aggregates_of(item, types)]
-            found = Found()
+            needs = [
+                AggregateRequest(item.date, part, looks_into) for part in aggregates_of(item, types)
+            ]
+            found = ScanResults()
             for need in needs:
                 found.add(need.date, {need.aggregate.sql: 7}, Origin.SCAN)
             memory.keep(opened[item.dataset], references, needs, found)
@@ -342,6 +345,6 @@ def test_what_an_object_store_may_have_changed_within_a_second_is_not_kept(
         def listed(_: Any, info: Any, time_ns: int = time_ns) -> DataFile:
             return DataFile(info.path, info.size, time_ns)
 
-        monkeypatch.setattr(files, "data_file", listed)
+        monkeypatch.setattr(listing, "data_file", listed)
         keys = keys_of(spark, request(lake, SUITE, tuple(refs.values())))
         assert all(bool(its) is is_kept for its in keys.values())

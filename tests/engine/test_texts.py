@@ -16,9 +16,9 @@ import pytest
 from deltalake import DeltaTable
 from lake import TODAY, YESTERDAY, request
 
-from dqx_airflow.engine import texts
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.engine.sources import declared_text
+from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
 
@@ -76,7 +76,7 @@ def test_a_bad_value_fails_the_gate_whatever_the_suite_asks_and_the_rest_is_judg
         {"id": "3", "price": "1.239"},
         {"id": "4", "(the whole line)": "7,4"},
     ]
-    assert verdict(report, WELL_FORMED).failing_rows[0].reason == "a text is no value of its type"
+    assert verdict(report, WELL_FORMED).failing_rows[0].reason == "a value is malformed"
 
 
 def test_a_suite_that_says_how_many_may_be_malformed_has_the_last_word(
@@ -97,7 +97,7 @@ def test_without_keys_the_texts_of_the_whole_row_are_shown(gate: Gate, prices: D
         {"price": "1.239", "id": "3", "note": "c"},
         {"price": "abc", "id": "2"},
     ]
-    assert verdict(report, "p").failing_rows[0].reason == "price is no value of its type"
+    assert verdict(report, "p").failing_rows[0].reason == "price is malformed"
 
 
 def test_a_masked_text_is_not_shown_and_neither_is_a_line_that_may_hold_one(
@@ -186,7 +186,7 @@ def test_a_declared_column_that_is_not_there_is_missing_and_an_extra_one_is_told
     assert extra_column_count([id, weight]) == 0 name "extra"
     """
     report = gate(body, declared)
-    assert verdict(report, "missing").reason == "there is no such column"
+    assert verdict(report, "missing").reason == "the column does not exist"
     assert verdict(report, "extra").reason == "not listed: price, note"
 
 
@@ -334,7 +334,7 @@ def test_of_much_json_the_newest_files_tell_the_columns_and_none_declared_is_mis
     schema = "id int, rare int"
     ref = DatasetRef("orders", str(folder), format="json", schema=schema)
     assert list(fields(spark, ref)) == ["id", "new", "old"]
-    monkeypatch.setattr(texts, "MOST_SAMPLED_BYTES", 10)
+    monkeypatch.setattr(declared_text, "MOST_SAMPLED_BYTES", 10)
     plain = tmp_path / "plain"
     folder.rename(plain)
     assert list(fields(spark, replace(ref, path=str(plain)))) == ["id", "rare", "new"]

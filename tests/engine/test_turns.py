@@ -14,8 +14,8 @@ import pytest
 from job_count import jobs_so_far
 from lake import TODAY, YESTERDAY, delta, request
 
-from dqx_airflow.engine import readings
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.scan import passes
 from dqx_airflow.values import DatasetRef, GateReport
 
 pytestmark = pytest.mark.spark
@@ -45,8 +45,8 @@ def values(report: GateReport, names: Sequence[str]) -> list[object]:
 
 @pytest.fixture(autouse=True)
 def _as_with_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "MOST_ROWS_FUSED", -1)
-    monkeypatch.setattr(readings, "MOST_BYTES_FUSED", -1)
+    monkeypatch.setattr(passes, "MOST_ROWS_FUSED", -1)
+    monkeypatch.setattr(passes, "MOST_BYTES_FUSED", -1)
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ import pytest
 from markdown_cases import REWRITE
 from processes import environment, free_port
 
-from dqx_airflow.arguments import to_arguments
 from dqx_airflow.cli.package.jvm_archive import typical_request
-from dqx_airflow.engine import warm_up as warm_up_module
-from dqx_airflow.engine.warm_up import PORT, SECRET, class_names, starter_of, warm_up
+from dqx_airflow.engine.session import warm_up as warm_up_module
+from dqx_airflow.engine.session.warm_up import PORT, SECRET, class_names, starter_of, warm_up
+from dqx_airflow.request_arguments import to_arguments
 
 LIST = Path(warm_up_module.__file__).with_name("gate_classes.txt")
 LOADED = re.compile(r"\[class,load *\] (\S+) source: \S+\.jar\b")
@@ -35,7 +35,7 @@ sys.exit(main(sys.argv[1:]))
 """
 A_FEW = """
 import os
-from dqx_airflow.engine.warm_up import starter_of, warm_up
+from dqx_airflow.engine.session.warm_up import starter_of, warm_up
 names = ["no.such.Name", "org.apache.spark.ml.Pipeline$", "", "org.apache.spark.ml.PipelineModel$"]
 working = warm_up(starter_of(os.environ), "\\n".join(names))
 working.join(60)
@@ -45,8 +45,8 @@ assert not working.is_alive()
 BY_HAND = """
 import os, threading
 from dqx_airflow.config.connection import connection_of
-from dqx_airflow.engine.connection import open_session
-from dqx_airflow.engine.warm_up import THREAD
+from dqx_airflow.engine.session.connection import open_session
+from dqx_airflow.engine.session.warm_up import THREAD
 for name in ("first", "second"):
     spark = open_session(connection_of("local[1]"), name, {"spark.sql.shuffle.partitions": "3"})
     told = (spark.sparkContext.appName, spark.conf.get("spark.sql.shuffle.partitions"))
@@ -75,6 +75,7 @@ def submit(folder: Path, job: str, *arguments: str, options: str = "") -> str:
     return log.read_text(encoding="utf-8")
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_classes_are_loaded_and_not_initialized(tmp_path: Path) -> None:
     told = submit(tmp_path, A_FEW)
@@ -89,6 +90,7 @@ def test_classes_are_loaded_and_not_initialized(tmp_path: Path) -> None:
     assert of_sql == {f"{parser}Lexer", f"{parser}Parser"}
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_a_jvm_that_python_starts_works_ahead_too(tmp_path: Path) -> None:
     log = tmp_path / "classes.log"
@@ -104,6 +106,7 @@ def test_a_jvm_that_python_starts_works_ahead_too(tmp_path: Path) -> None:
     assert "org/codehaus/janino/UnitCompiler" in INITIALIZED.findall(log.read_text())
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_a_jvm_with_an_archive_has_its_classes(tmp_path: Path) -> None:
     archive = f"-XX:SharedArchiveFile={tmp_path}/none.jsa -Xshare:auto"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from openlineage.client.serde import Serde
 from openlineage.client.transport import Config, Transport
+from stopwatch import at_most
 
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.emitter import LineageEmitter
@@ -118,50 +119,46 @@ def test_after_a_failure_later_events_are_not_tried(spool: Path, server: Any, ev
     assert types(spooled(spool)) == ["START", "COMPLETE"]
 
 
+@pytest.mark.timing
 def test_a_refused_connection_costs_a_moment(spool: Path, dead_url: str, events: Any) -> None:
     os.environ["OPENLINEAGE_URL"] = dead_url
-    with LineageEmitter(spool) as emitter:
-        began = time.monotonic()
+    with LineageEmitter(spool) as emitter, at_most(2):
         assert not emitter.emit(events[0])
         assert not emitter.emit(events[1])
-        assert time.monotonic() - began < 2
     assert len(spooled(spool)) == 2
 
 
+@pytest.mark.timing
 def test_a_server_that_asks_to_come_back_later_does_not_put_the_gate_to_sleep(
     spool: Path, server: Any, events: Any
 ) -> None:
     os.environ["OPENLINEAGE_URL"] = server.url
     server.answer, server.headers = 503, {"Retry-After": "3600"}
-    with LineageEmitter(spool) as emitter:
-        began = time.monotonic()
+    with LineageEmitter(spool) as emitter, at_most(2):
         assert not emitter.emit(events[0])
-        assert time.monotonic() - began < 2
     assert len(spooled(spool)) == 1
 
 
+@pytest.mark.timing
 def test_a_silent_transport_is_given_up_in_time(
     spool: Path, server: Any, events: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
     configure(type="http", url=server.url, timeout=0.1, retry={"total": 0})
     server.delay_s = 10
-    with LineageEmitter(spool) as emitter:
-        began = time.monotonic()
+    with LineageEmitter(spool) as emitter, at_most(2):
         assert not emitter.emit(events[0])
-        assert time.monotonic() - began < 2
     assert len(spooled(spool)) == 1
 
 
+@pytest.mark.timing
 def test_a_transport_without_any_limit_is_given_up_in_time(
     spool: Path, events: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "PATIENCE_S", 0.1)
     configure(type=f"{__name__}.Sleepy")
-    with LineageEmitter(spool) as emitter:
-        began = time.monotonic()
+    with LineageEmitter(spool) as emitter, at_most(2):
         assert not emitter.emit(events[0])
-        assert time.monotonic() - began < 2
     assert len(spooled(spool)) == 1
 
 
@@ -198,7 +195,7 @@ def test_a_limit_of_the_user_counts_where_it_is_narrower(
     assert http.config.retry["respect_retry_after_header"] is False
 
 
-def test_the_composite_part_that_failed_gets_its_event_later(
+def test_an_event_that_a_part_of_a_composite_missed_is_sent_to_all_again(
     spool: Path, tmp_path: Path, server: Any, events: Any
 ) -> None:
     path = tmp_path / "events.jsonl"
@@ -215,9 +212,12 @@ def test_the_composite_part_that_failed_gets_its_event_later(
         assert len(path.read_text().splitlines()) == 2
         server.answer = 200
         server.bodies.clear()
+        assert types(spooled(spool)) == ["START", "COMPLETE"]
         assert emitter.resend() == (2, 0)
     assert types(server.bodies) == ["START", "COMPLETE"]
-    assert len(path.read_text().splitlines()) == 2
+    written = [json.loads(line) for line in path.read_text().splitlines()]
+    assert types(written) == ["START", "COMPLETE"] * 2
+    assert written[2:] == written[:2]
 
 
 def test_a_composite_that_needs_one_success_is_content_with_it(
@@ -270,6 +270,7 @@ def test_resend_goes_on_past_an_event_that_the_server_refuses(
         assert types(server.bodies) == ["START", "START"]
 
 
+@pytest.mark.timing
 def test_resend_stops_trying_where_the_server_is_gone(
     spool: Path, dead_url: str, events: Any
 ) -> None:
@@ -277,9 +278,8 @@ def test_resend_stops_trying_where_the_server_is_gone(
     with LineageEmitter(spool) as emitter:
         for event in events:
             emitter.emit(event)
-        began = time.monotonic()
-        assert emitter.resend() == (0, 2)
-        assert time.monotonic() - began < 2
+        with at_most(2):
+            assert emitter.resend() == (0, 2)
     assert len(spooled(spool)) == 2
 
 
@@ -450,7 +450,7 @@ def test_check_names_the_transport_and_says_whether_it_can_be_reached(
     assert check(type="file", log_file_path=str(path)) == (True, f"file: {path} can be written")
     ok, line = check(type="file", log_file_path=str(tmp_path / "no" / "events"))
     assert not ok
-    assert line.endswith(f"there is no folder {tmp_path / 'no'}")
+    assert line.endswith(f"folder {tmp_path / 'no'} does not exist")
     ok, line = check(type="file", log_file_path=str(tmp_path), append=True)
     assert not ok
     assert check(type="console") == (True, "console: events go to the log of the job")

@@ -64,7 +64,7 @@ def test_what_cannot_be_sent_is_left(root: Path) -> None:
 def test_it_asks_for_the_spool_where_none_is_known(arguments: tuple[str, ...]) -> None:
     done = flush(*arguments)
     assert done.exit_code == 2
-    assert "error: which spool?" in done.stderr
+    assert "error: no spool given" in done.stderr
     assert "DQX_LINEAGE_SPOOL" in done.stderr
 
 
@@ -75,7 +75,7 @@ def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
 def test_a_gate_keeps_its_events_where_the_environment_says(
     tmp_path: Path, request_: GateRequest, passed: GateReport
 ) -> None:
-    from dqx_airflow.engine.run_events import run_events
+    from dqx_airflow.engine.lineage_events import run_events
     from dqx_airflow.results.store import ResultsStore
 
     os.environ["DQX_LINEAGE_SPOOL"] = str(tmp_path / "elsewhere")

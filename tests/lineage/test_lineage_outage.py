@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from hostile_endpoints import ACCEPTS, KINDS, bomb, endpoint, full_backlog, hangs_on_accept
+from stopwatch import is_in_time
 
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage import transport
@@ -25,6 +26,8 @@ from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
 from dqx_airflow.lineage.patience import ExhaustedError, Patience, UnfinishedError
 from dqx_airflow.values import GateReport, GateRequest
+
+pytestmark = pytest.mark.timing
 
 PATIENCE_S, GENEROUS_S = 0.4, 2.5
 
@@ -73,7 +76,7 @@ def test_no_endpoint_holds_a_gate_up_or_makes_it_lose_an_event(
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         sent, took_s = emitted(tmp_path / "spool", events)
         grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert took_s < GENEROUS_S
+    assert is_in_time(took_s, GENEROUS_S)
     assert sent == [kind in ACCEPTS] * 2
     assert types(tmp_path / "spool") == ([] if kind in ACCEPTS else ["START", "COMPLETE"])
     assert grown_kb < 50_000
@@ -83,7 +86,7 @@ def test_nor_does_a_server_whose_queue_is_full(tmp_path: Path, events: list[Any]
     with full_backlog() as port:
         configure(type="http", url=f"http://127.0.0.1:{port}")
         sent, took_s = emitted(tmp_path / "spool", events)
-    assert (sent, took_s < GENEROUS_S) == ([False, False], True)
+    assert (sent, is_in_time(took_s, GENEROUS_S)) == ([False, False], True)
     assert types(tmp_path / "spool") == ["START", "COMPLETE"]
 
 
@@ -93,7 +96,7 @@ def test_nor_does_a_name_that_is_never_found(
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
     configure(type="http", url="http://lineage.invalid")
     sent, took_s = emitted(tmp_path / "spool", events)
-    assert (sent, took_s < GENEROUS_S) == ([False, False], True)
+    assert (sent, is_in_time(took_s, GENEROUS_S)) == ([False, False], True)
     assert types(tmp_path / "spool") == ["START", "COMPLETE"]
 
 
@@ -106,7 +109,7 @@ def test_nor_does_a_proxy(
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
         configure(type="http", url="http://lineage.example")
         sent, took_s = emitted(tmp_path / "spool", events)
-    assert (sent, took_s < GENEROUS_S) == ([False, False], True)
+    assert (sent, is_in_time(took_s, GENEROUS_S)) == ([False, False], True)
     assert len(types(tmp_path / "spool")) == 2
 
 
@@ -120,9 +123,11 @@ def test_one_part_of_several_that_hangs_leaves_time_for_the_others(
         }
         configure(type="composite", transports=parts)
         _, took_s = emitted(tmp_path / "spool", events)
-    assert took_s < GENEROUS_S
-    assert [body["eventType"] for body in server.bodies] == ["START", "COMPLETE"]
-    assert [found.target for found in spools.kept(tmp_path / "spool")] == ["dead", "dead"]
+    assert is_in_time(took_s, GENEROUS_S)
+    # What the dead part missed is sent to all again, of which the first one is tried.
+    assert [body["eventType"] for body in server.bodies] == ["START", "COMPLETE", "START"]
+    assert server.bodies[2] == server.bodies[0]
+    assert len(spools.kept(tmp_path / "spool")) == 2
 
 
 def test_a_long_spool_takes_no_more_time_than_a_gate_has(
@@ -140,7 +145,7 @@ def test_a_long_spool_takes_no_more_time_than_a_gate_has(
     server.delay_s = 0.05
     configure(type="http", url=server.url)
     sent, took_s = emitted(spool, events)
-    assert (sent, took_s < 2 * GENEROUS_S) == ([True, True], True)
+    assert (sent, is_in_time(took_s, 2 * GENEROUS_S)) == ([True, True], True)
     left = len(spools.kept(spool))
     assert 0 < left < 201
     # Every one of them is in the spool or with the server.
@@ -157,7 +162,7 @@ def test_a_gate_waits_two_seconds_and_its_process_ends(tmp_path: Path, events: l
         "began = time.monotonic()\n"
         "with LineageEmitter(Path(sys.argv[1])) as emitter:\n"
         "    sent = [emitter.emit(event), emitter.emit(event)]\n"
-        "print(sent, time.monotonic() - began < 4, flush=True)\n"
+        "print(sent, time.monotonic() - began, flush=True)\n"
     )
     from openlineage.client.serde import Serde
 
@@ -171,7 +176,9 @@ def test_a_gate_waits_two_seconds_and_its_process_ends(tmp_path: Path, events: l
             timeout=60,
             check=True,
         )
-    assert done.stdout == "[False, False] True\n"
+    sent, _, took_s = done.stdout.rpartition(" ")
+    assert sent == "[False, False]"
+    assert is_in_time(float(took_s), 2 * GENEROUS_S)
     assert len(types(tmp_path / "spool")) == 2
 
 
@@ -184,5 +191,5 @@ def test_patience_is_shared() -> None:
         patience.wait_for(lambda: time.sleep(2))
     with pytest.raises(UnfinishedError):
         patience.wait_for(lambda: time.sleep(2))
-    with pytest.raises(ExhaustedError, match=r"the 0\.25 s for lineage are over"):
+    with pytest.raises(ExhaustedError, match=r"the 0\.25 s for lineage are used up"):
         patience.wait_for(lambda: 5)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.in_python import Column, SumOverflow
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.plain import plain
+from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.types import family_of
@@ -156,7 +156,7 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
 def test_results_of_spark_over_parts_make_the_result_over_all(spark: Any) -> None:
     from pyspark.sql import functions as F
 
-    from dqx_airflow.engine.collect import collect
+    from dqx_airflow.engine.scan.collect import collect
 
     random = Random(0)
     rows = [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.metrics.quick_patterns import Sized, quick_pattern, quicker, sized_pattern
+from dqx_airflow.metrics.regex_rewrites import Sized, quick_pattern, quicker, sized_pattern
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.patterns.bounds import bounded, ended
@@ -172,7 +172,9 @@ def test_what_is_asked_first_finds_nothing_else() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("collation", ["UTF8_BINARY", "UTF8_LCASE"])
+@pytest.mark.parametrize(
+    "collation", ["UTF8_BINARY", pytest.param("UTF8_LCASE", marks=pytest.mark.slow)]
+)
 def test_spark_finds_the_same_where_something_quicker_is_asked_first(
     spark: Any, collation: str
 ) -> None:

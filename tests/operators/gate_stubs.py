@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.arguments import FLAG, from_arguments
+from dqx_airflow.request_arguments import FLAG, from_arguments
 from dqx_airflow.values import GateRequest
 
 ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"

@@ -13,7 +13,7 @@ import uuid
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from dqx_airflow.arguments import FLAG, from_arguments
+from dqx_airflow.request_arguments import FLAG, from_arguments
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     Attempt,

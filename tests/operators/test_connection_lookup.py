@@ -71,7 +71,7 @@ def test_a_secrets_backend_that_is_down_is_no_unknown_connection(tmp_path: Path)
     assert unknown.startswith("GateMisconfigured: there is no Spark connection 'unknown'")
     assert far == (
         "GateInfrastructureError: the Spark connection 'far' cannot be looked up: "
-        "Vault does not answer"
+        "Vault does not respond"
     )
 
 
@@ -79,7 +79,7 @@ def test_an_api_server_that_is_down_is_no_unknown_connection() -> None:
     unknown, far = look_up("unknown", "far", code=API_SERVER)
     assert unknown.startswith("GateMisconfigured: there is no Spark connection 'unknown'")
     assert far.startswith("GateInfrastructureError: the Spark connection 'far' cannot be looked up")
-    assert far.endswith("the API server of Airflow does not answer")
+    assert far.endswith("the API server of Airflow does not respond")
 
 
 def test_a_variable_that_is_no_connection_is_told_and_not_retried() -> None:

@@ -139,13 +139,13 @@ def test_the_verdict_is_told_by_the_clause(
 
 
 MISTAKES = [
-    ({"contract": "nowhere.yaml"}, "there is no contract nowhere.yaml: looked for "),
+    ({"contract": "nowhere.yaml"}, "contract nowhere.yaml not found: searched "),
     ({"contract": ""}, "contract='': give the path of a file, or a contract"),
     ({"contract": "id: 1\nname: x\n"}, "contract of no dialect"),
     ({"contract": CONTRACT.replace("minimum: 0", "minimum: many")}, "line 24"),
     ({"contract": CONTRACT.replace("type: number", "type: nummer")}, "line 23"),
     ({"expect_version": "3"}, "at version 2.3.0, and version 3 is pinned"),
-    ({"expect_version": "two"}, "'two' is no version"),
+    ({"expect_version": "two"}, "'two' is not a version"),
     ({"models": "order"}, "no model 'order': did you mean 'orders'?"),
     ({"server": "lakes"}, "did you mean 'lake'?"),
     ({"data": "/a/b", "datasets": {"orders": "/a/b"}}, "data is for a contract of one model"),
@@ -172,7 +172,7 @@ def test_a_gate_that_cannot_run_ends_before_any_job(
 def test_what_nobody_checks_is_in_the_log(gate: Gate, context: Context, log: Log) -> None:
     requested(gate(contract=CONTRACT + "        requird: true\n"), context)
     (warning,) = log.at("warning")
-    assert warning.startswith("not checked: models.orders.fields.total.requird: ")
+    assert warning.startswith("not checked: models.orders.fields.total.requird (P1): ")
 
 
 def test_a_contract_that_was_deprecated_is_told(gate: Gate, context: Context, log: Log) -> None:

@@ -12,9 +12,9 @@ import pytest
 from dag_files import read_dags
 from gate_stubs import FakeRun, FakeTask, Log
 
+from dqx_airflow.resources import shipped
 from dqx_airflow.results.reader import list_runs
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.shipped import shipped
 from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity
 
 EXAMPLES = {

@@ -17,8 +17,8 @@ import pytest
 from gate_stubs import Log, SparkSubmit, killed, wait_for
 from processes import free_port
 
-from dqx_airflow.arguments import to_arguments
 from dqx_airflow.operators.connect import ConnectJob
+from dqx_airflow.request_arguments import to_arguments
 
 pytestmark = pytest.mark.airflow
 
@@ -119,8 +119,8 @@ def test_a_server_that_is_not_there_is_retried_and_nothing_secret_is_told(
     connect_to(monkeypatch, host="127.0.0.1", port=port, password=TOKEN)
     with pytest.raises(operators.GateInfrastructureError, match=r"exit code 4") as raised:
         gate(conn_id="server", jars="a.jar", driver_memory="4g").execute(context)
-    assert f"sc://127.0.0.1:{port} does not answer" in log.text
-    assert "it does not use jars, driver_memory" in log.text
+    assert f"sc://127.0.0.1:{port} does not respond" in log.text
+    assert "ignored: jars, driver_memory" in log.text
     assert "hush" not in log.text + str(raised.value)
     assert spark_submit.calls == []
 
@@ -161,7 +161,7 @@ def test_a_kill_of_the_task_ends_the_job(
     made = gate(conn_id="server", env_vars={"DQX_TEST": tmp_path})
     error = killed(made, context, lambda: bool(processes_of(tmp_path)))
     assert isinstance(error, operators.GateInfrastructureError)
-    assert "the task that waited for this gate is over" in log.text
+    assert "the task of this gate has ended" in log.text
     assert processes_of(tmp_path) == []
 
 

@@ -181,7 +181,7 @@ def test_a_report_is_found_though_the_cluster_is_silent(
     manager.will_say("RUNNING", None)
     request: GateRequest = gate().build_request(context)
     ResultsStore(request.results_root).write(canned_report(request, "passed"))
-    assert event_of(trigger())["how"].startswith("the report was there")
+    assert event_of(trigger())["how"].startswith("the report was complete")
     assert manager.asked == 2
 
 
@@ -190,7 +190,7 @@ def test_a_driver_that_cannot_be_followed_is_given_up(
 ) -> None:
     manager.will_say(None)
     event = event_of(trigger())
-    assert event["how"].startswith(f"its driver {APPLICATION} cannot be followed: ")
+    assert event["how"].startswith(f"its driver {APPLICATION} cannot be tracked: ")
     assert "503" in event["how"]
     assert not event["is_late"]
     assert manager.asked == 10
@@ -249,7 +249,7 @@ def test_the_end_of_the_driver_is_told_where_there_is_no_report(
     operators: ModuleType, gate: Gate, context: Context, request_json: str
 ) -> None:
     event = {"request": request_json, "how": "the application ended as FAILED", "is_late": False}
-    message = "date 2024-05-17: the application ended as FAILED; the log of its driver"
+    message = "date 2024-05-17: the application ended as FAILED; see the log of its driver"
     with pytest.raises(operators.GateInfrastructureError, match=message) as raised:
         gate().execute_complete(context, event)
     assert not isinstance(raised.value, operators.GateTimeoutError)
@@ -259,7 +259,9 @@ def test_what_took_too_long_is_an_error_of_its_own(
     operators: ModuleType, gate: Gate, context: Context, request_json: str
 ) -> None:
     event = {"request": request_json, "how": "the task took longer", "is_late": True}
-    with pytest.raises(operators.GateTimeoutError, match="the task took longer; give it more time"):
+    with pytest.raises(
+        operators.GateTimeoutError, match="the task took longer; increase the timeout"
+    ):
         gate().execute_complete(context, event)
 
 
@@ -268,7 +270,7 @@ def test_a_driver_that_ended_at_its_deadline_is_an_error_of_its_own(
 ) -> None:
     request = to_json(gate(timeout=90).build_request(context))
     event = {"request": request, "how": "it ended as FAILED", "code": 124, "is_late": False}
-    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; give it"):
+    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; increase"):
         gate().execute_complete(context, event)
 
 

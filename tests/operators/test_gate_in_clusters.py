@@ -176,7 +176,7 @@ def test_what_the_cluster_refuses_is_told(
     arguments, message = cluster.refused
     conf = {**in_cluster["conf"], **arguments.get("conf", {})}
     made = gate(**{**in_cluster, **arguments, "conf": conf})
-    with pytest.raises(operators.GateInfrastructureError, match="its output above says why"):
+    with pytest.raises(operators.GateInfrastructureError, match="see its output above"):
         made.execute(context)
     assert message in log.text
 

@@ -95,6 +95,7 @@ def ours(event: Event) -> Event:
     }
 
 
+@pytest.mark.e2e
 def test_the_task_tells_what_was_checked_and_where_it_went(
     events: dict[str, list[Event]],
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from gate_stubs import SUITE, FakeTask, Log, Run, SparkSubmit, needs_airflow
 
-from dqx_airflow.shipped import shipped
+from dqx_airflow.resources import shipped
 
 pytestmark = pytest.mark.airflow
 

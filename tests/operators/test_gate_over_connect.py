@@ -143,7 +143,7 @@ def test_a_gate_ends_as_with_spark_submit(
     assert report["counts"]["failed"] == (data == "damaged")
     (row,) = list_runs(str(tmp_path / "results"))
     assert row.run_id == report["run_id"]
-    assert "the server keeps its own spark.executor.memory" in log.text
+    assert "only the server can set spark.executor.memory" in log.text
     assert "hush" not in log.text
 
 

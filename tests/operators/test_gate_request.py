@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from gate_stubs import SUITE, FakeRun, FakeTask, Log, SparkSubmit
 
-from dqx_airflow.arguments import FLAG, to_arguments
+from dqx_airflow.request_arguments import FLAG, to_arguments
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, Severity
 
 pytestmark = pytest.mark.airflow
@@ -356,10 +356,13 @@ def test_a_gate_is_never_durable(gate: Gate) -> None:
 
 
 MISUSES: list[tuple[dict[str, Any], str]] = [
-    ({"suite": "orders.dq"}, r"no suite orders\.dq: looked for .*/dags/orders\.dq or .*relative"),
-    ({"suite": "/no/such.dql"}, r"no suite /no/such\.dql: looked for /no/such\.dql; give"),
+    (
+        {"suite": "orders.dq"},
+        r"suite orders\.dq not found: searched .*/dags/orders\.dq or .*relative",
+    ),
+    ({"suite": "/no/such.dql"}, r"suite /no/such\.dql not found: searched /no/such\.dql; give"),
     ({"suite": "."}, r"cannot be read: .*directory"),
-    ({"suite": "~nobody-here/x.dql"}, r"no suite ~nobody-here/x\.dql"),
+    ({"suite": "~nobody-here/x.dql"}, r"suite ~nobody-here/x\.dql not found"),
     ({"suite": "binary.dql"}, r"binary\.dql: this is not .*text"),
     ({"suite": "nul\0.dql"}, r"cannot be read: .*null"),
     ({"suite": ""}, r"suite='': give the path of a file, or a suite"),
@@ -377,12 +380,12 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"datasets": {"order": "/lake"}}, r"no dataset 'orders'.*its datasets are: order; add"),
     ({"datasets": {"orders": None}}, r"dataset 'orders' is None: write a path, a table, or"),
     ({"datasets": {"orders": 5}}, r"dataset 'orders' is 5: write a path"),
-    ({"datasets": {"orders": ""}}, r"'orders': give it a path, a table or a query, and only one"),
-    ({"datasets": {"orders": {}}}, r"'orders': give it a path, a table or a query"),
-    ({"datasets": {"orders": {"format": "csv"}}}, r"'orders': give it a path, a table or a query"),
-    ({"datasets": {"orders": {"path": "/a", "table": "b"}}}, r"'orders': give .* only one of"),
-    ({"datasets": {"orders": DatasetRef("orders")}}, r"'orders': give it a path, a table or"),
-    ({"datasets": {"orders": {"pth": "/a"}}}, r"unknown settings pth: there are path, table"),
+    ({"datasets": {"orders": ""}}, r"'orders': give it exactly one of path, table and query"),
+    ({"datasets": {"orders": {}}}, r"'orders': give it exactly one of path"),
+    ({"datasets": {"orders": {"format": "csv"}}}, r"'orders': give it exactly one of path"),
+    ({"datasets": {"orders": {"path": "/a", "table": "b"}}}, r"'orders': give it exactly one of"),
+    ({"datasets": {"orders": DatasetRef("orders")}}, r"'orders': give it exactly one"),
+    ({"datasets": {"orders": {"pth": "/a"}}}, r"unknown settings pth: write path, table"),
     ({"datasets": {"orders": {"path": "/a", 5: "/a"}}}, r"unknown settings 5"),
     ({"datasets": {"orders": {"path": "/a", "version": "newest"}}}, r"version='newest': write the"),
     ({"datasets": {"orders": {"path": "/a", "options": "header"}}}, r"options='header': write a"),
@@ -392,18 +395,21 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"sample_rows": -1}, r"sample_rows=-1: write a number from 0 to 1000"),
     ({"sample_rows": "20"}, r"sample_rows='20': write a number"),
     ({"quarantine": 5}, r"quarantine=5: write a folder, or a mapping"),
-    ({"quarantine": "/lake", "datasets": {"orders": "/lake/orders"}}, r"place of dataset 'orders'"),
+    (
+        {"quarantine": "/lake", "datasets": {"orders": "/lake/orders"}},
+        r"location of dataset 'orders'",
+    ),
     ({"quarantine": {"order": "/q"}}, r"quarantine names order: the datasets are orders"),
     ({"promote_to": 5}, r"promote_to=5: write a path, a table, or a mapping"),
-    ({"promote_to": "/lake/orders"}, r"promoted to the place of dataset 'orders': /lake/orders"),
+    ({"promote_to": "/lake/orders"}, r"promoted to the location of dataset 'orders': /lake/orders"),
     ({"promote_to": {"order": "/p"}}, r"promote_to names order: the datasets are orders"),
     (
         {"promote_to": "/p", "datasets": {"orders": "/lake/orders", "codes": "/lake/codes"}},
-        r"promote_to='/p': which of the datasets orders, codes is promoted\? Write a mapping",
+        r"promote_to='/p': ambiguous with the datasets orders, codes; write a mapping",
     ),
     (
         {"promote_to": "/p", "datasets": {"orders": {"query": "SELECT 1"}}},
-        r"dataset 'orders' is a query, and cannot be promoted",
+        r"dataset 'orders' is a query and cannot be promoted",
     ),
     (
         {"promote_to": "/p", "promote_slice": "zurich"},
@@ -412,10 +418,10 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"promote_to": "/p", "promote_slice": {}}, r"promote_slice=\{\}: write a mapping of columns"),
     (
         {"promote_to": "/p", "promote_slice": {"store": "{{ dag_run.conf.get('store', '') }}"}},
-        r"promote_slice has '' for column 'store': write one value",
+        r"promote_slice has '' for column 'store': write a string",
     ),
     ({"promote_to": "/p", "promote_slice": {"store": ["a"]}}, r"has \['a'\] for column 'store'"),
-    ({"promote_slice": {"store": "a"}}, r"promote_slice says what .* give promote_to as well"),
+    ({"promote_slice": {"store": "a"}}, r"promote_slice requires promote_to"),
     ({"fail_on": "P4"}, r"fail_on='P4': write P0, P1, P2 or P3"),
     ({"fail_on": "p0"}, r"fail_on='p0': write P0"),
     ({"fail_on": ["P0"]}, r"fail_on=\['P0'\]: write P0"),

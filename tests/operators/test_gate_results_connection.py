@@ -15,8 +15,8 @@ import pytest
 from gate_stubs import SUITE, Log, Run, SparkSubmit
 
 from dqx_airflow import get_provider_info
-from dqx_airflow.arguments import STORAGE_VARIABLE, storage_options_of
 from dqx_airflow.errors import RequestError
+from dqx_airflow.request_arguments import STORAGE_VARIABLE, storage_options_of
 from dqx_airflow.results.reader import list_runs
 
 pytestmark = pytest.mark.airflow
@@ -72,7 +72,7 @@ def test_its_fields_say_where_results_are_and_how_to_get_there(
     options: dict[str, str] | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from dqx_airflow.operators.results_place import ResultsPlace, results_place
+    from dqx_airflow.operators.results_location import ResultsPlace, results_place
 
     connect(monkeypatch, **given)
     place = results_place(None, "store")
@@ -83,7 +83,7 @@ def test_its_fields_say_where_results_are_and_how_to_get_there(
 def test_a_root_that_is_given_counts_for_more_than_that_of_the_connection(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.operators.results_place import results_place
+    from dqx_airflow.operators.results_location import results_place
 
     connect(monkeypatch, host="/results")
     place = results_place("/elsewhere", "store")
@@ -156,7 +156,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 
 
 def test_a_process_that_is_started_meanwhile_knows_the_options(operators: ModuleType) -> None:
-    from dqx_airflow.operators.results_place import ResultsPlace
+    from dqx_airflow.operators.results_location import ResultsPlace
 
     show = [sys.executable, "-c", f"import os; print(os.environ.get({STORAGE_VARIABLE!r}))"]
     with ResultsPlace("s3://lake", {"aws_region": "eu"}).told_to_children():
@@ -169,7 +169,7 @@ def test_a_process_that_is_started_meanwhile_knows_the_options(operators: Module
 def test_options_that_the_worker_has_already_are_there_again_afterwards(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.operators.results_place import ResultsPlace
+    from dqx_airflow.operators.results_location import ResultsPlace
 
     monkeypatch.setenv(STORAGE_VARIABLE, '{"aws_region": "us"}')
     with ResultsPlace("/results").told_to_children():
@@ -183,7 +183,7 @@ def test_without_a_connection_the_environment_tells_the_options(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.operators import GateMisconfigured
-    from dqx_airflow.operators.results_place import ResultsPlace, results_place
+    from dqx_airflow.operators.results_location import ResultsPlace, results_place
 
     monkeypatch.setenv(STORAGE_VARIABLE, '{"aws_region": "eu"}')
     assert results_place("s3://lake") == ResultsPlace("s3://lake", {"aws_region": "eu"})

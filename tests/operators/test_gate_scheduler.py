@@ -245,6 +245,7 @@ def started(airflow: Airflow, request: pytest.FixtureRequest) -> dict[Fault, str
     }
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "fault",
     [*QUICK, *(pytest.param(fault, marks=pytest.mark.nightly) for fault in NIGHTLY)],

@@ -215,9 +215,9 @@ def test_a_job_that_takes_too_long_is_killed_and_retried(
     run_dag: RunDag, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("sleep", "passed")
-    run = run_dag("gate(execution_timeout=timedelta(seconds=5))")
+    run = run_dag("gate(execution_timeout=timedelta(seconds=10))")
     assert (run["gate"], run.tries()) == ("success", 2)
-    assert spark_submit.requests[0].timeout_s == 5.0
+    assert spark_submit.requests[0].timeout_s == 10.0
 
 
 @pytest.mark.parametrize(

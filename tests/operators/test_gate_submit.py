@@ -254,10 +254,10 @@ def test_a_report_of_another_attempt_is_not_believed(
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ("exit=0", r"the Spark job ended well \(exit code 0\); its driver has to see the same"),
-        ("exit=1", r"the Spark job failed \(exit code 1\); its output above says why"),
-        ("killed", r"the Spark job was killed by signal 9; its output"),
-        ("other exit=0", r"ended well"),
+        ("exit=0", r"the Spark job succeeded \(exit code 0\); its driver must reach the same"),
+        ("exit=1", r"the Spark job failed \(exit code 1\); see its output above"),
+        ("killed", r"the Spark job was killed by signal 9; see its output"),
+        ("other exit=0", r"job succeeded"),
     ],
 )
 def test_without_a_report_the_message_says_how_the_job_ended(
@@ -282,7 +282,7 @@ def test_a_job_that_ended_at_its_deadline_is_an_error_of_its_own(
     operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("exit=124")
-    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; give it"):
+    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; increase"):
         gate(timeout=90).execute(context)
 
 
@@ -294,7 +294,7 @@ def test_a_missing_spark_submit_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    message = "there is no program 'spark-submit' on the PATH of this worker; install pyspark"
+    message = "program 'spark-submit' not found on the PATH of this worker; install pyspark"
     with pytest.raises(operators.GateInfrastructureError, match=message):
         gate().execute(context)
 

@@ -41,7 +41,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 
 def rows() -> dict[str, tuple[bool, str, str]]:
     """By trigger rule: whether the row speaks of other tasks before, and its two answers."""
-    section = PAGE.read_text(encoding="utf-8").split("\n## What stands after the gate\n")[1]
+    section = PAGE.read_text(encoding="utf-8").split("\n## Trigger rules behind a gate\n")[1]
     cells = re.findall(r"^\| `(\w+)`(.*?) \| (.*?) \| (.*?) \|$", section, re.M)
     return {rule: ("other tasks" in more, *told) for rule, more, *told in cells}
 

@@ -13,9 +13,9 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.registry import Kind
+from dqx_airflow.metrics.registry import ArgumentKind
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.metrics.texts import malformed_alias
+from dqx_airflow.metrics.text_casts import malformed_alias
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.predicates import lookups_of, predicate_sql, settled
 from dqx_airflow.values import SourceFile
@@ -85,7 +85,10 @@ def test_no_metric_lets_an_argument_out_of_its_quotes(name: str) -> None:
     for metric in METRICS.values():
         if not metric.arguments or metric.is_internal or metric.name in ("sql", "query"):
             continue
-        given: dict[Kind, object] = {Kind.COLUMNS: (name, name), Kind.SHARE: 1}
+        given: dict[ArgumentKind, object] = {
+            ArgumentKind.COLUMNS: (name, name),
+            ArgumentKind.SHARE: 1,
+        }
         arguments = tuple(
             given.get(argument.kind, name) for argument in (*metric.arguments, *metric.parameters)
         )

@@ -27,7 +27,7 @@ from markdown_cases import Block, Case, cases
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.claims import datasets_of
+from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.exact import parse_exact
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate

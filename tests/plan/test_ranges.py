@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.metrics.comparison import comparable, literal_type, order_key
-from dqx_airflow.metrics.shortcuts import Bound, Within
+from dqx_airflow.metrics.shortcuts import Bound, WithinRanges
 from dqx_airflow.plan.ranges import range_of
 from dqx_airflow.values import SourceFile
 
 
-def within(predicate: str) -> Within | None:
+def within(predicate: str) -> WithinRanges | None:
     text = f'suite "S" {{ check "C" on orders {{ assert each row: {predicate} }} }}'
     checked = check_source(SourceFile("suite.dql", text))
     assert checked.suite is not None, checked.errors
@@ -129,7 +129,7 @@ def test_what_the_extremes_prove_is_true_of_every_value(
     kind, values = column
     present = sorted((value for value in values if value is not None), key=order_key)
     extremes = (_text(present[0]), _text(present[-1])) if present else (None, None)
-    found = Within("x", tuple(map(tuple, ranges)))
+    found = WithinRanges("x", tuple(map(tuple, ranges)))
     if found.answer(extremes, lambda _: kind) == 0:
         assert all(
             any(all(_holds(value, kind, bound) for bound in range_) for range_ in ranges)

@@ -167,7 +167,7 @@ def test_a_dataset_page_without_the_store_says_so(
     runs_of(scene, "pb")
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     page = Html(get("dataset", name="orders").text)
-    assert "This server knows no results store" in page.text
+    assert "This server has no results store" in page.text
     assert "✕ blocked lake.gate" in page.text
 
 

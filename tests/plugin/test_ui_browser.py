@@ -197,7 +197,7 @@ def test_no_text_of_a_report_does_anything(
 def test_who_is_not_signed_in_is_told_so(scene: Scene, look: Callable[..., Page]) -> None:
     ran(scene)
     text = look(TAB, None).text
-    assert "Sign in to Airflow, then come back." in text
+    assert "Sign in to Airflow first." in text
     assert "null_share" not in text
 
 

@@ -144,6 +144,7 @@ def test_the_label_tells_to_those_who_do_not_see_it(chart: ModuleType) -> None:
     drawn = chart.chart_of("orders.share", history, 100, 50)
     assert drawn is not None
     assert (
-        drawn.label == "orders.share: 3 runs from day 0 to day 9, from 1 to 7, the last 7; 1 failed"
+        drawn.label
+        == "orders.share: 3 runs from day 0 to day 9, from 1 to 7, most recently 7; 1 failed"
     )
     assert drawn.marks[2].label == "day 9: 7, failed, limit 5"

@@ -120,7 +120,7 @@ def test_without_the_store_it_lives_from_what_the_tasks_left(
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     page = Html(get("contract", id="orders").text)
     assert page.unbalanced == []
-    assert "This server knows no results store" in page.text
+    assert "This server has no results store" in page.text
     assert stands in page.text
     assert "schema.orders.id.required P0 2 of 6 runs 2024-03-20 0.5" in page.text
 

@@ -69,7 +69,7 @@ def test_the_past_is_drawn_with_its_limit_and_the_active_profiles(tab: Get, scen
     labels = [found["aria-label"] for found in page.all("svg")]
     assert (
         "orders.id.null_share: 11 runs from 2024-03-10 to 2024-03-20, from 0.01 to 0.5, "
-        "the last 0.5; 1 failed" in labels
+        "most recently 0.5; 1 failed" in labels
     )
     assert page.all("polyline", class_="limit")
     assert page.all("rect", class_="mark failed")
@@ -163,10 +163,10 @@ def test_without_the_store_it_lives_from_what_the_task_left(
     assert "What passed or was skipped is in the results store." in page.text
     assert "1 passed 1 failed" in page.text
     told = {
-        "": "This server knows no results store",
-        "/nowhere/at/all": "does not hold this report",
+        "": "This server has no results store",
+        "/nowhere/at/all": "does not contain this report",
     }
-    assert told.get(root, "did not answer this server") in page.text
+    assert told.get(root, "did not respond") in page.text
 
 
 def test_without_what_the_task_left_it_lives_from_the_store(tab: Get, scene: Scene) -> None:
@@ -197,9 +197,9 @@ def test_earlier_attempts_can_be_looked_at(tab: Get, scene: Scene) -> None:
         (None, "The gate has not run yet"),
         ("queued", "The gate has not run yet"),
         ("running", "The gate is running"),
-        ("up_for_retry", "left no report and will run again"),
+        ("up_for_retry", "left no report and will be retried"),
         ("failed", "The gate left no report"),
-        ("success", "There is no report"),
+        ("success", "No report"),
         ("upstream_failed", "The gate did not run"),
     ],
 )

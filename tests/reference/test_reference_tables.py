@@ -84,7 +84,7 @@ def test_a_value_that_does_not_fit_its_column_is_told(spark_type: str, value: An
 
 
 def test_values_of_several_types_have_no_column() -> None:
-    with pytest.raises(TableError, match="x holds values of several types: bigint, string"):
+    with pytest.raises(TableError, match="x contains values of several types: bigint, string"):
         Table.inferred([{"x": 1}, {"x": "1"}])
 
 

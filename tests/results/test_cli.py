@@ -75,7 +75,7 @@ def test_show_prints_every_assertion_and_draws_what_went_wrong(root: str) -> Non
     assert result.stdout.startswith("blocked: gate orders_to_silver, dataset orders")
     for text in (
         sample_report(2).run_id,
-        "s3://lake/orders, version 12, 5 rows, 5 of them in quarantine",
+        "s3://lake/orders, version 12, 5 rows, 5 in quarantine",
         "-1.65 (-1.5 x 1.1)",
         "not evaluated: too few days",
         "error: assertion failed: no_negative_amounts",
@@ -236,9 +236,9 @@ def test_upkeep_says_what_it_did_to_each_table(root: str) -> None:
     ("arguments", "said"),
     [
         (("prune",), "--older-than"),
-        (("prune", "--older-than", "soon"), "write it as in 400d"),
-        (("prune", "--older-than", "0d"), "write it as in 400d"),
-        (("vacuum", "--keep", "-1d"), "write it as in 400d"),
+        (("prune", "--older-than", "soon"), "write it like 400d"),
+        (("prune", "--older-than", "0d"), "write it like 400d"),
+        (("vacuum", "--keep", "-1d"), "write it like 400d"),
     ],
 )
 def test_upkeep_refuses_an_age_that_is_none(

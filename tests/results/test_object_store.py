@@ -23,9 +23,9 @@ from pyarrow.fs import S3FileSystem
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.engine.date_column import DateColumn
-from dqx_airflow.engine.delta_log import DeltaLog, struct_of
-from dqx_airflow.engine.loose_bounds import loose_files
+from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta.loose_bounds import loose_files
 from dqx_airflow.results.reader import list_runs, read_report
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import ResultsStore
@@ -175,9 +175,9 @@ def test_the_log_of_a_table_speaks_only_for_objects_that_are_there(address: str)
     time.sleep(1.1)  # its times are whole seconds
     for other, reason in (
         (content[::-1], None),  # of the same size
-        (content[:-3], f"and it has {len(content) - 3}"),
+        (content[:-3], f"but it has {len(content) - 3}"),
         (b"", "and it has 0"),
-        (None, "which is not there"),
+        (None, "which does not exist"),
     ):
         if other is None:
             system.delete_file(path)

@@ -89,7 +89,7 @@ def test_a_writer_killed_between_the_tables_is_invisible_until_it_writes_again(
 ) -> None:
     root, report = str(tmp_path), sample_report(2, attempt=2)
     ResultsStore(root).write(sample_report(1))
-    write_one_table = store_module._append_once
+    write_one_table = store_module.append_once
 
     def killed(location: Location, name: str, *rest: object) -> None:
         if name == RUNS:
@@ -98,7 +98,7 @@ def test_a_writer_killed_between_the_tables_is_invisible_until_it_writes_again(
         write_one_table(location, name, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module, "_append_once", killed)
+        patch.setattr(store_module, "append_once", killed)
         with pytest.raises(KeyboardInterrupt):
             ResultsStore(root).write(report)
     assert rows(tmp_path, RESULTS) == 8

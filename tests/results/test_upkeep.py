@@ -20,13 +20,14 @@ from deltalake.exceptions import CommitFailedError
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import compaction, upkeep
+from dqx_airflow.results.columns import Row
 from dqx_airflow.results.files import live_files
 from dqx_airflow.results.reader import find_report, list_runs, read_report
-from dqx_airflow.results.report_rows import Row, failing_rows, results_rows, run_row
+from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import FAILING_ROWS, RESULTS, RUNS, SOURCES, STATES, TABLES
 from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import State, StateStore
-from dqx_airflow.results.store import ResultsStore, arrow_table
+from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
 from dqx_airflow.results.tables import Location, locate
 from dqx_airflow.values import GateReport, Outcome, SourceFile
 
@@ -118,7 +119,7 @@ class TestGatesCompact:
             text = SourceFile(f"{one.run_id}.dql", f"-- {one.run_id}")
             store.write(replace(one, sources=digests_of([text])), [text])
             states.keep("orders", one.run_id, one.finished_at, [state(one.attempt.number)])
-        for name in TABLES:
+        for name in OF_GATES:
             assert files(tmp_path, name) <= 12, name
         assert states.recall("orders", [RUN_KEY.date]) == (state(39),)
 

@@ -11,7 +11,7 @@ from workload import DAY, SUITE
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.measure import measure
-from dqx_airflow.engine.memory import Memory
+from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status
@@ -57,7 +57,7 @@ def _dataset(table: str, date_column: str | None) -> DatasetRef:
 
 
 def verdicts_of(
-    spark: Any, ref: DatasetRef, suite: str, day: date = DAY, memory: Memory | None = None
+    spark: Any, ref: DatasetRef, suite: str, day: date = DAY, memory: StateCache | None = None
 ) -> dict[str, bool]:
     """Which assertions hold, by name, from the text of the suite."""
     source = SourceFile("suite.dql", suite)

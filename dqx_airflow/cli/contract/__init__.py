@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dqx_airflow.cli.verbs import group_of
+from dqx_airflow.cli.lazy_group import group_of
 
 VERBS = {
     "lint": "dqx_airflow.cli.contract.lint:lint",

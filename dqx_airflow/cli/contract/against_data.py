@@ -20,6 +20,7 @@ from dqx_airflow.cli.run.options import (
     RequireHistoryOption,
     ResultsOption,
     SkipDateOption,
+    UnsupportedOption,
     WatchOption,
 )
 
@@ -31,20 +32,20 @@ def against_data(
         str | None,
         typer.Option(
             metavar="PLACE[?KEY=VALUE&...]",
-            help="The data of a contract of one model: a path, or table:NAME, as in --dataset.",
+            help="The data of a contract with one model: a path or table:NAME, as in --dataset.",
         ),
     ] = None,
     server: Annotated[
         str | None, typer.Option(help="The server of the contract whose data is read.")
     ] = None,
     expect_version: Annotated[
-        str | None, typer.Option(help="The version that is relied on: 2, 2.3 or 2.3.0.")
+        str | None, typer.Option(help="The expected version: 2, 2.3 or 2.3.0.")
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option(help="Only this model of the contract.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Columns that the contract does not name fail.")
+        bool, typer.Option("--strict", help="Fail on columns that are not in the contract.")
     ] = False,
     connection: ConnectionOption = None,
     on: DateOption = None,
@@ -58,16 +59,17 @@ def against_data(
     allow_empty: AllowEmptyOption = None,
     require_history: RequireHistoryOption = None,
     skip_date: SkipDateOption = None,
+    unsupported: UnsupportedOption = None,
     watch: WatchOption = False,
 ) -> None:
     """Test contracts against data, with one Spark session.
 
-    What no --data or --dataset says is looked up in the servers of the contract. Exit code 0 passed
-    or warned, 1 blocked, 2 an error in a contract or in the call, 3 broken, 4 Spark or the results
-    store failed; of several contracts the worst.
+    Data that neither --data nor --dataset gives is looked up in the servers of the contract. Exit
+    code 0 passed or warned, 1 blocked, 2 an error in a contract or on the command line, 3 broken, 4
+    Spark or the results store failed; the worst one of several contracts.
     """
-    from dqx_airflow.cli.run.call import Options
     from dqx_airflow.cli.run.command import run_call
+    from dqx_airflow.cli.run.request_builder import Options
 
     options = Options(
         tuple(paths),
@@ -87,5 +89,6 @@ def against_data(
         expect_version,
         tuple(model or ()),
         strict,
+        unsupported,
     )
     raise typer.Exit(run_call(options, output_file, watch=watch))

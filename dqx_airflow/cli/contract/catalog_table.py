@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.cli.contract.observation import ColumnTable, observed
 from dqx_airflow.config.connection import Connection
+from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.drafting.observed import ObservedTable
-from dqx_airflow.contracts.naming import slug
-from dqx_airflow.dql.language import unquoted
-from dqx_airflow.engine.connection import open_session, spark_errors_told
-from dqx_airflow.engine.sources import open_dataset
+from dqx_airflow.dql.syntax.grammar import unquoted
+from dqx_airflow.engine.session.connection import open_session, spark_errors_told
+from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
 

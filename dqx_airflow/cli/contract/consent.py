@@ -8,15 +8,19 @@ import typer
 
 
 def codeowners(
-    files: Annotated[list[str], typer.Argument(help="Contracts, by paths from the repository.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Contracts, with paths relative to the repository.")
+    ],
     *,
     org: Annotated[
         str | None, typer.Option(help="The organisation of the teams: @ORG/team.")
     ] = None,
 ) -> None:
-    """Print the lines of CODEOWNERS that ask the owner and every consumer of each contract."""
+    """Print the CODEOWNERS lines that request a review by the owner and every consumer of each
+    contract.
+    """
     from dqx_airflow.cli.contract.versions import read_versions
-    from dqx_airflow.contracts.consent import codeowners_line
+    from dqx_airflow.contracts.versioning.consent import codeowners_line
 
     for path, contract in zip(files, read_versions(files), strict=True):
         typer.echo(codeowners_line(path, contract, org))
@@ -27,7 +31,7 @@ def rfc(
 ) -> None:
     """Print the draft of an RFC about a contract, for its consumers to comment on."""
     from dqx_airflow.cli.contract.versions import read_versions
-    from dqx_airflow.contracts.consent import rfc_draft
+    from dqx_airflow.contracts.versioning.consent import rfc_draft
 
     (contract,) = read_versions((file,))
     typer.echo(rfc_draft(contract), nl=False)

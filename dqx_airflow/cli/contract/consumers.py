@@ -27,7 +27,7 @@ from dqx_airflow.cli.contract.published import (
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.uses.reliance import Reliance, Use
+    from dqx_airflow.contracts.uses.consumers import Reliance, Use
 
 _PASSED_BY = frozenset({"__pycache__", "node_modules", "site-packages"})
 
@@ -40,7 +40,8 @@ def consumers(
         typer.Option("--registry", metavar="PLACE", envvar=PLACE_VARIABLE, help=PLACE_HELP),
     ] = None,
     outdated: Annotated[
-        bool, typer.Option("--outdated", help="Only who relies on a version that ends, or is old.")
+        bool,
+        typer.Option("--outdated", help="Only consumers of a version that ends or is outdated."),
     ] = False,
     code: Annotated[
         list[Path] | None,
@@ -54,17 +55,17 @@ def consumers(
         str | None,
         typer.Option(
             envvar="DQX_RESULTS_ROOT",
-            help="The results of gates: those that enforce it are listed.",
+            help="The results root: lists the gates that enforce the contract.",
         ),
     ] = None,
     days: Annotated[
-        int, typer.Option(min=1, max=3650, help="Only gates that ran in so many days before.")
+        int, typer.Option(min=1, max=3650, help="Only gates that ran in the last N days.")
     ] = 7,
     datalex: Annotated[
         Path | None,
         typer.Option(
             metavar="MANIFEST",
-            help="The versions of a contract of DataLex; by default those of the nearest manifest.",
+            help="The DataLex manifest with the versions; default: the nearest one.",
         ),
     ] = None,
     on: DayOption = None,
@@ -72,10 +73,10 @@ def consumers(
 ) -> None:
     """List who relies on a contract, and on which version: pinned, else read, else the newest.
 
-    The consumers that the contract lists; with --code the gates, `assert_contract` and blocks that
-    name it; with --results the gates that have enforced it. The versions are those of the registry,
-    or of a DataLex manifest for an id such as commerce.Customer.active. Exit 1 with --outdated
-    where there is somebody: a version that is still used is not dropped.
+    Lists the consumers in the contract; with --code the gates, `assert_contract` calls and blocks
+    that name it; with --results the gates that have enforced it. The versions are those of the
+    registry, or of a DataLex manifest for an id such as commerce.Customer.active. With --outdated,
+    exit code 1 if there are any: do not drop a version that is still used.
     """
     day = day_of(on)
     uses = [
@@ -85,9 +86,9 @@ def consumers(
     if _is_of_datalex(contract_id) and (datalex is not None or place is None):
         found = _by_manifest(datalex, code or (), contract_id, uses)
     elif place is None:
-        wrong("it is not said where contracts are published", f"give --registry: {PLACE_HELP}")
+        wrong("the location of published contracts is unknown", f"give --registry: {PLACE_HELP}")
     else:
-        from dqx_airflow.contracts.uses.reliance import reliances
+        from dqx_airflow.contracts.uses.consumers import reliances
 
         found = reliances(versions_of(registry_at(place), contract_id), day, uses)
     shown = [item for item in found if item.concern or not outdated]
@@ -96,7 +97,9 @@ def consumers(
     elif shown:
         print_table(("consumer", "pin", "version", "use", "state"), list(map(_row, shown)))
     else:
-        typer.echo("nobody" if outdated else f"no consumers of {contract_id} are known")
+        typer.echo(
+            "no outdated consumers" if outdated else f"no consumers of {contract_id} are known"
+        )
     if outdated and shown:
         raise typer.Exit(EXIT_REFUSED)
 
@@ -118,7 +121,7 @@ def _files(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif not path.is_dir():
-        wrong(f"there is nothing at {path}", "give --code the path of a file or a folder")
+        wrong(f"nothing found at {path}", "give --code the path of a file or a folder")
     for file in sorted(path.rglob("*")):
         folders = file.relative_to(path).parts[:-1]
         is_passed_by = any(name.startswith(".") or name in _PASSED_BY for name in folders)
@@ -128,9 +131,9 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _gates(results: str, contract_id: str, since: date) -> Iterator[Use]:
     """The gates that have enforced a contract, with the version that they enforced."""
-    from dqx_airflow.arguments import storage_options_of
-    from dqx_airflow.contracts.uses.reliance import Use
+    from dqx_airflow.contracts.uses.consumers import Use
     from dqx_airflow.errors import DqxError
+    from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.contract_uses import contract_uses
 
     try:
@@ -140,7 +143,7 @@ def _gates(results: str, contract_id: str, since: date) -> Iterator[Use]:
         fail(error)
     for use in found:
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
-        yield Use(use.gate, f"gate: {runs}, the last on {use.last}", use.pin, use.version)
+        yield Use(use.gate, f"gate: {runs}, most recently on {use.last}", use.pin, use.version)
 
 
 def _is_of_datalex(contract_id: str) -> bool:
@@ -155,16 +158,16 @@ def _by_manifest(
     """What is relied on of a contract of DataLex; ends the command where there is no manifest."""
     from dqx_airflow.contracts.datalex.check import find_manifest
     from dqx_airflow.contracts.datalex.manifest import read_manifest
-    from dqx_airflow.contracts.uses.promises import promise_reliances
+    from dqx_airflow.contracts.uses.datalex_versions import promise_reliances
     from dqx_airflow.diagnostics.nearest import did_you_mean
     from dqx_airflow.diagnostics.text import draw
-    from dqx_airflow.dql.source import Unreadable, read_source
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     folders = [path if path.is_dir() else path.parent for path in (*code, Path())]
     nearest = (found for folder in folders if (found := find_manifest(folder.absolute())))
     path = given or next(nearest, None)
     if path is None:
-        wrong(f"there is no manifest with {contract_id}", "name it: --datalex PATH")
+        wrong(f"no manifest contains {contract_id}", "add --datalex PATH")
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
         wrong(f"{path}: {source.reason}")

@@ -11,7 +11,7 @@ import typer
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.coverage import ClauseCoverage
+    from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
 
 EXIT_UNSUPPORTED = 1
 
@@ -31,23 +31,23 @@ class FailOn(str, Enum):
 
 
 def coverage(
-    files: Annotated[list[str], typer.Argument(help="Contracts: files, or REVISION:FILE of git.")],
+    files: Annotated[list[str], typer.Argument(help="Contracts: files, or REVISION:FILE in git.")],
     *,
     fail_on: Annotated[
-        FailOn | None, typer.Option(help="Exit with 1 where a clause is not checked, but should.")
+        FailOn | None, typer.Option(help="Exit with 1 if a clause is not checked but should be.")
     ] = None,
     format: Annotated[
-        Format, typer.Option(help="For people, for scripts, for a page.")
+        Format, typer.Option(help="Output format: table, json or markdown.")
     ] = Format.TABLE,
 ) -> None:
-    """Tell for every clause of contracts whether it is checked, documented or unsupported.
+    """Show for every clause whether it is checked, documented, accepted or unsupported.
 
-    Exit code 2 where a contract has errors.
+    Exit code 2 if a contract has errors.
     """
     from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.compile import compile_contract
-    from dqx_airflow.contracts.coverage import counts
-    from dqx_airflow.contracts.coverage import coverage as coverage_of
+    from dqx_airflow.contracts.enforcement.coverage import counts
+    from dqx_airflow.contracts.enforcement.coverage import coverage as coverage_of
     from dqx_airflow.contracts.model import Treatment
 
     found = [
@@ -70,9 +70,15 @@ _Found = Sequence[tuple[str, tuple["ClauseCoverage", ...]]]
 
 
 def _summary(clauses: Sequence[ClauseCoverage]) -> str:
-    from dqx_airflow.contracts.coverage import counts
+    from dqx_airflow.contracts.enforcement.coverage import counts
+    from dqx_airflow.contracts.model import Treatment
 
-    told = ", ".join(f"{number} {treatment}" for treatment, number in counts(clauses).items())
+    counted = counts(clauses).items()
+    told = ", ".join(
+        f"{number} {treatment}"
+        for treatment, number in counted
+        if number or treatment is not Treatment.ACCEPTED
+    )
     return f"{len(clauses)} clauses: {told}"
 
 
@@ -81,7 +87,7 @@ def _because(clause: ClauseCoverage) -> str:
 
 
 def _as_json(found: _Found) -> str:
-    from dqx_airflow.contracts.coverage import counts
+    from dqx_airflow.contracts.enforcement.coverage import counts
 
     contracts = [
         {
@@ -125,7 +131,7 @@ def _print_tables(found: _Found) -> None:
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
 
-    colours = {"checked": "green", "documented": "dim", "unsupported": "yellow"}
+    colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
     console = console_for()
     for number, (name, clauses) in enumerate(found):
         table = table_of("treatment", "line", "place", "why")

@@ -30,38 +30,56 @@ class Weight(str, Enum):
 def diff(
     places: Annotated[
         list[str],
-        typer.Argument(metavar="OLD NEW", help="Two files, or files at revisions: REV:FILE."),
+        typer.Argument(
+            metavar="OLD NEW",
+            help="Two files, or files at git revisions: REV:FILE. With --git: PATH...",
+        ),
     ],
     *,
     git: Annotated[
         str | None,
-        typer.Option(metavar="REV", help="Compare one file with what it was at this revision."),
+        typer.Option(
+            metavar="REV", help="Compare files and folders with their content at this revision."
+        ),
     ] = None,
     format: Annotated[
-        Format, typer.Option(help="For people, for scripts, for pull requests, for GitHub.")
+        Format, typer.Option(help="Output format: table, json, markdown or github.")
     ] = Format.TEXT,
     semantic: Annotated[
-        Weight, typer.Option(help="The bump that a change of meaning in words needs.")
+        Weight, typer.Option(help="The bump for a change of meaning in descriptions.")
     ] = Weight.MAJOR,
 ) -> None:
-    """Compare two versions of a contract: every change, whom it breaks, and the bump that is due.
+    """Compare two versions of a contract: every change, who is affected, and the required version
+    bump.
 
-    Exit 0 where the declared version is high enough, 1 where it falls short, 2 where a contract has
-    errors.
+    With --git, folders are searched, and new, deleted and moved contracts are found.
+
+    Exit code 0 if the declared version is high enough; 1 if it is too low, if a contract in force
+    is deleted, or if a consumer pins a version that no longer exists; 2 if a contract has errors.
     """
-    from dqx_airflow.cli.contract.diff_outputs import print_diff
-    from dqx_airflow.cli.contract.versions import GitFile, read_versions
+    from datetime import datetime, timezone
+
+    from dqx_airflow.cli.contract.diff_outputs import print_diff, print_diffs
+    from dqx_airflow.cli.contract.git_contracts import contract_pairs
+    from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.diff import diff as compare
+    from dqx_airflow.contracts.versioning.release import release_of
     from dqx_airflow.contracts.versions import Bump
 
-    wanted = 1 if git else 2
-    if len(places) != wanted:
-        hint = "FILE, with --git REV" if git else "OLD NEW, or --git REV FILE"
-        typer.echo(f"error: {len(places)} places are named\n  help: write {hint}", err=True)
+    weight = Bump[semantic.name]
+    if git:
+        pairs = [(pair.old, pair.new) for pair in contract_pairs(git, places)]
+        release = release_of(pairs, datetime.now(timezone.utc).date(), semantic=weight)
+        print_diffs(release, format.value)
+        if release.falls_short:
+            raise typer.Exit(EXIT_FALLS_SHORT)
+        return
+    if len(places) != 2:
+        hint = "OLD NEW, or --git REV PATH..."
+        typer.echo(f"error: {len(places)} files are given\n  help: write {hint}", err=True)
         raise typer.Exit(EXIT_WRONG_CALL)
-    both = (GitFile(git, places[0]), places[0]) if git else tuple(places)
-    old, new = read_versions(both)
-    found = compare(old, new, semantic=Bump[semantic.name])
+    old, new = read_versions(places)
+    found = compare(old, new, semantic=weight)
     print_diff(found, format.value)
     if found.falls_short:
         raise typer.Exit(EXIT_FALLS_SHORT)

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.contracts.diff import Change, Diff
+from dqx_airflow.contracts.versioning.release import Deletion, Release, StrandedPin
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.github import github_annotations
@@ -32,6 +33,88 @@ def print_diff(diff: Diff, format: str) -> None:
                 typer.echo(annotations)
 
 
+def print_diffs(release: Release, format: str) -> None:
+    """Prints what becomes of several contracts, in one of the formats of `print_diff`."""
+    diffs = [item for item in release.diffs if item.changes or format == "json"]
+    match format:
+        case "text":
+            for number, item in enumerate(diffs):
+                if number:
+                    typer.echo("")
+                _print_text(item)
+            for line in _remarks(release):
+                typer.echo(printable(line))
+        case "json":
+            typer.echo(json_text([*(item.as_plain() for item in diffs), *_plain(release)]))
+        case "markdown":
+            parts = [_markdown(item) for item in diffs]
+            typer.echo("\n\n".join([*parts, *(f"- {_cell(line)}" for line in _remarks(release))]))
+        case "github":
+            found = [note for item in diffs for note in _annotations(item)]
+            if annotations := github_annotations([*found, *_release_annotations(release)]):
+                typer.echo(annotations)
+
+
+def _remarks(release: Release) -> Iterator[str]:
+    """A line for each contract that has no diff, and for each pin that leads nowhere."""
+    for contract in release.added:
+        yield f"{contract.id} {contract.version or 'no version'}: a new contract"
+    for gone in release.deleted:
+        yield _deletion(gone)
+    for pin in release.stranded:
+        yield _stranded_pin(pin)
+    changed = sum(bool(item.changes) for item in release.diffs)
+    total = len(release.diffs) + len(release.added) + len(release.deleted)
+    yield f"{total} contract{'' if total == 1 else 's'} compared, {changed or 'none'} changed"
+
+
+def _deletion(gone: Deletion) -> str:
+    contract = gone.contract
+    named = f"{contract.id} {contract.version or 'no version'}"
+    if gone.is_due:
+        return f"{named}: deleted, after its end"
+    models = ", ".join(model.name for model in contract.models)
+    hint = "sunset it first, or put it back"
+    return f"{named}: deleted, which breaks everybody who relies on {models or 'it'}: {hint}"
+
+
+def _stranded_pin(pin: StrandedPin) -> str:
+    contract = pin.contract
+    return (
+        f"{contract.id} {contract.version or 'no version'}: {pin.team} pins {pin.pin}, and no "
+        "contract has this version any longer: keep it beside the new one, or move the pin"
+    )
+
+
+def _plain(release: Release) -> Iterator[dict[str, object]]:
+    for contract in release.added:
+        yield {"id": contract.id, "new_version": contract.version, "status": "new"}
+    for gone in release.deleted:
+        contract = gone.contract
+        yield {
+            "id": contract.id,
+            "old_version": contract.version,
+            "status": "deleted",
+            "falls_short": not gone.is_due,
+        }
+    for pin in release.stranded:
+        yield {
+            "id": pin.contract.id,
+            "new_version": pin.contract.version,
+            "status": "pinned",
+            "team": pin.team,
+            "pin": pin.pin,
+            "falls_short": True,
+        }
+
+
+def _release_annotations(release: Release) -> Iterator[Diagnostic]:
+    for gone in release.deleted:
+        yield Diagnostic(_deletion(gone), _in_file(gone.contract.span), is_mild=gone.is_due)
+    for pin in release.stranded:
+        yield Diagnostic(_stranded_pin(pin), _in_file(pin.contract.span))
+
+
 def headline(diff: Diff) -> str:
     """`bronze.slots 2.3.0 → 2.4.0: 12 changes, 3 of them break; ...`."""
     versions = f"{diff.old.version or 'no version'} → {diff.new.version or 'no version'}"
@@ -40,12 +123,12 @@ def headline(diff: Diff) -> str:
         return f"{diff.new.id} {versions}: nothing changes"
     breaking = len(diff.breaking)
     breaks = f", {breaking} of them {'break' if breaking != 1 else 'breaks'}" if breaking else ""
-    due = f"a {diff.due.word} bump is due"
+    due = f"a {diff.due.word} bump is required"
     return f"{diff.new.id} {versions}: {_count(count)}{breaks}; {due}"
 
 
 def _verdict(diff: Diff) -> str:
-    return f"falls short: {diff.shortfall}" if diff.shortfall else "the version is high enough"
+    return f"too low: {diff.shortfall}" if diff.shortfall else "the version is high enough"
 
 
 def _print_text(diff: Diff) -> None:
@@ -79,7 +162,7 @@ def _markdown(diff: Diff) -> str:
 
 def _cells(change: Change) -> Iterator[str]:
     yield f"**{change.bump.word}**" if change.bump is Bump.MAJOR else change.bump.word
-    yield ", ".join(change.breaks) or "nobody"
+    yield ", ".join(change.breaks) or "no one"
     yield f"`{printable(change.path).replace('|', '/').replace('`', '')}`"
     yield _cell(change.message)
     yield _cell(change.reason)

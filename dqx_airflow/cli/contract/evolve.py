@@ -10,22 +10,25 @@ EXIT_WRONG = 2
 
 
 def evolve(
-    old: Annotated[str, typer.Argument(help="The version before: a file, or REV:FILE.")],
-    new: Annotated[str, typer.Argument(help="The version to come.")],
+    old: Annotated[str, typer.Argument(help="The old version: a file, or REV:FILE.")],
+    new: Annotated[str, typer.Argument(help="The new version.")],
     *,
     table: Annotated[str, typer.Option(help="The table in the catalog: `lakehouse.orders`.")],
-    model: Annotated[str | None, typer.Option(help="The model of a contract with several.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model, if the contract has several.")
+    ] = None,
     versioned: Annotated[
         bool,
         typer.Option(
-            "--versioned", help="A table for each major version, with a view that stands for one."
+            "--versioned", help="Use one table per major version, with a view onto one of them."
         ),
     ] = False,
 ) -> None:
-    """Print the statements of Spark SQL that a change needs.
+    """Print the Spark SQL statements that a change requires.
 
-    What breaks nobody is done at once. What breaks takes three releases: the successor is added, it
-    is filled while the old column is deprecated, and with the major version that one is dropped.
+    Compatible changes are made at once. Breaking changes take three releases: the successor is
+    added, it is filled while the old column is deprecated, and the major version drops the old
+    column.
     """
     from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.diff import diff

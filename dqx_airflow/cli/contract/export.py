@@ -27,18 +27,20 @@ class To(str, Enum):
 
 
 def export(
-    file: Annotated[str, typer.Argument(help="A contract: a file, or REVISION:FILE of git.")],
+    file: Annotated[str, typer.Argument(help="A contract: a file, or REVISION:FILE in git.")],
     *,
     to: Annotated[To, typer.Option(help="The format.")],
-    model: Annotated[str | None, typer.Option(help="The model of a contract with several.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model, if the contract has several.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to a file instead of printing.")
     ] = None,
 ) -> None:
     """Write a contract for another tool.
 
-    What the format has no way to say is told on standard error, clause by clause: an export checks
-    less than the contract. Exit code 2 where the contract has errors.
+    Standard error lists, clause by clause, what the format cannot express: an export checks less
+    than the contract. Exit code 2 if the contract has errors.
     """
     from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.cli.reports import printable

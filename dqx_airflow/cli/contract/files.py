@@ -7,8 +7,9 @@ from pathlib import Path
 
 from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS
 from dqx_airflow.contracts.dialects import recognised
-from dqx_airflow.contracts.document import Mapping, read_document
-from dqx_airflow.dql.source import Unreadable, read_source
+from dqx_airflow.contracts.source.yaml_document import Mapping, read_document
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.values import SourceFile
 
 
 def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
@@ -22,16 +23,19 @@ def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         found = [path] if path.is_file() else []
         if path.is_dir():
             endings = (item for item in sorted(path.rglob("*")) if item.suffix in CONTRACT_ENDINGS)
-            found = [item for item in endings if _is_contract(item)]
+            found = [item for item in endings if _holds_contract(item)]
         files += found
         if not found:
             missing.append(path)
     return list(dict.fromkeys(files)), missing
 
 
-def _is_contract(path: Path) -> bool:
+def _holds_contract(path: Path) -> bool:
     source = read_source(path, str(path))
-    if isinstance(source, Unreadable):
-        return False
+    return not isinstance(source, Unreadable) and is_contract(source)
+
+
+def is_contract(source: SourceFile) -> bool:
+    """True for a text that a dialect recognises."""
     root = read_document(source).root
     return isinstance(root, Mapping) and bool(recognised(root))

@@ -20,8 +20,8 @@ EXIT_BROKEN, EXIT_WRONG = 1, 2
 
 
 def impact(
-    old: Annotated[Path, typer.Argument(help="The manifest that was relied on.")],
-    new: Annotated[Path, typer.Argument(help="The manifest that is to come.")],
+    old: Annotated[Path, typer.Argument(help="The old manifest.")],
+    new: Annotated[Path, typer.Argument(help="The new manifest.")],
     blocks: Annotated[list[Path], typer.Argument(help="Block files, or folders with them.")],
     *,
     emit: Annotated[
@@ -29,23 +29,23 @@ def impact(
         typer.Option("--emit", help="Send an OpenLineage FAIL event for each block that breaks."),
     ] = False,
     format: Annotated[
-        OutputFormat, typer.Option("--format", help="For people, or for scripts.")
+        OutputFormat, typer.Option("--format", help="Output format: text or json.")
     ] = OutputFormat.TEXT,
 ) -> None:
-    """Tell which blocks rely on what a new DataLex manifest takes away or asks for.
+    """List the blocks that a new DataLex manifest breaks.
 
-    Events go where OpenLineage's own configuration says. Exit code 0 where no block breaks, 1 where
-    one does, 2 where a file cannot be read.
+    Events are sent as OpenLineage's own configuration says. Exit code 0 if no block breaks, 1 if
+    one does, 2 if a file cannot be read.
     """
     from dqx_airflow.cli.suite_files import suite_files
     from dqx_airflow.contracts.datalex.impact import impact as impact_of
-    from dqx_airflow.dql.blocks import is_block_file, read_blocks
-    from dqx_airflow.dql.source import Unreadable, read_source
+    from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     manifests = _manifest(old), _manifest(new)
     files, missing = suite_files(blocks)
     for path in missing:
-        typer.echo(f"error: there is no .dql file at {path}", err=True)
+        typer.echo(f"error: no .dql file found at {path}", err=True)
     if missing or None in manifests:
         raise typer.Exit(EXIT_WRONG)
     before, after = manifests
@@ -68,7 +68,7 @@ def _manifest(path: Path) -> Manifest | None:
     """The manifest in a file; None, and said why, where that is not sound."""
     from dqx_airflow.contracts.datalex.manifest import read_manifest
     from dqx_airflow.diagnostics.text import draw
-    from dqx_airflow.dql.source import Unreadable, read_source
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
@@ -89,6 +89,7 @@ def _written(found: list[Impact], format: OutputFormat) -> str:
                     "block": item.block,
                     "contract": item.contract,
                     "breaking": item.is_breaking,
+                    "certified": item.is_certified,
                     "reasons": item.reasons,
                     "advice": item.advice,
                     "file": item.span.file,
@@ -101,6 +102,8 @@ def _written(found: list[Impact], format: OutputFormat) -> str:
     for item in found:
         said = "; ".join(item.reasons) or item.advice or ""
         kind = "breaks" if item.is_breaking else "may move on"
+        if item.reasons and not item.is_certified:
+            kind = "is not certified, and would break"
         lines.append(f"{item.span.file}:{item.span.line}: '{item.block}' {kind}: ")
         lines[-1] += f"{item.contract}: {said}"
     broken = sum(item.is_breaking for item in found)

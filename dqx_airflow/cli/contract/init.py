@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from dqx_airflow.cli.run.options import ConnectionOption
-from dqx_airflow.datasets import format_of
+from dqx_airflow.dataset_settings import format_of
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.drafting import ObservedTable
@@ -51,32 +51,33 @@ def init(
     ],
     format: Annotated[
         TableFormat | None,
-        typer.Option(help="How files are written, where their names do not tell."),
+        typer.Option(help="The format of files, if their names do not show it."),
     ] = None,
     dialect: Annotated[
         DraftDialect, typer.Option(help="The dialect of the contract.")
     ] = DraftDialect.ODCS,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to a new file, print by default.")
+        Path | None, typer.Option("--output", "-o", help="Write to a new file; default: print.")
     ] = None,
     connection: ConnectionOption = None,
 ) -> None:
-    """Draft a contract from what a table holds: types, keys, NULL, ranges, few values, patterns.
+    """Draft a contract from the data of a table: types, keys, NULL, ranges, small value sets,
+    patterns.
 
-    All rows are read, and all of them keep the draft. It is marked as a draft: what was there is
-    not what is promised. Of columns that look like data about people, no value is written. Files
-    are read without Spark, tables of a catalog over --connection. Exit code 2 where the file is
-    there already or the call is wrong, 4 where the table cannot be read.
+    All rows are read, and all of them satisfy the draft. It is marked as a draft, because the
+    current data is not a promise. For columns that look like personal data, no value is written.
+    Files are read without Spark, catalog tables over --connection. Exit code 2 if the file already
+    exists or the command line is wrong, 4 if the table cannot be read.
     """
     from dqx_airflow.contracts.drafting import draft_text
     from dqx_airflow.contracts.model import Dialect
     from dqx_airflow.errors import DqxError
 
     if output is not None and output.exists():
-        _wrong(f"{output} is there already: name another file")
+        _wrong(f"{output} already exists: choose another file")
     name = _table_name(table)
     if name is not None and format is not None:
-        _wrong("--format is for files: a table of a catalog knows its own")
+        _wrong("--format only applies to files")
     try:
         if name is not None:
             observed = _observed_in_catalog(name, connection)
@@ -96,7 +97,7 @@ def init(
     except OSError as error:
         _wrong(f"cannot write {output}: {error.strerror}")
     data = table if name is None else f"{_TABLE_MARK}{name}"
-    typer.echo(f"drafted {output}: test it by `dql contract test {output} --data {data}`")
+    typer.echo(f"drafted {output}: test it with `dql contract test {output} --data {data}`")
 
 
 def _table_name(place: str) -> str | None:

@@ -8,32 +8,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.check import EXIT_ERRORS, Format, written
+from dqx_airflow.cli.check import EXIT_ERRORS, Format, counted, written
 
 if TYPE_CHECKING:
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
 
 
 def lint(
-    paths: Annotated[list[Path], typer.Argument(help="Contracts, or folders with .yaml files.")],
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Contracts, or folders with .yaml files.")
+    ] = None,
     *,
     format: Annotated[
         Format,
-        typer.Option("--format", help="For people, for scripts, for GitHub, for code hosts."),
+        typer.Option("--format", help="Output format: text, json, github or sarif."),
     ] = Format.TEXT,
     ignore: Annotated[
         list[str] | None,
-        typer.Option("--ignore", help="A rule that does not count: its name or its code."),
+        typer.Option("--ignore", help="A rule to ignore, by name or code."),
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 on a warning too.")] = False,
-    rules: Annotated[bool, typer.Option("--rules", help="List the rules, and do nothing.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 on warnings too.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
 ) -> None:
-    """Check contracts as they are written: no data is read, and no Spark is started.
+    """Check contracts as written: no data is read, and Spark is not started.
 
-    Exit code 0 without errors, else 2. `dql explain CODE` says more about a finding.
+    Exit code 0 without errors, else 2. `dql explain CODE` explains a finding.
     """
     from dqx_airflow.cli.contract.files import contract_files
-    from dqx_airflow.contracts.lint import RULES, unknown_rules
+    from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
     from dqx_airflow.diagnostics.diagnostic import Level
 
     if rules:
@@ -42,12 +44,16 @@ def lint(
         return
     ignored = frozenset(ignore or ())
     for name, hint in unknown_rules(ignored):
-        typer.echo(f"error: there is no rule '{name}': {hint}", err=True)
+        typer.echo(f"error: unknown rule '{name}': {hint}", err=True)
     if any(True for _ in unknown_rules(ignored)):
+        raise typer.Exit(EXIT_ERRORS)
+    if not paths:
+        hint = "name contracts or folders, or . for this one"
+        typer.echo(f"error: there is nothing to check\n  help: {hint}", err=True)
         raise typer.Exit(EXIT_ERRORS)
     files, missing = contract_files(paths)
     for path in missing:
-        typer.echo(f"error: there is no contract at {path}", err=True)
+        typer.echo(f"error: no contract found at {path}", err=True)
     found: dict[Diagnostic, None] = {}
     sources: dict[str, str] = {}
     for file in files:
@@ -60,15 +66,16 @@ def lint(
     errors = len(missing) + sum(item.level is Level.ERROR for item in found)
     if format is Format.TEXT:
         warnings = len(found) - errors + len(missing)
-        counted = f"{len(files)} checked, {errors or 'no'} errors, {warnings or 'no'} warnings"
-        typer.echo(counted, err=not sys.stdout.isatty() and not text)
+        checked = f"{counted(len(files), 'contract')} checked"
+        summary = f"{checked}, {counted(errors, 'error')}, {counted(warnings, 'warning')}"
+        typer.echo(summary, err=not sys.stdout.isatty() and not text)
     if errors or (strict and found):
         raise typer.Exit(EXIT_ERRORS)
 
 
 def _findings(file: Path, ignored: frozenset[str]) -> tuple[tuple[Diagnostic, ...], dict[str, str]]:
     from dqx_airflow.cli.contract.versions import read_place
-    from dqx_airflow.contracts.lint import lint as lint_contract
+    from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
     from dqx_airflow.values import Span
 

@@ -20,14 +20,14 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.json
 
+from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.drafting.observed import (
     ObservedColumn,
     ObservedTable,
     common_pattern,
     is_personal,
 )
-from dqx_airflow.contracts.naming import slug
-from dqx_airflow.errors import DatasetError
+from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
 
@@ -64,10 +64,9 @@ def observe(place: str, file_format: str | None) -> ObservedTable:
     except DatasetError:
         raise
     except Exception as error:  # deltalake has no root for its exceptions
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DatasetError(
-            f"{place} cannot be read as {found}: {told}",
-            "give its format by --format, or draft from a copy of its rows in Parquet",
+            f"{place} cannot be read as {found}: {first_line(error)}",
+            "set its format with --format, or draft from a Parquet copy",
         ) from error
 
 
@@ -83,7 +82,7 @@ def _format_of(place: str) -> str:
     path = Path(place)
     if "://" not in place and not path.exists():
         raise DatasetError(
-            f"there is nothing at {place}",
+            f"nothing found at {place}",
             "give the path of a file or a folder, or table:NAME for a table of a catalog",
         )
     if (path / "_delta_log").is_dir():
@@ -93,7 +92,7 @@ def _format_of(place: str) -> str:
         for ending in file.suffixes:
             if ending.lower() in _ENDINGS:
                 return _ENDINGS[ending.lower()]
-    raise DatasetError(f"it is not known how {place} is written", "give its format by --format")
+    raise DatasetError(f"unknown file format of {place}", "set its format with --format")
 
 
 def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
@@ -260,7 +259,7 @@ def spark_type_of(kind: Any, *, has_zone: bool = False) -> str:
         return f"array<{inner(kind.value_type)}>"
     is_text = "string" in str(kind)
     if not is_text and "binary" not in str(kind):
-        raise DatasetError(f"Spark has no type for {kind}", "cast the column, or leave it out")
+        raise DatasetError(f"no Spark type for {kind}", "cast the column, or remove it")
     return "string" if is_text else "binary"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dqx_airflow.catalog.delta import Published
+    from dqx_airflow.engine.contract_properties import Published
     from dqx_airflow.values import ContractDescription
 
 EXIT_WRONG, EXIT_INFRASTRUCTURE = 2, 4
@@ -19,34 +19,36 @@ def publish(
     path: Annotated[Path, typer.Argument(metavar="CONTRACT", help="The contract.")],
     *,
     table: Annotated[
-        str | None, typer.Option(help="The path of the Delta table that is under the contract.")
+        str | None, typer.Option(help="The path of the Delta table to which the contract applies.")
     ] = None,
     sql: Annotated[
         str | None,
-        typer.Option(help="Print statements of Spark SQL for this table of a catalog instead."),
+        typer.Option(help="Print Spark SQL statements for this catalog table instead."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The model of a contract with several.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model, if the contract has several.")
+    ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would be written; write nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")
     ] = False,
 ) -> None:
-    """Write id, version, owner and the meaning of the columns into a Delta table.
+    """Write id, version, owner and column descriptions into a Delta table.
 
-    An OpenLineage dataset event tells the same to catalogs, if OpenLineage is configured. What the
-    table says already is not written again. Exit code 2 where the contract has errors, 4 where the
-    table cannot be written.
+    If OpenLineage is configured, an OpenLineage dataset event sends the same to catalogs. Values
+    that the table already has are not written again. Exit code 2 if the contract has errors, 4 if
+    the table cannot be written.
     """
     if (table is None) == (sql is None):
         typer.echo("error: give --table PATH, or --sql NAME", err=True)
         raise typer.Exit(EXIT_WRONG)
     description = _description(path, model)
     if sql is not None:
-        from dqx_airflow.catalog.delta import statements
+        from dqx_airflow.engine.contract_properties import statements
 
         typer.echo(";\n".join(statements(description, sql)) + ";")
         return
     assert table is not None
-    from dqx_airflow.catalog.delta import publish as publish_in
+    from dqx_airflow.engine.contract_properties import publish as publish_in
     from dqx_airflow.errors import DatasetError
 
     try:
@@ -61,7 +63,7 @@ def publish(
 
 def _description(path: Path, model: str | None) -> ContractDescription:
     from dqx_airflow.cli.contract.versions import read_versions
-    from dqx_airflow.contracts.description import description_of
+    from dqx_airflow.contracts.export.table_comments import description_of
     from dqx_airflow.diagnostics.nearest import did_you_mean
 
     (contract,) = read_versions([str(path)])
@@ -88,7 +90,7 @@ def _tell(published: Published, contract: ContractDescription, *, is_dry: bool) 
         typer.echo(f"warning: the table has no column {column}", err=True)
     written = f"{contract.id} {contract.version or ''}".rstrip()
     if not published.is_changed:
-        typer.echo(f"the table says it already: {written}")
+        typer.echo(f"the table is up to date: {written}")
     elif not is_dry:
         typer.echo(f"published {written} in version {published.version} of the table")
 

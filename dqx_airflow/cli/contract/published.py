@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.publishing import PublishedVersion
+    from dqx_airflow.contracts.versioning.publication_policy import PublishedVersion
     from dqx_airflow.errors import DqxError
     from dqx_airflow.registry.versions import Registry
 
 EXIT_REFUSED, EXIT_WRONG, EXIT_INFRASTRUCTURE = 1, 2, 4
 
 PLACE_VARIABLE = "DQX_CONTRACT_REGISTRY"
-PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for one that is to come."
+PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for a new one."
 
 PlaceOption = Annotated[
     str, typer.Option("--registry", metavar="PLACE", envvar=PLACE_VARIABLE, help=PLACE_HELP)
 ]
 DayOption = Annotated[
     datetime | None,
-    typer.Option("--on", formats=["%Y-%m-%d"], help="The day that counts; today by default."),
+    typer.Option("--on", formats=["%Y-%m-%d"], help="The current day; default: today."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="For machines.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a contract.")]
 
 
@@ -51,7 +51,7 @@ def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion,
     except DqxError as error:
         fail(error)
     if not found:
-        wrong(f"nothing is published as {contract_id}", did_you_mean(contract_id, known))
+        wrong(f"no published version of {contract_id}", did_you_mean(contract_id, known))
     return found
 
 

@@ -28,9 +28,9 @@ from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.model import Contract
-    from dqx_airflow.contracts.publishing import PublishedVersion
+    from dqx_airflow.contracts.versioning.publication_policy import PublishedVersion
 
-app = typer.Typer(help="Publish versions of contracts, and look at them.", no_args_is_help=True)
+app = typer.Typer(help="Publish versions of contracts and list them.", no_args_is_help=True)
 app.command("consumers")(consumers)
 
 
@@ -41,15 +41,16 @@ def publish(
     place: PlaceOption,
     on: DayOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what speaks against it; publish nothing.")
+        bool,
+        typer.Option("--dry-run", help="Show what prevents the publication, and publish nothing."),
     ] = False,
 ) -> None:
-    """Publish versions of contracts; what is published never changes.
+    """Publish versions of contracts; a published version never changes.
 
-    Refused: a version that is lower, or was published with another content; one that falls short of
-    its changes; one that breaks more often than the contract allows, or without the notice that it
-    promises. Exit 1 where one is refused, 2 where a contract has errors, 4 where the registry
-    cannot be written.
+    A version is refused if it is lower than the newest, was published with other content, is too
+    low for its changes, or breaks more often than the contract allows or without the promised
+    notice. Exit code 1 if one is refused, 2 if a contract has errors, 4 if the registry cannot be
+    written.
     """
     from dqx_airflow.cli.contract.files import contract_files
     from dqx_airflow.errors import DqxError
@@ -57,7 +58,7 @@ def publish(
     registry, day = registry_at(place), day_of(on)
     files, missing = contract_files(paths)
     if missing:
-        wrong(f"there is no contract at {missing[0]}")
+        wrong(f"no contract found at {missing[0]}")
     read = [_read(path) for path in files]
     is_refused = False
     for path, contract, texts in read:
@@ -70,16 +71,16 @@ def publish(
             typer.echo(f"refused: {path}: {objection.problem}\n  help: {objection.hint}", err=True)
         is_refused |= bool(outcome.objections)
         if outcome.was_there:
-            typer.echo(f"{shown} was published before")
+            typer.echo(f"{shown} is already published")
         elif not outcome.objections:
-            typer.echo(f"{shown} may be published" if dry_run else f"{shown} published")
+            typer.echo(f"{shown} can be published" if dry_run else f"{shown} published")
     if is_refused:
         raise typer.Exit(EXIT_REFUSED)
 
 
 @app.command("list")
 def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = False) -> None:
-    """List the contracts: the newest version of each, and its state."""
+    """List the contracts, each with its newest version and state."""
     from dqx_airflow.errors import DqxError
 
     registry, day = registry_at(place), day_of(on)
@@ -94,7 +95,7 @@ def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = Fal
         rows = [{**_plain(item, day), "versions": count} for item, count in newest]
         typer.echo(json_text(rows))
     elif not newest:
-        typer.echo("nothing is published yet")
+        typer.echo("no contracts are published yet")
     else:
         print_table(
             ("contract", "version", "published", "owner", "versions", "state"),
@@ -117,13 +118,13 @@ def show(
     *,
     place: PlaceOption,
     version: Annotated[
-        str | None, typer.Option(help="Print the text of this version: 2, 2.3 or 2.3.0.")
+        str | None, typer.Option(help="Print the source of this version: 2, 2.3 or 2.3.0.")
     ] = None,
     on: DayOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the versions of a contract, or the text of one of them."""
-    from dqx_airflow.contracts.pins import objection_to_version
+    """Show the versions of a contract, or the source of one of them."""
+    from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
 
     registry, day = registry_at(place), day_of(on)
     versions = versions_of(registry, contract_id)
@@ -148,9 +149,9 @@ def show(
 def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     """A contract with its files, which are named as they are in its folder."""
     from dqx_airflow.contracts.read import read_contract
-    from dqx_airflow.contracts.references import FolderReader
+    from dqx_airflow.contracts.source.references import FolderReader
     from dqx_airflow.diagnostics.text import draw
-    from dqx_airflow.dql.source import Unreadable, read_source
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     source = read_source(path, path.name)
     if isinstance(source, Unreadable):
@@ -163,7 +164,7 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
 
 
 def _state(item: PublishedVersion, day: date) -> str:
-    from dqx_airflow.contracts.pins import standing
+    from dqx_airflow.contracts.enforcement.version_pins import standing
 
     state = standing(item.contract, day)
     return state.message if state is not None else item.contract.lifecycle.status or "active"

@@ -11,7 +11,7 @@ EXIT_DRIFT, EXIT_WRONG = 1, 2
 
 
 def to_suite(
-    file: Annotated[str, typer.Argument(help="A contract: a file, or REVISION:FILE of git.")],
+    file: Annotated[str, typer.Argument(help="A contract: a file, or REVISION:FILE in git.")],
     *,
     check: Annotated[
         Path | None,
@@ -21,10 +21,10 @@ def to_suite(
         Path | None, typer.Option("--output", "-o", help="Write the suite to a file.")
     ] = None,
 ) -> None:
-    """Compile a contract to a suite in DQL: the same contract gives the same text.
+    """Compile a contract to a DQL suite: the same contract always gives the same suite.
 
-    With --check, a suite that is kept beside its contract is held to it: exit code 1 and the
-    difference where the two have drifted apart. Exit code 2 where the contract has errors.
+    With --check, compare with a suite that is kept beside its contract: exit code 1 and the
+    difference if they have drifted apart. Exit code 2 if the contract has errors.
     """
     from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.compile import compile_contract
@@ -46,16 +46,16 @@ def to_suite(
 def _compare(kept: Path, due: str) -> None:
     from difflib import unified_diff
 
-    from dqx_airflow.dql.source import Unreadable, read_source
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     found = read_source(kept, str(kept))
     if isinstance(found, Unreadable):
         typer.echo(f"error: {kept}: {found.reason}", err=True)
         raise typer.Exit(EXIT_WRONG)
     if found.text == due:
-        typer.echo(f"{kept} is what the contract compiles to")
+        typer.echo(f"{kept} matches the contract")
         return
     before, after = (text.splitlines(keepends=True) for text in (found.text, due))
-    difference = unified_diff(before, after, str(kept), "as the contract compiles now")
+    difference = unified_diff(before, after, str(kept), "compiled from the contract now")
     typer.echo("".join(difference), nl=False)
     raise typer.Exit(EXIT_DRIFT)

@@ -13,13 +13,13 @@ import typer
 
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.read import ReadContract, read_contract
-from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.diagnostics.text import draw
-from dqx_airflow.dql.source import Unreadable, read_source, source_of
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
 from dqx_airflow.values import SourceFile
 
 EXIT_ERRORS = 2
-_GIT_TIMEOUT_S = 60
+GIT_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +32,25 @@ class GitFile:
     def read(self) -> SourceFile | str:
         """The text, or why there is none."""
         if self.revision.startswith("-"):
-            return f"'{self.revision}' is no revision"
+            return f"'{self.revision}' is not a revision"
         # `./` makes git look from here, and not from the top of the repository.
         named = f"{self.revision}:./{self.path}"
         if self.path.startswith("/"):
-            return "git is asked for a path below this folder: write it without the / in front"
+            return "write the path relative to this folder, without a leading /"
         try:
             run = subprocess.run(  # noqa: S603
                 ["git", "show", "--no-textconv", "--end-of-options", named],  # noqa: S607
                 capture_output=True,
                 check=False,
-                timeout=_GIT_TIMEOUT_S,
+                timeout=GIT_TIMEOUT_S,
             )
         except FileNotFoundError:
             return "git is not installed"
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            return f"git did not answer: {error}"
+            return f"git failed: {error}"
         if run.returncode != 0:
             told = run.stderr.decode(errors="replace").strip().splitlines()
-            return f"git has no such file: {told[0] if told else 'no reason given'}"
+            return f"not found in git: {told[0] if told else 'no reason given'}"
         found = source_of(run.stdout, f"{self.revision}:{self.path}")
         return found.reason if isinstance(found, Unreadable) else found
 
@@ -124,10 +124,10 @@ class _GitFolder:
 
     def __call__(self, referrer: str, path: str) -> SourceFile | str:
         if "://" in path:
-            return "only files beside the contract are read: download it, and refer to the copy"
+            return "only local files are read: download it and refer to the copy"
         folder = PurePosixPath(self.contract.path).parent
         here = PurePosixPath(referrer.removeprefix(f"{self.contract.revision}:")).parent
         place = PurePosixPath(normpath(here / path))
         if not place.is_relative_to(normpath(folder)) or ".." in place.parts:
-            return f"'{path}' is outside of the folder of the contract: move it there"
+            return f"'{path}' is outside the folder of the contract: move it there"
         return GitFile(self.contract.revision, place.as_posix()).read()

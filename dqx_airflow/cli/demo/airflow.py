@@ -32,7 +32,7 @@ def start_migration(home: DemoHome) -> subprocess.Popen[bytes]:
 
 def finish_migration(home: DemoHome, process: subprocess.Popen[bytes]) -> None:
     if process.wait():
-        raise DemoError("Airflow could not make its database", f"see {home.logs / 'migrate.log'}")
+        raise DemoError("Airflow could not create its database", f"see {home.logs / 'migrate.log'}")
 
 
 def run_dag(
@@ -54,7 +54,7 @@ def run_dag(
     found = _states(home, earlier)
     if set(found) != set(TASKS) or any(state in ("", "running") for state in found.values()):
         raise DemoError(
-            f"the run of {on.isoformat()} did not get to its end",
+            f"the run of {on.isoformat()} did not finish",
             f"see {home.logs / (on.isoformat() + '.log')}",
         )
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -34,7 +34,7 @@ class DemoDay:
 DAYS = (
     DemoDay(date(2013, 6, 12), "an ordinary Wednesday", None),
     DemoDay(date(2013, 2, 8), "the snow storm Nemo: half of the flights never left", "bronze_gate"),
-    DemoDay(date(2013, 11, 28), "Thanksgiving: a third fewer flights, and a profile for it", None),
+    DemoDay(date(2013, 11, 28), "Thanksgiving: a third fewer flights, handled by a profile", None),
 )
 
 _STATE_STYLES = {
@@ -47,20 +47,28 @@ _STATE_STYLES = {
 
 
 def demo(
-    home: Annotated[
-        Path, typer.Option(help="The folder for everything that the demo writes.")
-    ] = Path(".dqx/demo"),
+    home: Annotated[Path, typer.Option(help="The folder for all files of the demo.")] = Path(
+        ".dqx/demo"
+    ),
+    day: Annotated[
+        list[datetime] | None,
+        typer.Option(
+            formats=["%Y-%m-%d"],
+            help="Run one of the days only; can be repeated. Default: all three.",
+        ),
+    ] = None,
 ) -> None:
     """Run the example DAG on three days of real flights, in a local Airflow and Spark."""
     from rich.console import Console
 
     from dqx_airflow.cli.demo.home import DemoHome
 
+    days = _chosen({moment.date() for moment in day or ()})
     console = Console(highlight=False)
     started = datetime.now(timezone.utc)
     try:
         demo_home = DemoHome(home.resolve())
-        states = _run(demo_home, console)
+        states = _run(demo_home, days, console)
         surprises = _show(demo_home, states, started, console)
     except DqxError as error:
         console.print(f"error: {error}", style="red", markup=False)
@@ -72,7 +80,20 @@ def demo(
         raise typer.Exit(EXIT_UNEXPECTED)
 
 
-def _run(home: DemoHome, console: Console) -> dict[DemoDay, dict[str, str]]:
+def _chosen(dates: Collection[date]) -> tuple[DemoDay, ...]:
+    """The days of the demo with these dates; all of them without any."""
+    known = {day.date: day for day in DAYS}
+    if unknown := sorted(set(dates) - set(known)):
+        raise typer.BadParameter(
+            f"the demo has no day {unknown[0]}; its days are {', '.join(map(str, known))}",
+            param_hint="--day",
+        )
+    return tuple(day for day in DAYS if not dates or day.date in dates)
+
+
+def _run(
+    home: DemoHome, days: tuple[DemoDay, ...], console: Console
+) -> dict[DemoDay, dict[str, str]]:
     """Lands the data and runs the DAG for each day; the states of the tasks."""
     from rich.live import Live
 
@@ -82,20 +103,21 @@ def _run(home: DemoHome, console: Console) -> dict[DemoDay, dict[str, str]]:
     home.prepare()
     migration = start_migration(home)
     try:
-        with console.status("Landing the flights of 2013, making an Airflow database ..."):
-            flights = land(home.lake, (day.date for day in DAYS))
+        with console.status("Landing the flights of 2013, creating an Airflow database ..."):
+            flights = land(home.lake, (day.date for day in days))
             finish_migration(home, migration)
     finally:
         if migration.poll() is None:
             migration.terminate()
     console.print(f"Landed {flights:,} flights in {home.lake}")
-    console.print("Running the DAG flights_medallion for three days, with real spark-submit:\n")
+    count = "one day" if len(days) == 1 else f"{len(days)} days"
+    console.print(f"Running the DAG flights_medallion for {count}, with real spark-submit:\n")
     states: dict[DemoDay, dict[str, str]] = {}
-    with Live(_table(states), console=console, refresh_per_second=4, transient=True) as live:
-        for day in DAYS:
+    with Live(_table(days, states), console=console, refresh_per_second=4, transient=True) as live:
+        for day in days:
 
             def report(now: Mapping[str, str], day: DemoDay = day) -> None:
-                live.update(_table({**states, day: dict(now)}))
+                live.update(_table(days, {**states, day: dict(now)}))
                 if not console.is_terminal:
                     _print_changes(console, day, states.get(day, {}), now)
                 states[day] = dict(now)
@@ -113,15 +135,15 @@ def _print_changes(
             console.print(f"  {day.date.isoformat()} {task}: {state}")
 
 
-def _table(states: Mapping[DemoDay, Mapping[str, str]]) -> Table:
+def _table(days: Sequence[DemoDay], states: Mapping[DemoDay, Mapping[str, str]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     from dqx_airflow.cli.demo.airflow import TASKS
 
-    table = Table("task", *(day.date.isoformat() for day in DAYS))
+    table = Table("task", *(day.date.isoformat() for day in days))
     for task in TASKS:
-        cells = [states.get(day, {}).get(task, "") for day in DAYS]
+        cells = [states.get(day, {}).get(task, "") for day in days]
         shown = [Text(state or "...", style=_STATE_STYLES.get(state, "dim")) for state in cells]
         table.add_row(task, *shown)
     return table
@@ -138,10 +160,10 @@ def _show(
     from dqx_airflow.results.reader import find_report, list_runs
     from dqx_airflow.values import Status
 
-    console.print(_table(states))
+    console.print(_table([*states], states))
     surprises = []
     root = str(home.results)
-    for day in DAYS:
+    for day in states:
         console.print(f"\n[bold]{day.date.isoformat()}[/bold]  {day.story}")
         if not _is_expected(day, states[day]):
             surprises.append(f"{day.date.isoformat()}: {dict(states[day])}")

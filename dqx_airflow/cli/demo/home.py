@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from dqx_airflow.shipped import shipped
+from dqx_airflow.resources import shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class DemoHome:
         return {**os.environ, **self._settings(), "PATH": path}
 
     def _settings(self) -> dict[str, str]:
-        from dqx_airflow.engine.java import java_environment
+        from dqx_airflow.engine.session.java import java_environment
 
         transport = {"type": "file", "log_file_path": str(self.lineage), "append": True}
         return {

@@ -17,18 +17,24 @@ EXIT_INFRASTRUCTURE = 4
 
 def package(
     output: Annotated[
-        Path | None, typer.Option(help="The bundle; default: dqx-airflow-VERSION.zip, here.")
+        Path | None,
+        typer.Option(
+            help="The bundle to write; default: dqx-airflow-VERSION.zip in the working directory."
+        ),
     ] = None,
     jvm_archive: Annotated[
         Path | None,
-        typer.Option(help="Write an archive of the JVM's classes there, and no bundle."),
+        typer.Option(
+            help="Write an archive of the JVM's classes to this path instead of a bundle."
+        ),
     ] = None,
 ) -> None:
-    """Write what a gate needs where its driver runs: our code, as a zip for --py-files.
+    """Write the bundle for a driver in the cluster: this package and its dependencies, as a zip for
+    --py-files.
 
-    It holds the pure Python packages that a gate imports. The rest of the output says how those
-    get there that are compiled. With --jvm-archive, write what a driver on this machine starts
-    faster with.
+    It contains the pure Python packages that a gate imports. The output explains how to provide the
+    compiled ones. With --jvm-archive, write an archive with which a driver on this machine starts
+    faster.
     """
     from dqx_airflow.errors import DqxError
 
@@ -61,7 +67,7 @@ def _archive(path: Path) -> str:
     return f"""\
 wrote {path}: {size / 1e6:.0f} MB, for the Java and the Spark of this machine
 
-Gates whose driver runs here take it with
+Gates whose driver runs on this machine use it with
   AIRFLOW__DQX__JVM_ARCHIVE={path}
 and `dql run` with this in [connection] of dqx.toml:
   jvm_archive = '{path}'"""
@@ -80,13 +86,13 @@ def recipe(bundle: Bundle, native: tuple[tuple[str, str], ...]) -> str:
 wrote {bundle.path}: {bundle.size / 1e6:.1f} MB
 dqx-airflow {version} and {len(others)} packages, with byte code for Python {python}
 
-A gate takes it along:
+Pass it to a gate:
   DqlGateOperator(..., py_files="{bundle.path}")
 
-What is compiled is not in it. The Python of the driver needs:
+Compiled packages are not included. The Python of the driver needs:
   pip install {needs}
 
-Where that Python cannot be changed, take these along, too. For Linux and Python {python}:
+If you cannot install them there, pass them to the gate. For Linux and Python {python}:
   pip install --target native --only-binary :all: {platforms} \\
     --python-version {python} {needs}
   tar -C native -czf native.tar.gz .

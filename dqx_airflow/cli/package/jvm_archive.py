@@ -12,11 +12,11 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 
-from dqx_airflow.arguments import to_arguments
 from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, for_a_short_life, while_archiving
-from dqx_airflow.engine.java import java_environment
+from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.errors import SparkError
-from dqx_airflow.shipped import shipped
+from dqx_airflow.request_arguments import to_arguments
+from dqx_airflow.resources import shipped
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
 
 _TODAY = date(2024, 5, 17)
@@ -40,7 +40,7 @@ def write_archive(path: Path) -> int:
         if not made.is_file():
             said = _SAID_BY_THE_JVM.findall(output)
             raise SparkError(
-                f"Java wrote no archive: {said[-1] if said else 'it does not say why'}",
+                f"Java wrote no archive: {said[-1] if said else 'no reason given'}",
                 "a Java without a base archive makes one by `java -Xshare:dump`; SPARK_CONF_DIR "
                 "must be empty or missing, since Java takes no folders with files into an archive",
             )
@@ -94,7 +94,7 @@ def _run_gate(request: GateRequest, options: str) -> str:
         path = os.pathsep.join([str(Path(sys.executable).parent), path])
     program = shutil.which("spark-submit", path=path)
     if program is None:
-        raise SparkError("there is no program 'spark-submit'", "pip install 'dqx-airflow[spark]'")
+        raise SparkError("program 'spark-submit' not found", "pip install 'dqx-airflow[spark]'")
     conf = {DRIVER_OPTIONS: options, "spark.pyspark.driver.python": sys.executable}
     settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     env = {**os.environ, **java_environment(), "PATH": path, "OPENLINEAGE_DISABLED": "true"}

@@ -26,12 +26,13 @@ from dqx_airflow.cli.run.options import (
     RequireHistoryOption,
     ResultsOption,
     SkipDateOption,
+    UnsupportedOption,
     WatchOption,
 )
 from dqx_airflow.values import Outcome
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.run.call import Call, Options
+    from dqx_airflow.cli.run.request_builder import Call, Options
     from dqx_airflow.cli.run.spark import Spark
     from dqx_airflow.cli.run.watch import Stamps
     from dqx_airflow.values import GateReport
@@ -57,15 +58,16 @@ def run(
     allow_empty: AllowEmptyOption = None,
     require_history: RequireHistoryOption = None,
     skip_date: SkipDateOption = None,
+    unsupported: UnsupportedOption = None,
     watch: WatchOption = False,
 ) -> None:
     """Run suites against datasets, with one Spark session.
 
-    Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or in the call, 3 broken, 4
-    Spark or the results store failed; of several suites the worst. Whatever is not said here, the
-    dqx.toml nearest to the suite says.
+    Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or on the command line, 3 broken,
+    4 Spark or the results store failed; the worst one of several suites. Settings that are not
+    given here come from the dqx.toml nearest to the suite.
     """
-    from dqx_airflow.cli.run.call import Options
+    from dqx_airflow.cli.run.request_builder import Options
 
     options = Options(
         tuple(paths),
@@ -80,6 +82,7 @@ def run(
         fail_on,
         allow_empty,
         require_history,
+        unsupported=unsupported,
     )
     raise typer.Exit(run_call(options, output_file, watch=watch))
 
@@ -108,7 +111,7 @@ class _Runner:
 
     def run(self) -> int:
         """Reads the call again and does it; the exit code."""
-        from dqx_airflow.cli.run.call import read_call
+        from dqx_airflow.cli.run.request_builder import read_call
         from dqx_airflow.cli.run.watch import stamps_of
 
         call = read_call(self.options, date.today())
@@ -120,13 +123,15 @@ class _Runner:
             from dqx_airflow.cli.run.outputs import write_reports
             from dqx_airflow.cli.run.spark import Spark
         except ModuleNotFoundError as error:
-            _tell_error(f"there is no package {error.name}", "pip install 'dqx-airflow[spark]'")
+            _tell_error(
+                f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
+            )
             return EXIT_INFRASTRUCTURE
         reached = Spark(call.settings.connection, call.settings.session)
         if self._spark is None:
             self._spark = reached
         elif reached != self._spark:
-            typer.echo("warning: the new connection counts from the next start on", err=True)
+            typer.echo("warning: the new connection takes effect at the next start", err=True)
         first = call.requests[0]
         typer.echo(f"date {first.run_key.date.isoformat()}, {first.date_from}", err=True)
         codes: list[int] = []
@@ -164,7 +169,7 @@ class _Runner:
 
         while True:
             self.run()
-            typer.echo("waiting for a change; Ctrl-C ends", err=True)
+            typer.echo("waiting for a change; press Ctrl+C to stop", err=True)
             changed = wait_for_change(self._read)
             typer.echo(f"changed: {', '.join(map(str, changed))}", err=True)
 

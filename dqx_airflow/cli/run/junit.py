@@ -94,7 +94,7 @@ def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str 
         ET.SubElement(case, "skipped", message=_text(reason))
         return "skipped"
     drawing = _text(draw_verdict(verdict, report, all_rows=True))
-    if not verdict.severity.at_least(report.fail_on):
+    if not verdict.can_block(report.fail_on):
         ET.SubElement(case, "system-out").text = drawing
         return None
     is_failure = verdict.status is Status.FAILED

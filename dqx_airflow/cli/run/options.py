@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from dqx_airflow.config.settings import Output
+from dqx_airflow.config.settings import Output, Unsupported
 from dqx_airflow.values import Severity
 
 ConnectionOption: TypeAlias = Annotated[
@@ -27,20 +27,21 @@ DatasetOption: TypeAlias = Annotated[
     typer.Option(
         "--dataset",
         metavar="NAME=PLACE[?KEY=VALUE&...]",
-        help="A dataset: a path, or table:NAME, with format, date_column, filter, version, "
+        help="A dataset: a path or table:NAME, with format, date_column, filter, version, "
         "keys, masked, option.NAME.",
     ),
 ]
 ConfigOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--config", help="A dqx.toml; default: the nearest to the file.")
+    Path | None,
+    typer.Option("--config", help="The dqx.toml to use; default: the nearest one above the file."),
 ]
 OutputOption: TypeAlias = Annotated[
     Output | None,
-    typer.Option("--output", help="For people, for scripts, counts only, for CI."),
+    typer.Option("--output", help="Output format: table, json, summary or junit."),
 ]
 OutputFileOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--output-file", help="Write the output there instead of to stdout."),
+    typer.Option("--output-file", help="Write the output to this file instead of stdout."),
 ]
 ResultsOption: TypeAlias = Annotated[
     str | None,
@@ -49,20 +50,27 @@ ResultsOption: TypeAlias = Annotated[
     ),
 ]
 RecomputeOption: TypeAlias = Annotated[
-    bool, typer.Option("--recompute", help="Compute all, whatever states are stored.")
+    bool, typer.Option("--recompute", help="Ignore stored states and compute everything.")
 ]
 FailOnOption: TypeAlias = Annotated[
-    Severity | None, typer.Option("--fail-on", help="The mildest severity that blocks.")
+    Severity | None, typer.Option("--fail-on", help="The lowest severity that blocks.")
 ]
 AllowEmptyOption: TypeAlias = Annotated[
     bool | None,
-    typer.Option("--allow-empty/--no-allow-empty", help="Whether a dataset may have no rows."),
+    typer.Option("--allow-empty/--no-allow-empty", help="Whether a dataset may be empty."),
 ]
 RequireHistoryOption: TypeAlias = Annotated[
     bool | None,
     typer.Option(
         "--require-history/--no-require-history",
-        help="Whether an assertion that lacks data of other dates breaks the run (exit 3).",
+        help="Whether a lack of data of other dates makes the run broken (exit 3).",
+    ),
+]
+UnsupportedOption: TypeAlias = Annotated[
+    Unsupported | None,
+    typer.Option(
+        "--unsupported",
+        help="What a clause is that cannot be enforced: an error (exit 3), or a warning.",
     ),
 ]
 SkipDateOption: TypeAlias = Annotated[
@@ -71,5 +79,5 @@ SkipDateOption: TypeAlias = Annotated[
 ]
 WatchOption: TypeAlias = Annotated[
     bool,
-    typer.Option("--watch", help="Run again when a file that was read, or dqx.toml, changes."),
+    typer.Option("--watch", help="Run again when a source file or dqx.toml changes."),
 ]

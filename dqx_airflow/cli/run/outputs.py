@@ -17,7 +17,7 @@ from dqx_airflow.cli.reports import (
     verdicts_table,
 )
 from dqx_airflow.config.settings import Output
-from dqx_airflow.diagnostics.verdicts import not_evaluated
+from dqx_airflow.diagnostics.verdicts import account, not_evaluated, on_call
 from dqx_airflow.values import GateReport, Status, to_json
 
 
@@ -58,6 +58,8 @@ def _print_table(report: GateReport, console: Console, *, all_rows: bool) -> Non
     console.print(verdicts_table(report.verdicts))
     print_failures(report, console, all_rows=all_rows)
     console.print()
+    for line in filter(None, [*account(report), on_call(report)]):
+        console.print(printable(line), soft_wrap=True, markup=False)
     print_headline(report, console)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
 from dqx_airflow.config.connection import Connection
-from dqx_airflow.engine.connection import open_session, spark_errors_told
 from dqx_airflow.engine.job import run_gate, try_gate
-from dqx_airflow.engine.progress import tasks_told
-from dqx_airflow.values import GateReport, GateRequest
+from dqx_airflow.engine.session.connection import open_session, spark_errors_told
+from dqx_airflow.engine.session.progress import tasks_told
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
 
 @dataclass(slots=True)
@@ -40,6 +41,18 @@ class Spark:
                 return spark
 
             return run(request, session)
+
+    def measure(self, refs: Sequence[DatasetRef], plan: Plan) -> Scanned:
+        """What is found out about the requests of a plan.
+
+        :raises DqxError: Spark cannot be reached, or was lost.
+        """
+        from dqx_airflow.engine.measure import measure
+
+        with ExitStack() as shown, spark_errors_told(self.connection):
+            spark = self._open()
+            _show_tasks(spark, plan.suite, shown)
+            return measure(spark, refs, plan)[1]
 
     def close(self) -> None:
         if self._session is not None:

@@ -10,6 +10,6 @@ rule is about. Its tags are the dialect, the dimension (`dimension-completeness`
 
 from __future__ import annotations
 
-from dqx_airflow.contracts.compile.suite import Compiled, compile_contract
+from dqx_airflow.contracts.compile.suite import Compiled, Unenforced, compile_contract
 
-__all__ = ["Compiled", "compile_contract"]
+__all__ = ["Compiled", "Unenforced", "compile_contract"]

@@ -14,9 +14,16 @@ from dqx_airflow.contracts.compile.nested import (
     of_every,
     steps,
 )
-from dqx_airflow.contracts.compile.place import Claim, Place, Within, each_row, no_rows, sql
+from dqx_airflow.contracts.compile.rule_context import (
+    Claim,
+    EnforcedByType,
+    RuleContext,
+    each_row,
+    no_rows,
+    sql,
+)
 from dqx_airflow.contracts.compile.spark_text import like_pattern
-from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, kind_of
+from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.compile.values import PREDICATES
 from dqx_airflow.contracts.model import Field, HasFormat, OfType, Pattern
 from dqx_airflow.dql import nodes
@@ -24,19 +31,19 @@ from dqx_airflow.dql.printer import show, show_text
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 
-_AT_NO_COLUMN = "it belongs to a column, and stands at none"
+_AT_NO_COLUMN = "it applies to a column, but is set on none"
 _SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
 
 
-def presence(place: Place) -> Claim | Within:
+def presence(place: RuleContext) -> Claim | EnforcedByType:
     if not place.is_reachable:
-        return Within(place.reachable[-1])
+        return EnforcedByType(place.reachable[-1])
     return Claim(f"column {show(_own(place))} exists")
 
 
-def of_type(place: Place) -> Claim | Within:
+def of_type(place: RuleContext) -> Claim | EnforcedByType:
     if not place.is_reachable:
-        return Within(place.reachable[-1])
+        return EnforcedByType(place.reachable[-1])
     column, item = _own(place), place.item
     assert item is not None
     if item.type == "struct":
@@ -64,14 +71,14 @@ def type_text(item: Field) -> str:
             return kind
 
 
-def only_columns(place: Place) -> Claim:
+def only_columns(place: RuleContext) -> Claim:
     names = ", ".join(show(terms.column_named(item.name)) for item in place.model.fields)
     if not names:
         raise UnenforceableError("the contract names no column")
     return Claim(f"extra_column_count([{names}]) == 0")
 
 
-def required(place: Place) -> Claim:
+def required(place: RuleContext) -> Claim:
     if not is_sayable(place.way):
         return no_rows(sql(nested(place.way).count_of_rows_with_null()))
     way = _steps(place)
@@ -86,11 +93,11 @@ def required(place: Place) -> Claim:
     return each_row(of_every(way, present))
 
 
-def value(place: Place) -> Claim:
+def value(place: RuleContext) -> Claim:
     """A demand on single values: on those of a column, or on those nested in it."""
     demand, share = place.rule.demand, place.rule.share
     tell, kind = PREDICATES[type(demand)], kind_of(place.item)
-    if isinstance(demand, Pattern | HasFormat) and kind not in (Kind.TEXT, Kind.UNKNOWN):
+    if isinstance(demand, Pattern | HasFormat) and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
         return _told_as_text(place, kind)
     if not is_sayable(place.way):
         values = nested(place.way)
@@ -100,7 +107,7 @@ def value(place: Place) -> Claim:
     return each_row(of_every(way, tell(way[-1].operand, demand, place.item)), share)
 
 
-def unique_items(place: Place) -> Claim:
+def unique_items(place: RuleContext) -> Claim:
     """No array holds a value twice; NULL counts as a value."""
     if place.item is None or place.item.type != "array":
         raise UnenforceableError("only the items of an array can be unique")
@@ -115,10 +122,10 @@ def unique_items(place: Place) -> Claim:
     return each_row(of_every(way, predicate), place.rule.share)
 
 
-def _told_as_text(place: Place, kind: Kind) -> Claim:
+def _told_as_text(place: RuleContext, kind: ValueKind) -> Claim:
     """A pattern on values that are no texts: told of the texts that they become."""
     demand, share = place.rule.demand, place.rule.share
-    if kind in (Kind.NESTED, Kind.BINARY):
+    if kind in (ValueKind.NESTED, ValueKind.BINARY):
         raise UnenforceableError(f"only a text matches a pattern, and this is a {kind.value}")
     if not place.is_reachable:
         values = nested(place.way)
@@ -140,13 +147,13 @@ def _is_typed(item: Field) -> bool:
     return any(isinstance(rule.demand, OfType) for rule in item.rules)
 
 
-def _own(place: Place) -> nodes.Name:
+def _own(place: RuleContext) -> nodes.Name:
     if place.item is None:
         raise UnenforceableError(_AT_NO_COLUMN)
     return terms.column(place.item.path)
 
 
-def _steps(place: Place) -> tuple[Step, ...]:
+def _steps(place: RuleContext) -> tuple[Step, ...]:
     if place.item is None:
         raise UnenforceableError(_AT_NO_COLUMN)
     return steps(place.way)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.delivery_days import days_due
 from dqx_airflow.contracts.compile.measured import compared, placeholders
 from dqx_airflow.contracts.compile.nested import nested
-from dqx_airflow.contracts.compile.place import Claim, Place, each_row, no_rows, query, sql
+from dqx_airflow.contracts.compile.rule_context import (
+    Claim,
+    RuleContext,
+    each_row,
+    no_rows,
+    query,
+    sql,
+)
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
-from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, UnjudgedError, kind_of
+from dqx_airflow.contracts.compile.terms import (
+    UnenforceableError,
+    ValueKind,
+    kind_of,
+)
 from dqx_airflow.contracts.model import (
     Arrives,
     Condition,
@@ -28,7 +38,7 @@ from dqx_airflow.metrics.sql import quote_name
 _DAY_S = 86400
 
 
-def refers(place: Place) -> Claim:
+def refers(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Refers)
     other = place.dataset(demand.dataset)
@@ -46,7 +56,7 @@ def refers(place: Place) -> Claim:
     return _unfound(place, f"{quote_name(place.model.name)} AS own", other, present, equal)
 
 
-def rows_satisfy(place: Place) -> Claim:
+def rows_satisfy(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, RowsSatisfy)
     share = min(demand.share, place.rule.share)
@@ -66,28 +76,42 @@ def rows_satisfy(place: Place) -> Claim:
             return each_row(found, share)
 
 
-def fresh(place: Place) -> Claim:
+def fresh(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Fresh)
-    return _younger(place, demand.column or _clock(place), demand.age_s)
+    try:
+        column = demand.column or _clock(place)
+    except UnenforceableError:
+        if not _is_delta(place):
+            raise
+        return Claim(f"commit_age() <= {_time(demand.age_s)}")
+    return _younger(place, column, demand.age_s)
 
 
-def _clock(place: Place) -> str:
-    """The column by which the age of a model is measured whose contract names none: its only
-    timestamp, or the date column that the gate has for it.
+def _is_delta(place: RuleContext) -> bool:
+    ref = place.ref
+    return ref is not None and ref.path is not None and ref.format == "delta"
+
+
+def _clock(place: RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
+    """The column by which a model is timed whose contract names none: its only timestamp, or the
+    date column that the gate has for it.
 
     :raises UnenforceableError: there is neither.
     """
-    found = [item.path for item in place.model.fields if kind_of(item) is Kind.TIMESTAMP]
+    found = [item.path for item in place.model.fields if kind_of(item) is ValueKind.TIMESTAMP]
     if len(found) == 1:
         return found[0]
-    if place.ref is not None and place.ref.date_column is not None:
-        return place.ref.date_column
-    what = "none of its columns is a timestamp" if not found else "it has several timestamps"
-    raise UnjudgedError(f"the age of which column? {what}: name one, or give it a date_column")
+    dated = place.ref.date_column if place.ref is not None else None
+    if dated is not None and (not tells_hours or dated in found):
+        return dated
+    what = "it has several timestamps" if found else "none of its columns is a timestamp"
+    raise UnenforceableError(
+        f"the {of_what} of which column? {what}: name one, or give it a date_column"
+    )
 
 
-def prompt(place: Place) -> Claim:
+def prompt(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Prompt)
     share = min(demand.share, place.rule.share)
@@ -100,17 +124,18 @@ def prompt(place: Place) -> Claim:
     return each_row(predicate, share)
 
 
-def retained(place: Place) -> Claim:
+def retained(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Retained)
+    column = demand.column or _clock(place)
     _time(demand.period_s)
     days, rest = divmod(demand.period_s, _DAY_S)
     period = f"{days:.0f}' DAY" if rest == 0 else f"{demand.period_s:.0f}' SECOND"
     limit = f"current_timestamp() - INTERVAL '{period}"
-    return Claim(f"{sql(f'count_if({_moment(place, demand.column)} < {limit})')} == 0")
+    return Claim(f"{sql(f'count_if({_moment(place, column)} < {limit})')} == 0")
 
 
-def volume(place: Place) -> Claim:
+def volume(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Volume)
     rows = "num_rows()" if demand.days <= 1 else mean_rows(place, demand.days)
@@ -125,20 +150,20 @@ def volume(place: Place) -> Claim:
     return _within(rows, low, high)
 
 
-def mean_rows(place: Place, days: int) -> str:
+def mean_rows(place: RuleContext, days: int) -> str:
     """The mean of the rows of so many days. A day without rows counts: it is what went wrong."""
     _need_dates(place)
     return f"mean(coalesce(num_rows(), 0), n {days})"
 
 
-def _need_dates(place: Place) -> None:
+def _need_dates(place: RuleContext) -> None:
     """:raises UnenforceableError: the dataset that the gate has is not told apart by days."""
     if place.ref is not None and place.ref.date_column is None:
         reason = f"it compares days, and dataset '{place.model.name}' has no date_column"
-        raise UnjudgedError(reason)
+        raise UnenforceableError(reason)
 
 
-def hourly_volume(place: Place) -> Claim:
+def hourly_volume(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, HourlyVolume)
     bounds = [
@@ -148,8 +173,9 @@ def hourly_volume(place: Place) -> Claim:
     ]
     if not bounds:
         raise UnenforceableError("it has no bounds")
+    column = demand.column or _clock(place, of_what="hours", tells_hours=True)
     zone = place.ref.time_zone if place.ref else None
-    moment, now = _local(_quoted(demand.column), zone), _local("current_timestamp()", zone)
+    moment, now = _local(_quoted(column), zone), _local("current_timestamp()", zone)
     model = quote_name(place.model.name)
     moments = f"SELECT {moment} AS moment FROM {model}"  # noqa: S608
     hours = (
@@ -162,7 +188,7 @@ def hourly_volume(place: Place) -> Claim:
     return Claim(f"{query(text)} == 0")
 
 
-def _with_empty_hours(place: Place, moments: str, hours: str, now: str) -> str:
+def _with_empty_hours(place: RuleContext, moments: str, hours: str, now: str) -> str:
     """The hours, also those without rows: of all days of the rows, as far as they are over; of a
     dataset without dates from the first hour with rows to the last."""
     first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
@@ -186,13 +212,13 @@ def _local(moment: str, zone: str | None) -> str:
     return f"from_utc_timestamp(to_utc_timestamp({moment}, current_timezone()), '{name}')"
 
 
-def arrives(place: Place) -> Claim:
+def arrives(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Arrives)
     if demand.column is not None:
         return _younger(place, demand.column, demand.interval_s)
     _time(demand.interval_s)
-    days = max(1, math.ceil(demand.interval_s / _DAY_S))
+    days = days_due(demand, place.on)
     return Claim("num_rows() > 0" if days == 1 else f"{mean_rows(place, days)} > 0")
 
 
@@ -216,7 +242,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _refers_from_within(place: Place, other: str, column: str) -> Claim:
+def _refers_from_within(place: RuleContext, other: str, column: str) -> Claim:
     """A reference of the items of an array."""
     model, items = quote_name(place.model.name), nested(place.way).sql
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
@@ -224,7 +250,7 @@ def _refers_from_within(place: Place, other: str, column: str) -> Claim:
     return _unfound(place, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
 
 
-def _unfound(place: Place, own: str, other: str, present: str, equal: str) -> Claim:
+def _unfound(place: RuleContext, own: str, other: str, present: str, equal: str) -> Claim:
     """That no values are missing in another dataset."""
     there = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
     text = f"SELECT count(*) FROM {own} WHERE {present} AND NOT EXISTS ({there})"  # noqa: S608
@@ -236,7 +262,7 @@ def _satisfied(predicate: str, share: float) -> Claim:
     return no_rows(sql(f"count_if(NOT ({predicate}))"), share, sql(f"count(({predicate}))"))
 
 
-def _younger(place: Place, column: str, seconds: float) -> Claim:
+def _younger(place: RuleContext, column: str, seconds: float) -> Claim:
     """That the youngest value is at most so old."""
     limit = _time(seconds)
     if not _is_text(place, column):
@@ -246,14 +272,14 @@ def _younger(place: Place, column: str, seconds: float) -> Claim:
     return Claim(f"{sql(is_young)} == 1")
 
 
-def _moment(place: Place, column: str) -> str:
+def _moment(place: RuleContext, column: str) -> str:
     """A column of moments, those included that are written as texts; what is none is NULL."""
     name = _quoted(column)
     return f"try_cast({name} AS TIMESTAMP)" if _is_text(place, column) else name
 
 
-def _is_text(place: Place, column: str) -> bool:
-    return kind_of(place.field_at(column)) is Kind.TEXT
+def _is_text(place: RuleContext, column: str) -> bool:
+    return kind_of(place.field_at(column)) is ValueKind.TEXT
 
 
 def _seconds(seconds: float) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dqx_airflow.contracts.compile import columns, datasets, measured
-from dqx_airflow.contracts.compile.place import Claim, Place, Within
+from dqx_airflow.contracts.compile.rule_context import Claim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.values import PREDICATES
 from dqx_airflow.contracts.model import (
+    AllComplete,
     Arrives,
     Complete,
     Distinct,
     Fresh,
     HourlyVolume,
-    Measured,
+    MetricRule,
     OfType,
     OnlyColumns,
     Presence,
@@ -28,7 +29,7 @@ from dqx_airflow.contracts.model import (
     Volume,
 )
 
-DEMANDS: dict[type, Callable[[Place], Claim | Within]] = {
+DEMANDS: dict[type, Callable[[RuleContext], Claim | EnforcedByType]] = {
     Presence: columns.presence,
     OfType: columns.of_type,
     OnlyColumns: columns.only_columns,
@@ -38,7 +39,8 @@ DEMANDS: dict[type, Callable[[Place], Claim | Within]] = {
     Unique: measured.unique,
     Distinct: measured.distinct,
     Complete: measured.complete,
-    Measured: measured.measured,
+    AllComplete: measured.all_complete,
+    MetricRule: measured.measured,
     QueryGives: measured.query_gives,
     Refers: datasets.refers,
     RowsSatisfy: datasets.rows_satisfy,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.place import Claim, Place, each_row, query, sql
+from dqx_airflow.contracts.compile.rule_context import Claim, RuleContext, each_row, query, sql
 from dqx_airflow.contracts.compile.spark_text import spark_text
 from dqx_airflow.contracts.compile.sql_rules import (
     Aggregate,
@@ -15,11 +15,12 @@ from dqx_airflow.contracts.compile.sql_rules import (
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import among, matches
 from dqx_airflow.contracts.model import (
+    AllComplete,
     Complete,
     Condition,
     Distinct,
     Field,
-    Measured,
+    MetricRule,
     Pattern,
     QueryGives,
     Unique,
@@ -30,13 +31,13 @@ from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.metrics.builtin import CALLABLE
 
 
-def unique(place: Place) -> Claim:
+def unique(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Unique)
     return Claim(f"{repeated(demand.columns)} == 0")
 
 
-def distinct(place: Place) -> Claim:
+def distinct(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Distinct)
     if demand.duplicates <= 0:
@@ -45,7 +46,7 @@ def distinct(place: Place) -> Claim:
     return Claim(f"{repeated(demand.columns)} / num_rows() <= {most}")
 
 
-def complete(place: Place) -> Claim:
+def complete(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, Complete)
     column = show(terms.column(demand.column))
@@ -54,12 +55,25 @@ def complete(place: Place) -> Claim:
     return Claim(f"count({column}) / num_rows() >= {show_number(terms.share(demand.share))}")
 
 
-def measured(place: Place) -> Claim:
+def all_complete(place: RuleContext) -> Claim:
+    demand = place.rule.demand
+    assert isinstance(demand, AllComplete)
+    counts = [f"null_count({show(terms.column(item.path))})" for item in place.model.fields]
+    if not counts:
+        raise UnenforceableError("the contract names no column")
+    if demand.share >= 1:
+        return Claim(f"{' + '.join(counts)} == 0")
+    most = show_number(terms.share(round(1 - demand.share, 12)))
+    missing = f"({' + '.join(counts)})" if len(counts) > 1 else counts[0]
+    return Claim(f"coalesce({missing} / (num_rows() * {len(counts)}), 0) <= {most}")
+
+
+def measured(place: RuleContext) -> Claim:
     """A metric with a condition. What counts rows is told as a demand on each of them, if it can
     be: then the rows at fault can be shown.
     """
     demand = place.rule.demand
-    assert isinstance(demand, Measured)
+    assert isinstance(demand, MetricRule)
     counted = _COUNTED.get(demand.metric)
     if counted is None:
         expression = _metric(demand)
@@ -74,7 +88,7 @@ def measured(place: Place) -> Claim:
     return Claim(compared(expression, demand.condition))
 
 
-def query_gives(place: Place) -> Claim:
+def query_gives(place: RuleContext) -> Claim:
     demand = place.rule.demand
     assert isinstance(demand, QueryGives)
     own = place.model.name
@@ -90,7 +104,7 @@ def query_gives(place: Place) -> Claim:
     return Claim(compared(query(found.sql), demand.condition), others)
 
 
-def placeholders(place: Place) -> dict[str, str]:
+def placeholders(place: RuleContext) -> dict[str, str]:
     """What stands for `{model}`, `{field}` and their like in the SQL of a rule."""
     tables = ("model", "table", "table_name", "object", "schema", "dataset")
     names = dict.fromkeys(tables, place.model.name)
@@ -122,17 +136,17 @@ def _bound(value: int | float, unit: str) -> str:
     return f"{show(terms.number(value))}{unit}"
 
 
-def _metric(demand: Measured) -> str:
+def _metric(demand: MetricRule) -> str:
     if demand.metric == "duplicate_count":
         return repeated(demand.arguments)
     if demand.metric not in CALLABLE:
         hint = did_you_mean(demand.metric, CALLABLE)
-        raise UnenforceableError(f"there is no metric '{demand.metric}': {hint}")
+        raise UnenforceableError(f"unknown metric '{demand.metric}': {hint}")
     arguments = ", ".join(show(terms.column(column)) for column in demand.arguments)
     return f"{demand.metric}({arguments})"
 
 
-def _rows_claim(bad: nodes.Expression, demand: Measured) -> Claim | None:
+def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> Claim | None:
     """That no row is so, or at most so many percent are; None for every other condition."""
     condition = demand.condition
     if condition == Condition("==", 0) or (condition.op == "<=" and condition.bound == 0):
@@ -140,7 +154,7 @@ def _rows_claim(bad: nodes.Expression, demand: Measured) -> Claim | None:
     return None
 
 
-def _invalid(place: Place, demand: Measured) -> nodes.Expression:
+def _invalid(place: RuleContext, demand: MetricRule) -> nodes.Expression:
     """That a value is none of those that are valid."""
     column, item = _subject(place, demand)
     valid = _listed(column, demand, item)
@@ -149,7 +163,7 @@ def _invalid(place: Place, demand: Measured) -> nodes.Expression:
     return terms.negated(_joined(valid, "and"))
 
 
-def _missing(place: Place, demand: Measured) -> nodes.Expression:
+def _missing(place: RuleContext, demand: MetricRule) -> nodes.Expression:
     """That there is no value, or one that stands for none."""
     column, item = _subject(place, demand)
     try:
@@ -161,7 +175,7 @@ def _missing(place: Place, demand: Measured) -> nodes.Expression:
     return _joined([terms.is_null(column), *listed], "or")
 
 
-def _equal(place: Place, demand: Measured) -> nodes.Expression:
+def _equal(place: RuleContext, demand: MetricRule) -> nodes.Expression:
     """That a value is one of those that are counted."""
     column, item = _subject(place, demand)
     found = _listed(column, demand, item)
@@ -174,14 +188,14 @@ _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values"
 """Metrics that count the rows for which a predicate holds."""
 
 
-def _subject(place: Place, demand: Measured) -> tuple[nodes.Name, Field | None]:
+def _subject(place: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
     if len(demand.arguments) != 1:
         raise UnenforceableError(f"{demand.metric} is about one column")
     (path,) = demand.arguments
     return terms.column(path), place.field_at(path)
 
 
-def _listed(column: nodes.Name, demand: Measured, item: Field | None) -> list[nodes.Expression]:
+def _listed(column: nodes.Name, demand: MetricRule, item: Field | None) -> list[nodes.Expression]:
     found = []
     if demand.values:
         found.append(among(column, demand.values, item))

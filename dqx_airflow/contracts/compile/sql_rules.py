@@ -13,6 +13,7 @@ from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
 from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.sql_dates import with_intervals
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import is_about_items
@@ -101,9 +102,9 @@ def row_rule(
     """
     from sqlglot import exp
 
-    tree = _parsed(sql, sql_dialect)
+    tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Query) or not isinstance(tree, exp.Condition | exp.Paren):
-        raise UnenforceableError("this is no condition that a row satisfies")
+        raise UnenforceableError("not a condition over a row")
     tree = _without_qualifiers(tree, model, dataset_of)
     try:
         return _predicate(tree, dataset_of, is_spark=_is_spark(sql_dialect))
@@ -124,11 +125,11 @@ def query_rule(
     """
     from sqlglot import exp
 
-    tree = _parsed(sql, sql_dialect)
+    tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Subquery):
         tree = tree.unnest()
     if not isinstance(tree, exp.Query):
-        raise UnenforceableError("this is no query")
+        raise UnenforceableError("not a query")
     _demand_one_value(tree)
     tree = _windows_first(tree)
     simple = _over_own_rows(tree, model, dataset_of)
@@ -149,7 +150,7 @@ class _NotInDqlError(Exception):
     """DQL has no words for a part of a predicate."""
 
 
-def _parsed(sql: str, sql_dialect: str | None) -> Expr:
+def parsed(sql: str, sql_dialect: str | None) -> Expr:
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import ParseError, SqlglotError
@@ -173,7 +174,7 @@ def _parsed(sql: str, sql_dialect: str | None) -> Expr:
         exp.DDL, exp.DML, exp.Command, exp.Into, exp.Placeholder, exp.Parameter
     ):
         raise UnenforceableError("this is not one read-only expression of SQL")
-    return tree
+    return tree if _is_spark(sql_dialect) else with_intervals(tree, sql_dialect)
 
 
 def _is_spark(sql_dialect: str | None) -> bool:

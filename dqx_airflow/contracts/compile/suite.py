@@ -5,25 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.demands import DEMANDS
 from dqx_airflow.contracts.compile.nested import ways
-from dqx_airflow.contracts.compile.place import Claim, Place, Within
-from dqx_airflow.contracts.compile.terms import UnenforceableError, UnjudgedError
+from dqx_airflow.contracts.compile.rule_context import Claim, EnforcedByType, RuleContext
+from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.model import (
+    Acceptance,
+    Clause,
     Contract,
     Note,
     OfType,
+    Promise,
     Rule,
     Treatment,
 )
 from dqx_airflow.dql.check import IMPLICIT_CHECK, check_source
-from dqx_airflow.dql.format import format_source
-from dqx_airflow.dql.layout import WIDTH
+from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatting.layout import WIDTH
 from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
 from dqx_airflow.dql.printer import show_name, show_text
-from dqx_airflow.values import DatasetRef, SourceFile
+from dqx_airflow.values import DatasetRef, Severity, SourceFile
 
 _FILE = "suite.dql"
 _INDENT = " " * 4
@@ -35,34 +39,41 @@ class Compiled:
 
     `enforced` pairs each assertion with the rule that it is made of. `included` are rules that an
     assertion enforces beside its own: the types of what is nested in an array. `notes` are the
-    clauses of rules that cannot be enforced, with the reason.
+    clauses of rules that cannot be enforced, with the reason. `unenforced` are the checks that the
+    contract states and no assertion makes.
     """
 
     text: str
     enforced: tuple[tuple[str, Rule], ...]
     included: tuple[tuple[str, Rule], ...]
     notes: tuple[Note, ...]
-    unjudged: tuple[Unjudged, ...] = ()
+    unenforced: tuple[Unenforced, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Unjudged:
-    """A rule that the datasets of the gate leave open: the name of its assertion, the dataset, and
-    what is missing. It is among the `notes` too."""
+class Unenforced:
+    """A check that the contract states and no assertion makes: the name of its assertion, the
+    dataset, its clauses, and why; with an `acceptance`, somebody accepts that."""
 
     name: str
     dataset: str
-    rule: Rule
+    clauses: tuple[Clause, ...]
+    severity: Severity
     reason: str
+    acceptance: Acceptance | None = None
 
 
-def compile_contract(contract: Contract, datasets: Iterable[DatasetRef] = ()) -> Compiled:
+def compile_contract(
+    contract: Contract, datasets: Iterable[DatasetRef] = (), *, on: date | None = None
+) -> Compiled:
     """The suite that enforces a contract. `dql check` finds no error in it.
 
     :param datasets: those that the gate has, as far as they are known. A rule that needs dates is
-        unjudged over one without.
+        not enforced over one without.
+    :param on: the date of the data: deliveries are due on days of the calendar. Without it, the
+        longest time between two of them counts.
     """
-    drafting = _Drafting(contract, {ref.name: ref for ref in datasets})
+    drafting = _Drafting(contract, {ref.name: ref for ref in datasets}, on)
     drafting.draft_all()
     while True:
         lines, places = drafting.lines()
@@ -79,11 +90,11 @@ def compile_contract(contract: Contract, datasets: Iterable[DatasetRef] = ()) ->
         tuple((draft.name, draft.rule) for draft in drafting.drafts),
         tuple((draft.name, rule) for draft in drafting.drafts for rule in draft.included),
         tuple(
-            Note(clause, Treatment.UNSUPPORTED, reason)
-            for rule, reason in drafting.refused
-            for clause in rule.clauses
+            Note(clause, Treatment.UNSUPPORTED, refused.reason)
+            for refused in drafting.refused
+            for clause in refused.rule.clauses
         ),
-        tuple(drafting.unjudged),
+        tuple(drafting.unenforced()),
     )
 
 
@@ -98,15 +109,26 @@ class _Draft:
     included: list[Rule] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A rule without an assertion, and why. `is_part`: another rule has none for the same cause."""
+
+    rule: Rule
+    reason: str
+    name: str
+    dataset: str
+    is_part: bool = False
+
+
 @dataclass(slots=True)
 class _Drafting:
-    """Drafts the assertions of a contract. `refused` are the rules without one, and why."""
+    """Drafts the assertions of a contract."""
 
     contract: Contract
     datasets: Mapping[str, DatasetRef]
+    on: date | None
     drafts: list[_Draft] = field(default_factory=list)
-    refused: list[tuple[Rule, str]] = field(default_factory=list)
-    unjudged: list[Unjudged] = field(default_factory=list)
+    refused: list[_Refused] = field(default_factory=list)
     _names: set[str] = field(default_factory=set)
 
     def draft_all(self) -> None:
@@ -116,33 +138,35 @@ class _Drafting:
             for column in model.fields:
                 for way in ways(column):
                     for rule in way[-1].rules:
-                        self._draft(Place(self.contract, model, way, rule, ref), types)
+                        self._draft(
+                            RuleContext(self.contract, model, way, rule, ref, self.on), types
+                        )
             for rule in model.rules:
-                self._draft(Place(self.contract, model, (), rule, ref), types)
+                self._draft(RuleContext(self.contract, model, (), rule, ref, self.on), types)
 
     def refuse(self, wrong: dict[int, str]) -> None:
         """Takes back the drafts with these numbers."""
         for number, reason in wrong.items():
             draft = self.drafts[number]
-            self.refused += [(rule, reason) for rule in (draft.rule, *draft.included)]
+            for rule in (draft.rule, *draft.included):
+                is_part = rule is not draft.rule
+                told = _Refused(rule, reason, draft.name, draft.datasets[0], is_part)
+                self.refused.append(told)
         kept = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
         self.drafts = kept
 
-    def _draft(self, place: Place, types: dict[int, _Draft]) -> None:
+    def _draft(self, place: RuleContext, types: dict[int, _Draft]) -> None:
         """:param types: the assertions about types, by the `id` of their fields."""
         try:
             claim = self._claim(place)
         except UnenforceableError as error:
-            self.refused.append((place.rule, str(error)))
-            if isinstance(error, UnjudgedError) and place.ref is not None:
-                left = Unjudged(self._name(place), place.model.name, place.rule, str(error))
-                self.unjudged.append(left)
+            self._refuse(place, str(error))
             return
-        if isinstance(claim, Within):
+        if isinstance(claim, EnforcedByType):
             outer = types.get(id(claim.column))
             if outer is None:
                 reason = f"the type of {claim.column.path} is not checked, and this is part of it"
-                self.refused.append((place.rule, reason))
+                self._refuse(place, reason, is_part=True)
             else:
                 outer.included.append(place.rule)
             return
@@ -152,7 +176,40 @@ class _Drafting:
         if isinstance(place.rule.demand, OfType) and place.item is not None:
             types[id(place.item)] = draft
 
-    def _claim(self, place: Place) -> Claim | Within:
+    def _refuse(self, place: RuleContext, reason: str, *, is_part: bool = False) -> None:
+        name = self._name(place)
+        self.refused.append(_Refused(place.rule, reason, name, place.model.name, is_part))
+
+    def unenforced(self) -> Iterator[Unenforced]:
+        """What the contract states and no assertion checks, each once: of its rules, then of what
+        no rule could be made."""
+        contract = self.contract
+        for refused in self.refused:
+            rule = refused.rule
+            if refused.is_part or not rule.clauses:
+                continue
+            severity = Severity(rule.severity or DEFAULT_SEVERITY)
+            accepted = contract.acceptance_of(refused.name, *(one.path for one in rule.clauses))
+            yield Unenforced(
+                refused.name, refused.dataset, rule.clauses, severity, refused.reason, accepted
+            )
+        promised: dict[Promise, list[Note]] = {}
+        for note in contract.notes:
+            if note.promise is not None:
+                promised.setdefault(note.promise, []).append(note)
+        names = [model.name for model in contract.models]
+        for promise, notes in promised.items():
+            dataset = promise.model if promise.model in names else next(iter(names), None)
+            if dataset is None:
+                continue
+            clauses = tuple(note.clause for note in notes)
+            severity = Severity(promise.severity or DEFAULT_SEVERITY)
+            paths = (promise.path, *(clause.path for clause in clauses))
+            accepted = contract.acceptance_of(promise.name, *paths)
+            name = self._unused(promise.name)
+            yield Unenforced(name, dataset, clauses, severity, notes[0].reason, accepted)
+
+    def _claim(self, place: RuleContext) -> Claim | EnforcedByType:
         try:
             claim = DEMANDS[type(place.rule.demand)](place)
         except RecursionError:
@@ -164,8 +221,10 @@ class _Drafting:
                     raise UnenforceableError(f"DQL has no way to write the dataset {dataset!r}")
         return claim
 
-    def _name(self, place: Place) -> str:
-        whole = self.contract.assertion_name(place.model, place.item, place.rule)
+    def _name(self, place: RuleContext) -> str:
+        return self._unused(self.contract.assertion_name(place.model, place.item, place.rule))
+
+    def _unused(self, whole: str) -> str:
         name, number = whole, 1
         while name in self._names:
             number += 1
@@ -230,7 +289,7 @@ class _Drafting:
         """What no assertion enforces, as comments."""
         found = [note for note in self.contract.notes if note.treatment is Treatment.UNSUPPORTED]
         lines = [(note.clause.path, note.reason) for note in found]
-        lines += [(c.path, reason) for rule, reason in self.refused for c in rule.clauses[:1]]
+        lines += [(c.path, one.reason) for one in self.refused for c in one.rule.clauses[:1]]
         if not lines:
             return []
         shown = [line for path, reason in lines for line in _comment(f"  {path}: {reason}", "")]

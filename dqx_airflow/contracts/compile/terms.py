@@ -11,7 +11,7 @@ from fractions import Fraction
 from dqx_airflow.contracts.model import Field, Literal
 from dqx_airflow.dql import nodes
 from dqx_airflow.exact import WrittenFloat, as_told, magnitude
-from dqx_airflow.metrics.moments import moment_in
+from dqx_airflow.metrics.datetime_text import moment_in
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
 
@@ -23,12 +23,7 @@ class UnenforceableError(ValueError):
     """Why a rule cannot be enforced, in a few words."""
 
 
-class UnjudgedError(UnenforceableError):
-    """A demand that could be enforced over another dataset: of the one that the gate has, its
-    assertion is an error."""
-
-
-class Kind(str, Enum):
+class ValueKind(str, Enum):
     """What the values of a field are, as far as comparing them is concerned."""
 
     TEXT = "text"
@@ -42,28 +37,28 @@ class Kind(str, Enum):
 
 
 _WORDS = {
-    None: Kind.UNKNOWN,
-    "any": Kind.UNKNOWN,
-    "text": Kind.TEXT,
-    "number": Kind.NUMBER,
-    "whole_number": Kind.NUMBER,
-    "array": Kind.NESTED,
-    "map": Kind.NESTED,
-    "struct": Kind.NESTED,
-    "date": Kind.DATE,
+    None: ValueKind.UNKNOWN,
+    "any": ValueKind.UNKNOWN,
+    "text": ValueKind.TEXT,
+    "number": ValueKind.NUMBER,
+    "whole_number": ValueKind.NUMBER,
+    "array": ValueKind.NESTED,
+    "map": ValueKind.NESTED,
+    "struct": ValueKind.NESTED,
+    "date": ValueKind.DATE,
 }
 _FAMILIES = {
-    Family.TEXT: Kind.TEXT,
-    Family.NUMBER: Kind.NUMBER,
-    Family.TIME: Kind.TIMESTAMP,
-    Family.BOOLEAN: Kind.BOOLEAN,
-    Family.OTHER: Kind.BINARY,
+    Family.TEXT: ValueKind.TEXT,
+    Family.NUMBER: ValueKind.NUMBER,
+    Family.TIME: ValueKind.TIMESTAMP,
+    Family.BOOLEAN: ValueKind.BOOLEAN,
+    Family.OTHER: ValueKind.BINARY,
 }
 _LARGEST_EXACT = 2**53
 _WHOLE = ("whole_number", "tinyint", "smallint", "int", "bigint")
 
 
-def kind_of(item: Field | None) -> Kind:
+def kind_of(item: Field | None) -> ValueKind:
     """The kind of a field; of a column that the contract does not describe it is unknown."""
     written = item.type if item is not None else None
     return _WORDS[written] if written in _WORDS else _FAMILIES[family_of(str(written))]
@@ -81,7 +76,7 @@ def name(text: str) -> nodes.Name:
 def number(value: int | Fraction | float) -> nodes.Number:
     """:raises UnenforceableError: it is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise UnenforceableError(f"{value} is no number to compare with")
+        raise UnenforceableError(f"{value} is not a number to compare with")
     if isinstance(value, float):
         told = as_told(value)
         value = told if magnitude(told) < _LARGEST_EXACT else Fraction(told)
@@ -99,7 +94,7 @@ def share(value: float) -> nodes.Number:
 def text(value: str) -> nodes.Text:
     """:raises UnenforceableError: it cannot stand in a file of text."""
     if not is_writable(value):
-        raise UnenforceableError("a character of it cannot stand in a file of text")
+        raise UnenforceableError("it contains a character that a text file cannot")
     return nodes.Text(value, NOWHERE)
 
 
@@ -157,22 +152,22 @@ def values_of(column: str, dataset: str) -> nodes.Call:
     return nodes.Call(name("values"), (name(column),), (other,), NOWHERE)
 
 
-def literal(value: Literal, kind: Kind) -> nodes.Expression:
+def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
     """A value of a document as a literal that can be compared with values of the kind.
 
     Numbers and truth values that are written as texts count, and the other way round.
 
     :raises UnenforceableError: nothing of the kind equals it.
     """
-    if kind is Kind.UNKNOWN:
+    if kind is ValueKind.UNKNOWN:
         return _plain(value)
-    if kind is Kind.TEXT:
+    if kind is ValueKind.TEXT:
         return text(_as_text(value))
-    if kind is Kind.NUMBER and (found := _as_number(value)) is not None:
+    if kind is ValueKind.NUMBER and (found := _as_number(value)) is not None:
         return number(found)
-    if kind is Kind.BOOLEAN and str(value).lower() in ("true", "false"):
+    if kind is ValueKind.BOOLEAN and str(value).lower() in ("true", "false"):
         return nodes.Truth(str(value).lower() == "true", NOWHERE)
-    if kind in (Kind.DATE, Kind.TIMESTAMP) and isinstance(value, str):
+    if kind in (ValueKind.DATE, ValueKind.TIMESTAMP) and isinstance(value, str):
         try:
             return nodes.Day(date.fromisoformat(value if len(value) == 10 else ""), NOWHERE)
         except ValueError:

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.terms import Kind, UnenforceableError, kind_of
-from dqx_airflow.contracts.ecma_patterns import UntranslatableError, java_pattern
+from dqx_airflow.contracts.compile.ecma_regex import UntranslatableError, java_pattern
+from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.model import (
     Bound,
     Digits,
@@ -37,7 +37,7 @@ def matches(operand: nodes.Expression, demand: Pattern, item: Field | None) -> n
     try:
         pattern = java_pattern(demand.expression)
     except UntranslatableError as error:
-        raise UnenforceableError(f"the pattern cannot be told to Java: {error}") from error
+        raise UnenforceableError(f"the pattern cannot be translated to Java: {error}") from error
     try:
         bounded(pattern)
     except PatternError as error:
@@ -50,7 +50,7 @@ def has_format(
 ) -> nodes.Expression:
     if demand.name not in TEXT_FORMATS:
         hint = did_you_mean(demand.name, TEXT_FORMATS)
-        raise UnenforceableError(f"there is no format '{demand.name}': {hint}")
+        raise UnenforceableError(f"unknown format '{demand.name}': {hint}")
     return nodes.HasFormat(operand, terms.name(demand.name), terms.NOWHERE)
 
 
@@ -63,11 +63,11 @@ def among(
 ) -> nodes.Expression:
     """That a value is one of these. NULL and what no value of the type can be are left out."""
     kind = kind_of(item)
-    if kind in (Kind.NESTED, Kind.BINARY):
+    if kind in (ValueKind.NESTED, ValueKind.BINARY):
         raise UnenforceableError(f"no {kind.value} can be written in a list")
     given = [value for value in values if value is not None]
-    if kind is Kind.UNKNOWN and len({_sort_of(value) for value in given}) > 1:
-        kind = Kind.TEXT
+    if kind is ValueKind.UNKNOWN and len({_sort_of(value) for value in given}) > 1:
+        kind = ValueKind.TEXT
     choices: dict[nodes.Expression, None] = {}
     for value in given:
         try:
@@ -81,18 +81,20 @@ def among(
 
 def bound(operand: nodes.Expression, demand: Bound, item: Field | None) -> nodes.Expression:
     kind = kind_of(item)
-    if kind in (Kind.NESTED, Kind.BINARY, Kind.BOOLEAN):
+    if kind in (ValueKind.NESTED, ValueKind.BINARY, ValueKind.BOOLEAN):
         raise UnenforceableError(f"a {kind.value} is neither large nor small")
-    if kind is Kind.TEXT and not isinstance(demand.value, str):
+    if kind is ValueKind.TEXT and not isinstance(demand.value, str):
         raise UnenforceableError("a text is not compared with a number")
     return terms.compare(operand, demand.op, terms.literal(demand.value, kind))
 
 
 def length(operand: nodes.Expression, demand: Length, item: Field | None) -> nodes.Expression:
     kind = kind_of(item)
-    if kind not in (Kind.TEXT, Kind.NESTED, Kind.UNKNOWN) or (item and item.type == "struct"):
-        raise UnenforceableError(f"a {kind.value} has no length: only texts and arrays have one")
-    measured = terms.call("size" if kind is Kind.NESTED else "length", operand)
+    if kind not in (ValueKind.TEXT, ValueKind.NESTED, ValueKind.UNKNOWN) or (
+        item and item.type == "struct"
+    ):
+        raise UnenforceableError(f"a {kind.value} has no length: only strings and arrays have one")
+    measured = terms.call("size" if kind is ValueKind.NESTED else "length", operand)
     return terms.compare(measured, demand.op, terms.number(demand.count))
 
 
@@ -141,7 +143,7 @@ def _sort_of(value: Literal) -> type:
 
 def _demand_number(item: Field | None, what: str) -> None:
     kind = kind_of(item)
-    if kind not in (Kind.NUMBER, Kind.UNKNOWN):
+    if kind not in (ValueKind.NUMBER, ValueKind.UNKNOWN):
         raise UnenforceableError(f"only a number has {what}, and this is a {kind.value}")
 
 

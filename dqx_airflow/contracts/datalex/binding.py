@@ -14,7 +14,7 @@ from dqx_airflow.contracts.datalex.manifest import Manifest, Promise
 from dqx_airflow.contracts.datalex.outputs import Outputs, outputs_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.dql.blocks import Block
+from dqx_airflow.dql.syntax.datalex_blocks import Block
 from dqx_airflow.values import Span
 
 CERTIFIED = "certified"
@@ -67,7 +67,7 @@ def _status(block: Block) -> Iterator[Diagnostic]:
     status = block.settings.get("status")
     if status is None or status.value in STATUSES:
         return
-    message = f"'{status.value}' is no status: this block counts as a draft"
+    message = f"'{status.value}' is not a status: this block counts as a draft"
     help_line = did_you_mean(str(status.value), STATUSES)
     yield Diagnostic(message, status.span, "W043", help=help_line)
 
@@ -79,12 +79,12 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
     reference = reference_of(block)
     if reference is None:
         shown = written if written is not None else "this"
-        yield Diagnostic(f"'{shown}' is no id of a contract", place, "E503", help=_FORM)
+        yield Diagnostic(f"'{shown}' is not a contract id", place, "E503", help=_FORM)
         return
     contract_id, pin = reference
     if manifest is None:
-        message = f"there is no manifest to look {contract_id} up in"
-        help_line = "name it: --datalex datalex-manifest.json"
+        message = f"no manifest found to look {contract_id} up in"
+        help_line = "add --datalex datalex-manifest.json"
         yield Diagnostic(message, place, "E509", help=help_line)
         return
     if manifest.errors:
@@ -96,7 +96,7 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
     versions = manifest.versions_of(contract_id)
     if not versions:
         known = sorted({promise.id for promise in manifest.promises})
-        message = f"there is no contract {contract_id} in {manifest.source.name}"
+        message = f"no contract {contract_id} in {manifest.source.name}"
         yield Diagnostic(message, place, "E502", help=did_you_mean(contract_id, known))
         return
     promise = promise_of(block, manifest)

@@ -9,7 +9,7 @@ from pathlib import Path
 from dqx_airflow.contracts.datalex.binding import CERTIFIED, check_block
 from dqx_airflow.contracts.datalex.manifest import Manifest
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.dql.blocks import Block, read_blocks
+from dqx_airflow.dql.syntax.datalex_blocks import Block, read_blocks
 from dqx_airflow.values import SourceFile
 
 MANIFEST_NAME = "datalex-manifest.json"

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from dqx_airflow.contracts.datalex.binding import promise_of, reference_of
+from dqx_airflow.contracts.datalex.binding import CERTIFIED, promise_of, reference_of
 from dqx_airflow.contracts.datalex.manifest import Manifest, Parameter, Promise
-from dqx_airflow.dql.blocks import Block
+from dqx_airflow.dql.syntax.datalex_blocks import Block
 from dqx_airflow.values import Span
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """A block whose contract changed. `reasons` break it; without any, `advice` says what is new.
+    """A block whose contract changed. `reasons` are against it; without any, `advice` says what is
+    new. Only a block that is `is_certified` is broken by them: others are under way.
 
     `contract` is the id with the version that the block relied on: `commerce.Customer.active@1`.
     """
@@ -23,10 +24,11 @@ class Impact:
     reasons: tuple[str, ...]
     advice: str | None
     span: Span = field(compare=False)
+    is_certified: bool = True
 
     @property
     def is_breaking(self) -> bool:
-        return bool(self.reasons)
+        return bool(self.reasons) and self.is_certified
 
 
 def impact(old: Manifest, new: Manifest, blocks: Iterable[Block]) -> tuple[Impact, ...]:
@@ -44,12 +46,13 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
         return None  # what is wrong with the block alone, `dql check` says
     contract_id, pin = reference
     name, span = f"{before.id}@{before.version}", block.span_of("datalex_contract")
+    is_certified = block.text("status") == CERTIFIED
     after = promise_of(block, new)
     versions = new.versions_of(contract_id)
     if after is None:
         there = ", ".join(str(item.version) for item in versions)
         gone = f"version {before.version} is gone, there is {there}" if there else "it is gone"
-        return Impact(block.name, name, (gone,), None, span)
+        return Impact(block.name, name, (gone,), None, span, is_certified)
     reasons = tuple(breaking_changes(before, after))
     if reasons and after.version == before.version:
         reasons = (*reasons, "and its version stayed the same")
@@ -58,7 +61,7 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
         advice = f"there is a version {versions[0].version}"
     if not reasons and advice is None:
         return None
-    return Impact(block.name, name, reasons, advice, span)
+    return Impact(block.name, name, reasons, advice, span, is_certified)
 
 
 def breaking_changes(old: Promise, new: Promise) -> Iterator[str]:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dqx_airflow.contracts.document import (
+from dqx_airflow.contracts.source.schema_errors import schema_errors
+from dqx_airflow.contracts.source.schemas import load_schema
+from dqx_airflow.contracts.source.yaml_document import (
     Mapping,
     Node,
     Path,
@@ -15,8 +17,6 @@ from dqx_airflow.contracts.document import (
     find,
     read_document,
 )
-from dqx_airflow.contracts.schema_errors import schema_errors
-from dqx_airflow.contracts.schemas import load_schema
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.values import SourceFile, Span
 
@@ -78,6 +78,10 @@ class Manifest:
         return tuple(sorted(found, key=lambda promise: -promise.version))
 
 
+_OLDEST, _FIRST_UNREAD = (1, 8), (3,)
+"""The versions of DataLex whose manifests are read, the second one excluded."""
+
+
 def read_manifest(source: SourceFile) -> Manifest:
     """The manifest that a text holds, JSON or YAML; or the YAML of a DataLex model.
 
@@ -90,7 +94,7 @@ def read_manifest(source: SourceFile) -> Manifest:
     if not isinstance(root, Mapping):
         if not found:
             start = Span(source.name, 1, 1, 1, 2)
-            found.append(Diagnostic("this is no manifest of DataLex", start, "E501"))
+            found.append(Diagnostic("not a DataLex manifest", start, "E501"))
         return Manifest(source, (), None, (), True, {}, tuple(found))
     if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
         return _from_yaml(source, root, found)
@@ -106,7 +110,17 @@ def read_manifest(source: SourceFile) -> Manifest:
     project = root.get("project")
     dialect = _text(project.get("dialect")) if isinstance(project, Mapping) else None
     version = _version(_text(root.get("datalexVersion")))
+    found += _unsupported_version(root, version)
     return Manifest(source, tuple(promises), dialect, version, True, tables, tuple(found))
+
+
+def _unsupported_version(root: Mapping, version: tuple[int, ...]) -> Iterator[Diagnostic]:
+    if version and not _OLDEST <= version < _FIRST_UNREAD:
+        shown = ".".join(map(str, version))
+        message = f"DataLex {shown} is not supported: manifests of 1.8 to 2.x are read"
+        place = root.get("datalexVersion") or root
+        help_line = "compile the project with another version of DataLex"
+        yield Diagnostic(message, place.span, "E501", help=help_line, is_mild=True)
 
 
 def _from_yaml(source: SourceFile, root: Mapping, found: list[Diagnostic]) -> Manifest:

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.document import Mapping
-from dqx_airflow.contracts.field_types import spark_type_of
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.field_types import spark_type_of
+from dqx_airflow.contracts.dialects.naming import column_path, slug, told_apart
 from dqx_airflow.contracts.model import (
     Bound,
     Contract,
@@ -27,9 +28,8 @@ from dqx_airflow.contracts.model import (
     Rule,
     Unique,
 )
-from dqx_airflow.contracts.naming import column_path, slug, told_apart
-from dqx_airflow.contracts.reading import Reading
-from dqx_airflow.contracts.schemas import load_schema
+from dqx_airflow.contracts.source.schemas import load_schema
+from dqx_airflow.contracts.source.yaml_document import Mapping
 
 _TYPES = {
     **dict.fromkeys(("integer", "int"), "whole_number"),
@@ -63,7 +63,7 @@ def _recognises(root: Mapping) -> bool:
     return "manifestSpecVersion" in root.entries and "domains" in root.entries
 
 
-def _read(reading: Reading) -> Contract:
+def _read(reading: ClauseReader) -> Contract:
     project = reading.mapping(reading.root, "project")
     for key in reading.root.entries:
         if key != "domains":
@@ -103,14 +103,16 @@ def _with_unique_names(models: Iterable[Model]) -> Iterator[Model]:
         yield replace(model, name=name)
 
 
-def _models(reading: Reading, entity: Mapping) -> Iterator[Model]:
+def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
     binding = reading.mapping(entity, "binding")
     is_bound = reading.text(binding, "kind") in _BOUND
     reading.documented_keys(entity, "name", "description", "tags", "binding")
     if is_bound:
-        fields = tuple(_field(reading, item) for item in reading.mappings(entity, "fields"))
+        name = reading.text(entity, "name") or ""
+        with reading.of_model(name):
+            fields = tuple(_field(reading, item) for item in reading.mappings(entity, "fields"))
         yield Model(
-            reading.text(entity, "name") or "",
+            name,
             entity.span_of("name"),
             fields,
             description=reading.text(entity, "description"),
@@ -120,28 +122,34 @@ def _models(reading: Reading, entity: Mapping) -> Iterator[Model]:
     else:
         reading.documented(entity.get("fields"), "of a concept that is bound to no table")
     for contract in reading.mappings(entity, "contracts"):
-        yield _promise(reading, contract)
+        with reading.of_model(_name_of(reading, contract)):
+            model = _promise(reading, contract)
+        yield model
 
 
-def _promise(reading: Reading, contract: Mapping) -> Model:
+def _name_of(reading: ClauseReader, contract: Mapping) -> str:
+    version, name = reading.text(contract, "version"), reading.text(contract, "name") or ""
+    return name if version in (None, "1") else f"{name}_v{version}"
+
+
+def _promise(reading: ClauseReader, contract: Mapping) -> Model:
     reading.documented_keys(contract, "id", "name", "description", "version", "owner", "tags")
     signature = reading.mapping(contract, "signature")
     inputs = signature.get("inputs") if signature is not None else None
     reading.documented(inputs, "what the query takes")
     outputs = tuple(_output(reading, item) for item in reading.mappings(signature, "outputs"))
-    version = reading.text(contract, "version")
-    name = reading.text(contract, "name") or ""
     return Model(
-        name if version in (None, "1") else f"{name}_v{version}",
+        _name_of(reading, contract),
         contract.span_of("id"),
         outputs,
         title=reading.text(contract, "id"),
+        version=reading.text(contract, "version"),
         description=reading.text(contract, "description"),
         tags=reading.texts(contract, "tags"),
     )
 
 
-def _output(reading: Reading, node: Mapping) -> Field:
+def _output(reading: ClauseReader, node: Mapping) -> Field:
     path = column_path(reading.text(node, "name") or "")
     rules = [*_base_rules(reading, node)]
     for item in reading.items(node, "constraints"):
@@ -154,7 +162,7 @@ def _output(reading: Reading, node: Mapping) -> Field:
     return _as_field(reading, node, path, rules)
 
 
-def _field(reading: Reading, node: Mapping) -> Field:
+def _field(reading: ClauseReader, node: Mapping) -> Field:
     path = column_path(reading.text(node, "name") or "")
     rules = [*_base_rules(reading, node)]
     is_key = reading.truth(node, "primary_key") is True
@@ -174,20 +182,20 @@ def _field(reading: Reading, node: Mapping) -> Field:
     return _as_field(reading, node, path, rules, is_key=is_key)
 
 
-def _base_rules(reading: Reading, node: Mapping) -> Iterator[Rule]:
+def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     reading.documented_keys(node, "description")
     yield reading.rule("exists", Presence(), node.get("name"))
     written = reading.text(node, "type")
     if written is None:
         return
     if _type_of(written) is None:
-        reading.unsupported(node.get("type"), f"'{written}' is no type that is known")
+        reading.unsupported(node.get("type"), f"'{written}' is not a known type")
         return
     yield reading.rule("type", OfType(), node.get("type"))
 
 
 def _as_field(
-    reading: Reading, node: Mapping, path: str, rules: Iterable[Rule], *, is_key: bool = False
+    reading: ClauseReader, node: Mapping, path: str, rules: Iterable[Rule], *, is_key: bool = False
 ) -> Field:
     written = reading.text(node, "type")
     classification = reading.text(node, "classification")
@@ -217,4 +225,7 @@ READER = DialectReader(
     schema=lambda: load_schema("datalex/datalex-manifest"),
     read=_read,
     sign="`manifestSpecVersion` and `domains` at the top",
+    cannot_say=frozenset({"version", "keys", "quality"}),
+    versions_models=True,
+    change_kinds=((("signature", "inputs"), "input_changed"),),
 )

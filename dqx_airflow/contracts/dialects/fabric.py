@@ -9,15 +9,18 @@ from functools import partial
 from typing import TypeAlias
 
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence
-from dqx_airflow.contracts.durations import DAY_S, MINUTE_S
-from dqx_airflow.contracts.field_types import (
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.field_types import (
     bound_rule,
     most_digits,
     report_unknown_type,
     spark_type_of,
     with_type,
 )
+from dqx_airflow.contracts.dialects.frequencies import CADENCES
+from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import (
     Complete,
     Consumer,
@@ -28,12 +31,14 @@ from dqx_airflow.contracts.model import (
     Field,
     Fresh,
     HourlyVolume,
+    Incident,
     Lifecycle,
     Model,
     OfType,
     OneOf,
     Pattern,
     Presence,
+    Prompt,
     Refers,
     Required,
     Retained,
@@ -42,12 +47,13 @@ from dqx_airflow.contracts.model import (
     Unique,
     Volume,
 )
-from dqx_airflow.contracts.naming import column_path, told_apart
-from dqx_airflow.contracts.reading import Reading
-from dqx_airflow.contracts.schemas import load_schema
-from dqx_airflow.contracts.sensitivity import is_sensitive
+from dqx_airflow.contracts.source.schemas import load_schema
+from dqx_airflow.contracts.source.unknown_keys import has_misspelled
+from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.values import FORMATS
 
-Promise: TypeAlias = "tuple[str | None, Rule]"
+PlacedRule: TypeAlias = "tuple[str | None, Rule]"
 """A rule, with the column that it is about; None where it is about the table."""
 
 _WEEK_DAYS = 7
@@ -59,6 +65,17 @@ _STATUS = {
     "deprecated": "deprecated",
     "sunset": "sunset",
 }
+_CADENCES = ("weekly_max", "monthly_max", "quarterly_max", "yearly_max")
+_CONVENTIONS = {
+    "snake_case": r"[a-z][a-z0-9]*(_[a-z0-9]+)*",
+    "upper_snake_case": r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*",
+    "screaming_snake_case": r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*",
+    "camelcase": r"[a-z][a-zA-Z0-9]*",
+    "pascalcase": r"[A-Z][a-zA-Z0-9]*",
+    "lowercase": r"[^A-Z]+",
+    "uppercase": r"[^a-z]+",
+    "kebab_case": r"[a-z][a-z0-9]*(-[a-z0-9]+)*",
+}
 _MASK_ALL = {"restricted", "confidential", "secret"}
 _SAY_CLOCK = "name it: `measured_as: max(column) vs now()`"
 
@@ -68,24 +85,28 @@ _IN_TABLE = re.compile(
     re.IGNORECASE,
 )
 _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)
-_DELAY = re.compile(r".*_p\d+_minutes")
+_DELAY = re.compile(r"(?P<what>\w+)_p(?P<percentile>\d+)_(?P<unit>seconds|minutes|hours|days)")
+_UNITS_S = {"seconds": 1, "minutes": MINUTE_S, "hours": HOUR_S, "days": DAY_S}
 
 
 def _recognises(root: Mapping) -> bool:
     contract = root.get("contract")
     if not isinstance(contract, Mapping):
         return False
-    return "schema" in contract.entries or "schema" not in root.entries
+    if "schema" in contract.entries:
+        return True
+    return "schema" not in root.entries and not has_misspelled(root, "schema")
 
 
-def _read(reading: Reading) -> Contract:
+def _read(reading: ClauseReader) -> Contract:
     top = reading.mapping(reading.root, "contract")
     reading.documented_keys(
         top, "id", "version", "status", "description", "owner", "producer", "consumers"
     )
     owner = reading.mapping(top, "owner")
     versioning = reading.mapping(top, "versioning")
-    contacts = (reading.text(owner, key) for key in ("primary", "secondary", "slack"))
+    contacts = (reading.text(owner, key) for key in ("primary", "secondary"))
+    sla = reading.mapping(top, "sla")
     return Contract(
         Dialect.FABRIC,
         dialect_version=None,
@@ -99,17 +120,24 @@ def _read(reading: Reading) -> Contract:
         consumers=tuple(_consumers(reading, top)),
         lifecycle=_lifecycle(reading, top, versioning),
         tags=reading.texts(reading.mapping(top, "compliance"), "classifications"),
+        parts=tuple(top.entries) if top is not None else (),
+        incident=Incident(
+            channel=reading.text(owner, "slack") or reading.text(owner, "channel"),
+            runbook=reading.text(sla, "incident_runbook"),
+            response=reading.text(sla, "incident_response"),
+            business_hours=reading.text(sla, "business_hours"),
+        ),
     )
 
 
-def _consumers(reading: Reading, top: Mapping | None) -> Iterator[Consumer]:
+def _consumers(reading: ClauseReader, top: Mapping | None) -> Iterator[Consumer]:
     for item in reading.mappings(top, "consumers"):
         team = reading.text(item, "team")
         if team is not None:
             yield Consumer(team, reading.text(item, "use_case"), reading.text(item, "pin"))
 
 
-def _lifecycle(reading: Reading, top: Mapping | None, versioning: Mapping | None) -> Lifecycle:
+def _lifecycle(reading: ClauseReader, top: Mapping | None, versioning: Mapping | None) -> Lifecycle:
     life = reading.mapping(top, "lifecycle")
     reading.documented_keys(life, "status", "deprecation_date", "sunset_date", "successor")
     reading.documented_keys(
@@ -120,6 +148,12 @@ def _lifecycle(reading: Reading, top: Mapping | None, versioning: Mapping | None
         "deprecation_notice_days",
         "dual_write_window_days",
     )
+    reading.one_of(top, "status", _STATUS)
+    reading.one_of(life, "status", _STATUS)
+    reading.one_of(versioning, "scheme", ("semver",))
+    cadence = reading.text(versioning, "breaking_change_cadence")
+    if cadence is not None and not cadence.strip().lower().startswith((*CADENCES,)):
+        reading.one_of(versioning, "breaking_change_cadence", _CADENCES)
     written = reading.text(life, "status") or reading.text(top, "status")
     return Lifecycle(
         status=_STATUS.get(written.lower()) if written else None,
@@ -133,7 +167,7 @@ def _lifecycle(reading: Reading, top: Mapping | None, versioning: Mapping | None
     )
 
 
-def _days(reading: Reading, node: Mapping | None, key: str) -> int | None:
+def _days(reading: ClauseReader, node: Mapping | None, key: str) -> int | None:
     days = reading.number(node, key)
     return int(days) if days is not None else None
 
@@ -141,7 +175,7 @@ def _days(reading: Reading, node: Mapping | None, key: str) -> int | None:
 # The table and its columns -----------------------------------------------------------------------
 
 
-def _model(reading: Reading, top: Mapping) -> Model:
+def _model(reading: ClauseReader, top: Mapping) -> Model:
     layout = reading.mapping(top, "format")
     location = reading.text(layout, "table_name")
     reading.documented_keys(layout, "table_name", reason="the table of the contract")
@@ -150,13 +184,16 @@ def _model(reading: Reading, top: Mapping) -> Model:
         layout, "storage", "partition_by", "z_order_by", "v_order", reason=stored
     )
     reading.documented_keys(layout, "rls_policy", reason="who may see which rows")
+    reading.one_of(layout, "storage", (*FORMATS, "hudi"))
     schema = reading.mapping(top, "schema")
-    fields = [_field(reading, column) for column in reading.mappings(schema, "columns")]
-    promises = tuple(_promises(reading, top))
+    name = (location or reading.text(top, "id") or "data").rpartition(".")[2]
+    with reading.of_model(name):
+        fields = [_field(reading, column) for column in reading.mappings(schema, "columns")]
+        _check_layout(reading, layout, fields)
+        promises = tuple(_promises(reading, top))
     masks_all = _masks_all(reading, top, fields)
-    name = location or reading.text(top, "id") or "data"
     return Model(
-        name.rpartition(".")[2],
+        name,
         top.span_of("schema"),
         tuple(
             replace(
@@ -173,17 +210,43 @@ def _model(reading: Reading, top: Mapping) -> Model:
     )
 
 
-def _about(path: str, promises: tuple[Promise, ...]) -> Iterator[Rule]:
+def _check_layout(reading: ClauseReader, layout: Mapping | None, fields: list[Field]) -> None:
+    """Whether the table is partitioned and ordered by its columns, and these are named alike."""
+    names = [item.name for item in fields]
+    for key in ("partition_by", "z_order_by"):
+        for node in reading.items(layout, key):
+            column = getattr(node, "text", "")
+            if column not in names:
+                reason = f"{key} names '{column}', which is not a column of the schema"
+                reading.mistaken(node, "W037", reason, did_you_mean(column, names))
+    convention = reading.text(layout, "naming_convention")
+    reading.documented_keys(layout, "naming_convention", reason="how the columns are named")
+    if layout is None or convention is None:
+        return
+    form = _CONVENTIONS.get(convention.strip().lower().replace("-", "_"))
+    if form is None:
+        reading.one_of(layout, "naming_convention", _CONVENTIONS)
+    elif broken := [name for name in names if not re.fullmatch(form, name)]:
+        reason = f"not in {convention}: {', '.join(broken)}"
+        reading.mistaken(
+            layout.get("naming_convention"),
+            "W038",
+            reason,
+            "rename the columns, or change the convention",
+        )
+
+
+def _about(path: str, promises: tuple[PlacedRule, ...]) -> Iterator[Rule]:
     return (rule for column, rule in promises if column == path)
 
 
-def _about_none_of(fields: list[Field], promises: tuple[Promise, ...]) -> Iterator[Rule]:
+def _about_none_of(fields: list[Field], promises: tuple[PlacedRule, ...]) -> Iterator[Rule]:
     """The rules about the table, and those about columns that the contract does not have."""
     paths = {item.path for item in fields}
     return (rule for column, rule in promises if column not in paths)
 
 
-def _field(reading: Reading, column: Mapping) -> Field:
+def _field(reading: ClauseReader, column: Mapping) -> Field:
     name = reading.text(column, "name") or ""
     classification = reading.text(column, "pii_classification")
     item = Field(
@@ -211,41 +274,41 @@ def _field(reading: Reading, column: Mapping) -> Field:
     return replace(item, rules=tuple(rule for rule in rules if rule is not None))
 
 
-def _presence(reading: Reading, column: Mapping, _item: Field) -> Rule:
+def _presence(reading: ClauseReader, column: Mapping, _item: Field) -> Rule:
     return reading.rule("exists", Presence(), column.get("name"))
 
 
-def _type(reading: Reading, column: Mapping, item: Field) -> Rule | None:
+def _type(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:
     return reading.rule("type", OfType(), column.get("type")) if item.type else None
 
 
-def _required(reading: Reading, column: Mapping, _item: Field) -> Rule | None:
+def _required(reading: ClauseReader, column: Mapping, _item: Field) -> Rule | None:
     if reading.truth(column, "nullable") is False:
         return reading.rule("required", Required(), column.get("nullable"))
     reading.documented_keys(column, "nullable", reason="NULL is permitted")
     return None
 
 
-def _pattern(reading: Reading, column: Mapping, _item: Field) -> Rule | None:
+def _pattern(reading: ClauseReader, column: Mapping, _item: Field) -> Rule | None:
     expression = reading.text(column, "regex")
     if expression is None:
         return None
     return reading.rule("pattern", Pattern(expression), column.get("regex"))
 
 
-def _enum(reading: Reading, column: Mapping, _item: Field) -> Rule | None:
+def _enum(reading: ClauseReader, column: Mapping, _item: Field) -> Rule | None:
     values = reading.items(column, "enum")
     accepted = tuple(value.value for value in values if isinstance(value, Scalar))
     return reading.rule("enum", OneOf(accepted), column.get("enum")) if accepted else None
 
 
 def _bound(
-    reading: Reading, column: Mapping, item: Field, *, key: str, name: str, op: str
+    reading: ClauseReader, column: Mapping, item: Field, *, key: str, name: str, op: str
 ) -> Rule | None:
     return bound_rule(reading, column, key, name, op, item.type)
 
 
-def _precision(reading: Reading, column: Mapping, item: Field) -> Rule | None:
+def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:
     """The digits behind the point that a text such as `2 decimals (cents)` allows."""
     node, written = column.get("precision"), reading.text(column, "precision")
     found = _DECIMALS.fullmatch(written) if written is not None else None
@@ -255,7 +318,7 @@ def _precision(reading: Reading, column: Mapping, item: Field) -> Rule | None:
     return reading.rule("digits", Digits(most_digits(item.type), int(found[1])), node)
 
 
-def _foreign_key(reading: Reading, column: Mapping, item: Field) -> Rule | None:
+def _foreign_key(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:
     node = column.get("foreign_key")
     table, _, other = (reading.text(column, "foreign_key") or "").strip().rpartition(".")
     if not table or not other:
@@ -277,7 +340,7 @@ _COLUMN_RULES = (
 )
 
 
-def _masks_all(reading: Reading, top: Mapping, fields: list[Field]) -> bool:
+def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool:
     """Whether no value may be shown: of a restricted table, and of one with personal data of which
     no column is said to hold it.
     """
@@ -294,7 +357,7 @@ def _masks_all(reading: Reading, top: Mapping, fields: list[Field]) -> bool:
 # What is promised of the data --------------------------------------------------------------------
 
 
-def _promises(reading: Reading, top: Mapping) -> Iterator[Promise]:
+def _promises(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
     quality = reading.mapping(top, "quality")
     freshness = reading.mapping(quality, "freshness")
     clock = _clock(reading, freshness)
@@ -307,28 +370,31 @@ def _promises(reading: Reading, top: Mapping) -> Iterator[Promise]:
     yield from _freshness(reading, freshness, clock)
     yield from _volume(reading, reading.mapping(top, "volume"), clock)
     yield from _retention(reading, reading.mapping(top, "lifecycle"), clock)
-    _service(reading, reading.mapping(top, "sla"))
+    yield from _service(reading, reading.mapping(top, "sla"))
 
 
-def _clock(reading: Reading, freshness: Mapping | None) -> str | None:
+def _clock(reading: ClauseReader, freshness: Mapping | None) -> str | None:
     """The column that tells when a row came to be: `event_ts` of `max(event_ts) vs now()`."""
     found = _AGE.fullmatch(reading.text(freshness, "measured_as") or "")
     return column_path(found[1]) if found else None
 
 
-def _completeness(reading: Reading, entry: Mapping) -> Iterator[Promise]:
+def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
     column, percent = reading.text(entry, "column"), reading.number(entry, "min_pct")
-    if column is not None and percent is not None:
+    if column is None or percent is None:
+        reading.unsupported(entry, "it needs a `column` and a `min_pct`")
+    else:
         path = column_path(column)
         demand = Complete(path, round(percent / 100, 12))
         nodes = entry.get("min_pct"), entry.get("column")
         yield path, reading.rule("completeness", demand, *nodes)
 
 
-def _uniqueness(reading: Reading, entry: Mapping) -> Iterator[Promise]:
+def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
     columns = tuple(map(column_path, reading.texts(entry, "keys")))
     percent = reading.number(entry, "max_dup_pct")
     if not columns:
+        reading.unsupported(entry, "it needs the `keys` that are unique")
         return
     column = columns[0] if len(columns) == 1 else None
     keys = entry.get("keys")
@@ -339,9 +405,10 @@ def _uniqueness(reading: Reading, entry: Mapping) -> Iterator[Promise]:
         yield column, reading.rule("uniqueness", demand, entry.get("max_dup_pct"), keys)
 
 
-def _accuracy(reading: Reading, entry: Mapping) -> Iterator[Promise]:
+def _accuracy(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
     predicate = reading.text(entry, "rule")
     if predicate is None:
+        reading.unsupported(entry, "it needs a `rule`, a predicate of SQL")
         return
     if found := _IN_TABLE.fullmatch(predicate):
         column, other, table = found.groups()
@@ -351,9 +418,12 @@ def _accuracy(reading: Reading, entry: Mapping) -> Iterator[Promise]:
         yield None, reading.rule("accuracy", RowsSatisfy(predicate), entry.get("rule"))
 
 
-def _freshness(reading: Reading, freshness: Mapping | None, clock: str | None) -> Iterator[Promise]:
+def _freshness(
+    reading: ClauseReader, freshness: Mapping | None, clock: str | None
+) -> Iterator[PlacedRule]:
     minutes = reading.number(freshness, "max_age_minutes")
     if freshness is None or minutes is None:
+        reading.unsupported(freshness, "it needs a number of minutes: max_age_minutes")
         return
     nodes = freshness.get("max_age_minutes"), freshness.get("measured_as")
     if clock is None and nodes[1] is not None:
@@ -363,7 +433,9 @@ def _freshness(reading: Reading, freshness: Mapping | None, clock: str | None) -
     yield clock, reading.rule("freshness", Fresh(clock, minutes * MINUTE_S), *nodes)
 
 
-def _volume(reading: Reading, volume: Mapping | None, clock: str | None) -> Iterator[Promise]:
+def _volume(
+    reading: ClauseReader, volume: Mapping | None, clock: str | None
+) -> Iterator[PlacedRule]:
     if volume is None:
         return
     baseline = reading.number(volume, "baseline_rows_per_day")
@@ -371,7 +443,9 @@ def _volume(reading: Reading, volume: Mapping | None, clock: str | None) -> Iter
     # Two spellings with two meanings: of the mean of a week, and of each day.
     for key, days in (("alert_band", _WEEK_DAYS), ("alert_if_outside_band", 1)):
         band = _band(volume.get(key))
-        if band is not None:
+        if band is None:
+            reading.unsupported(volume.get(key), "no band: write it as [0.5, 2.0] or 0.5..2.0")
+        else:
             demand = Volume(*band, baseline, days if baseline is not None else _WEEK_DAYS)
             yield None, reading.rule("volume", demand, volume.get(key), baseline_node)
     reading.documented(baseline_node, "bounds nothing without an `alert_band`")
@@ -381,11 +455,7 @@ def _volume(reading: Reading, volume: Mapping | None, clock: str | None) -> Iter
     if low is None and high is None:
         return
     nodes = volume.get("trough_rows_per_hour"), volume.get("peak_rows_per_hour")
-    if clock is not None:
-        yield clock, reading.rule("hourly_volume", HourlyVolume(clock, low, high), *nodes)
-        return
-    for node in nodes:
-        reading.unsupported(node, f"the hours of which column? {_SAY_CLOCK}")
+    yield clock, reading.rule("hourly_volume", HourlyVolume(clock, low, high), *nodes)
 
 
 def _band(node: Node | None) -> tuple[float, float] | None:
@@ -401,22 +471,43 @@ def _band(node: Node | None) -> tuple[float, float] | None:
     return low, high
 
 
-def _retention(reading: Reading, life: Mapping | None, clock: str | None) -> Iterator[Promise]:
+def _retention(
+    reading: ClauseReader, life: Mapping | None, clock: str | None
+) -> Iterator[PlacedRule]:
     days = reading.number(life, "retention_days")
     node = life.get("retention_days") if life is not None else None
     if days is None:
         reading.documented(node)
-    elif clock is not None:
-        yield clock, reading.rule("retention", Retained(clock, days * DAY_S), node)
     else:
-        reading.unsupported(node, f"the age of which column? {_SAY_CLOCK}")
+        yield clock, reading.rule("retention", Retained(clock, days * DAY_S), node)
 
 
-def _service(reading: Reading, sla: Mapping | None) -> None:
-    reading.documented_keys(sla, "incident_response", "incident_runbook", "business_hours")
+def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]:
+    """The delays: `x-bronze_landing: {from: event_ts, to: landed_at}` names the two columns of
+    `bronze_landing_p99_minutes`."""
+    reading.documented_keys(
+        sla, "incident_response", "incident_runbook", "business_hours", reason="shown in failures"
+    )
     for key, entry in sla.entries.items() if sla is not None else ():
-        if _DELAY.fullmatch(key):
-            reading.unsupported(entry.node, "names no two columns to measure the delay between")
+        if (found := _DELAY.fullmatch(key)) is None:
+            continue
+        named = f"x-{found['what']}"
+        columns = reading.mapping(sla, named)
+        source, processed = (reading.text(columns, end) for end in ("from", "to"))
+        most = reading.number(sla, key)
+        digits = found["percentile"]
+        share = 1.0 if digits == "100" else float(f"0.{digits:0>2}")  # p99, p999
+        if source is None or processed is None:
+            reason = f"a delay between which columns? add `{named}: {{from: ..., to: ...}}`"
+            reading.unsupported(entry.node, reason)
+        elif most is None or most <= 0 or share <= 0:
+            reading.unsupported(entry.node, "no number of minutes above 0")
+        else:
+            ends = column_path(source), column_path(processed)
+            demand = Prompt(*ends, most * _UNITS_S[found["unit"]], share)
+            assert columns is not None
+            nodes = entry.node, columns.get("from"), columns.get("to")
+            yield None, reading.rule(f"{found['what']}_latency", demand, *nodes)
 
 
 READER = DialectReader(
@@ -425,4 +516,9 @@ READER = DialectReader(
     partial(load_schema, "fabric"),
     _read,
     sign="`contract:` at the top, with `schema.columns` in it",
+    meaning_key="semantic",
+    weighs_meaning=True,
+    elements=("quality", "volume", "format", "versioning", "lifecycle"),
+    change_kinds=((("format", "storage"), "format_changed"),),
+    names_types_as_written=True,
 )

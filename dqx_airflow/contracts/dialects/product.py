@@ -11,17 +11,19 @@ from dataclasses import replace
 from functools import partial
 
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.document import Mapping, Node, Scalar
-from dqx_airflow.contracts.durations import DAY_S, HOUR_S
-from dqx_airflow.contracts.field_types import (
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S
+from dqx_airflow.contracts.dialects.field_types import (
     bound_rule,
     report_unknown_type,
     spark_type_of,
     with_type,
 )
-from dqx_airflow.contracts.intervals import interval_s
+from dqx_airflow.contracts.dialects.frequencies import interval_s
+from dqx_airflow.contracts.dialects.naming import column_path, told_apart
 from dqx_airflow.contracts.model import (
     VALUE_DEMANDS,
+    AllComplete,
     Arrives,
     Complete,
     Contract,
@@ -30,6 +32,7 @@ from dqx_airflow.contracts.model import (
     Distinct,
     Field,
     Fresh,
+    Incident,
     Length,
     Lifecycle,
     Model,
@@ -44,9 +47,9 @@ from dqx_airflow.contracts.model import (
     Rule,
     Unique,
 )
-from dqx_airflow.contracts.naming import column_path, told_apart
-from dqx_airflow.contracts.reading import Reading
-from dqx_airflow.contracts.schemas import load_schema
+from dqx_airflow.contracts.source.schemas import load_schema
+from dqx_airflow.contracts.source.unknown_keys import has_misspelled
+from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 
 _TYPES = {
@@ -59,19 +62,24 @@ _TYPES = {
     "array": "array",
     "struct": "struct",
 }
-_SAY_COLUMN = "the contract names none: add `column:` to `freshness`"
 
 
 def _recognises(root: Mapping) -> bool:
-    return isinstance(root.get("contract"), Mapping) and "schema" in root.entries
+    contract = root.get("contract")
+    if not isinstance(contract, Mapping) or "schema" in root.entries:
+        return isinstance(contract, Mapping)
+    # With a slip in the key it is still the dialect that was meant.
+    return "schema" not in contract.entries and has_misspelled(root, "schema")
 
 
-def _read(reading: Reading) -> Contract:
+def _read(reading: ClauseReader) -> Contract:
     top = reading.mapping(reading.root, "contract")
     reading.documented_keys(top, "name", "version", "description", "owner", "domain")
     reading.documented_keys(top, "created_at", "effective_date", "deprecation_date")
     name = reading.text(top, "name") or ""
     lifecycle = _lifecycle(reading, top)
+    with reading.of_model(name):
+        model = _model(reading, name)
     return Contract(
         Dialect.PRODUCT,
         dialect_version=None,
@@ -82,17 +90,31 @@ def _read(reading: Reading) -> Contract:
         description=reading.text(top, "description"),
         owner=reading.text(top, "owner"),
         domain=reading.text(top, "domain"),
-        models=(_model(reading, name),),
+        models=(model,),
         lifecycle=lifecycle,
+        incident=_incident(reading),
     )
 
 
-def _lifecycle(reading: Reading, top: Mapping | None) -> Lifecycle:
+def _incident(reading: ClauseReader) -> Incident:
+    support = reading.mapping(reading.mapping(reading.root, "sla"), "support")
+    said = (("tier", "tier"), ("response_time", "response within"))
+    found = ((word, reading.text(support, key)) for key, word in said)
+    response = ", ".join(f"{word} {text}" for word, text in found if text)
+    return Incident(
+        channel=reading.text(support, "escalation") or reading.text(support, "channel"),
+        runbook=reading.text(support, "runbook"),
+        response=response or None,
+        business_hours=reading.text(support, "hours"),
+    )
+
+
+def _lifecycle(reading: ClauseReader, top: Mapping | None) -> Lifecycle:
     sla = reading.mapping(reading.root, "sla")
     reading.documented(sla, "of the service: no value of the data shows it")
     usage = reading.mapping(reading.root, "usage")
     reading.documented(usage, "what the data may be used for")
-    reading.documented_keys(usage, "retention", reason="of rows that no column tells apart")
+    reading.documented_keys(usage, "retention", reason="of rows that no column identifies")
     changes = reading.mapping(sla, "changes")
     notice = reading.number(changes, "notification_days")
     breaking = reading.number(changes, "breaking_change_notice")
@@ -107,7 +129,7 @@ def _lifecycle(reading: Reading, top: Mapping | None) -> Lifecycle:
 # The fields --------------------------------------------------------------------------------------
 
 
-def _model(reading: Reading, name: str) -> Model:
+def _model(reading: ClauseReader, name: str) -> Model:
     schema = reading.mapping(reading.root, "schema")
     quality = reading.mapping(reading.root, "quality")
     freshness = reading.mapping(quality, "freshness")
@@ -142,7 +164,7 @@ def _about(path: str, promises: Iterable[tuple[str | None, Rule]]) -> Iterator[R
     return (rule for column, rule in promises if column == path)
 
 
-def _field(reading: Reading, column: Mapping) -> Field:
+def _field(reading: ClauseReader, column: Mapping) -> Field:
     name = reading.text(column, "name") or ""
     examples = reading.items(column, "examples")
     item = Field(
@@ -158,6 +180,7 @@ def _field(reading: Reading, column: Mapping) -> Field:
         is_sensitive=reading.truth(column, "pii") is True,
         classification="pii" if reading.truth(column, "pii") else None,
         examples=tuple(value.value for value in examples if isinstance(value, Scalar)),
+        example_spans=tuple(value.span for value in examples if isinstance(value, Scalar)),
     )
     reading.documented_keys(column, "description", "examples")
     reading.documented_keys(column, "default", reason="the producer fills it in")
@@ -172,7 +195,7 @@ def _field(reading: Reading, column: Mapping) -> Field:
     return replace(item, rules=tuple(rules))
 
 
-def _typed(reading: Reading, column: Mapping, item: Field) -> tuple[Field, tuple[Rule, ...]]:
+def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, tuple[Rule, ...]]:
     """The field with its type, and what that demands; the digits of a number are part of it."""
     written = item.written_type or ""
     precision, scale = (reading.number(column, key) for key in ("precision", "scale"))
@@ -196,13 +219,13 @@ def _typed(reading: Reading, column: Mapping, item: Field) -> tuple[Field, tuple
     return item, tuple(rules)
 
 
-def _key_rules(reading: Reading, column: Mapping, item: Field) -> Iterator[Rule]:
+def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     if reading.truth(column, "nullable") is False:
         yield reading.rule("required", Required(), column.get("nullable"))
     elif item.is_key:
         yield reading.rule("required", Required(), column.get("business_key"))
     reading.documented_keys(column, "nullable", reason="NULL is permitted")
-    reading.documented_keys(column, "business_key", reason="the field is no key")
+    reading.documented_keys(column, "business_key", reason="the field is not a key")
     if (written := reading.text(column, "foreign_key")) is not None:
         node = column.get("foreign_key")
         table, _, other = written.strip().rpartition(".")
@@ -213,7 +236,7 @@ def _key_rules(reading: Reading, column: Mapping, item: Field) -> Iterator[Rule]
             reading.unsupported(node, "names no dataset and field: write `dataset.field`")
 
 
-def _value_rules(reading: Reading, column: Mapping, item: Field) -> Iterator[Rule]:
+def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     get = column.get
     if (pattern := reading.text(column, "pattern")) is not None:
         is_anchored = pattern.startswith("^") and "|" not in pattern
@@ -236,7 +259,7 @@ def _value_rules(reading: Reading, column: Mapping, item: Field) -> Iterator[Rul
 # The qualities -----------------------------------------------------------------------------------
 
 
-def _valid(reading: Reading, quality: Mapping | None, item: Field) -> Field:
+def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field:
     """The field with the share of `validity` in the rules about its single values."""
     share = reading.number(quality, "validity")
     node = quality.get("validity") if quality is not None else None
@@ -251,15 +274,21 @@ def _valid(reading: Reading, quality: Mapping | None, item: Field) -> Field:
     return replace(item, rules=rules)
 
 
-def _completeness(reading: Reading, quality: Mapping | None) -> Iterator[tuple[str, Rule]]:
+def _completeness(
+    reading: ClauseReader, quality: Mapping | None
+) -> Iterator[tuple[str | None, Rule]]:
+    """Completeness of the fields that are named; a single share is that of all their values."""
     for column, share, node in _shares(reading, quality, "completeness"):
         yield column, reading.rule("completeness", Complete(column, share), node)
-    if isinstance(whole := _at(quality, "completeness"), Scalar):
-        reading.unsupported(whole, "a share of all values of all fields: write one for each field")
+    of_all, whole = reading.number(quality, "completeness"), _at(quality, "completeness")
+    if of_all is not None:
+        yield None, reading.rule("completeness", AllComplete(float(of_all)), whole)
+    elif isinstance(whole, Scalar):
+        reading.unsupported(whole, "no share: write 0.95, or one for each field")
 
 
 def _uniqueness(
-    reading: Reading, quality: Mapping | None, keys: tuple[str, ...]
+    reading: ClauseReader, quality: Mapping | None, keys: tuple[str, ...]
 ) -> Iterator[tuple[str | None, Rule]]:
     """Uniqueness for the fields that are named; a single share is that of the business key."""
     for column, share, node in _shares(reading, quality, "uniqueness"):
@@ -275,7 +304,7 @@ def _uniqueness(
 
 
 def _shares(
-    reading: Reading, quality: Mapping | None, key: str
+    reading: ClauseReader, quality: Mapping | None, key: str
 ) -> Iterator[tuple[str, float, Node]]:
     """The fields that a mapping of `completeness` or `uniqueness` names, with their shares."""
     shares = reading.mapping(quality, key)
@@ -285,7 +314,7 @@ def _shares(
             yield column_path(name), float(share), entry.node
 
 
-def _freshness(reading: Reading, freshness: Mapping | None) -> Iterator[Rule]:
+def _freshness(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rule]:
     hours = reading.number(freshness, "max_hours")
     named = reading.text(freshness, "column")
     column = column_path(named) if named is not None else None
@@ -295,26 +324,25 @@ def _freshness(reading: Reading, freshness: Mapping | None) -> Iterator[Rule]:
     frequency = _at(freshness, "update_frequency")
     interval = interval_s(reading.text(freshness, "update_frequency") or "")
     if interval is None:
-        reading.unsupported(frequency, "no interval: write hourly, daily, or `6 hours`")
-    elif column is None and interval < DAY_S:
-        reading.unsupported(frequency, f"the hours of which column? {_SAY_COLUMN}")
+        reason = "this is not an interval: write hourly, daily, or `6 hours`"
+        reading.unsupported(frequency, reason, "E422")
     else:
         yield reading.rule("frequency", Arrives(column, interval), frequency, column_node)
 
 
-def _retention(reading: Reading, freshness: Mapping | None) -> Iterator[Rule]:
+def _retention(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rule]:
     """The days of `usage`; the column is the one by which freshness is told."""
     usage = reading.mapping(reading.root, "usage")
     days, named = reading.number(usage, "retention_days"), reading.text(freshness, "column")
     node = _at(usage, "retention_days")
-    if days is None or named is None:
-        reading.unsupported(node, f"the age of which column? {_SAY_COLUMN}")
+    if days is None:
+        reading.unsupported(node, "no number of days")
     else:
-        demand = Retained(column_path(named), days * DAY_S)
+        demand = Retained(column_path(named) if named is not None else None, days * DAY_S)
         yield reading.rule("retention", demand, node, _at(freshness, "column"))
 
 
-def _unmeasured(reading: Reading, quality: Mapping | None) -> None:
+def _unmeasured(reading: ClauseReader, quality: Mapping | None) -> None:
     reading.documented(_at(quality, "validity"), "no field has a rule about single values")
     for key in ("accuracy", "accuracy_target"):
         reading.unsupported(

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from dqx_airflow.contracts.diff.kinds import Kind, View
-from dqx_airflow.contracts.model import Contract, Dialect
+from dqx_airflow.contracts.dialects import reader_of
+from dqx_airflow.contracts.diff.kinds import ChangeKind, View
+from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.versions import (
     Bump,
     bump_between,
@@ -44,7 +45,7 @@ class Change:
     or what was asked for instead. `column` is the path of the column, None where it is about none.
     """
 
-    kind: Kind
+    kind: ChangeKind
     path: str
     message: str
     bump: Bump
@@ -110,7 +111,7 @@ class Diff:
     @property
     def shortfall(self) -> str | None:
         """Why the declared version falls short of the changes; None where it does not."""
-        if self.new.dialect is Dialect.DATALEX:
+        if reader_of(self.new.dialect).versions_models:
             return self._same_signature()
         old, new = version_of(self.old.version), version_of(self.new.version)
         if new is None or old is None:
@@ -125,7 +126,7 @@ class Diff:
             else f"goes from {self.old.version} to {self.new.version}"
         )
         wanted = next_version(old, self.due)
-        return f"the version {moves}, and a {self.due.word} bump is due: {wanted} or higher"
+        return f"the version {moves}, and a {self.due.word} bump is required: {wanted} or higher"
 
     @property
     def falls_short(self) -> bool:
@@ -154,11 +155,14 @@ class Diff:
             for contract in (self.old, self.new)
         )
         there = before & after
+        gone = sorted(before - after)
         broken = dict.fromkeys(
             change.model or change.path.partition(".signature")[0]
             for change in self.breaking
             if change.model in there or change.kind.name == "input_changed"
         )
+        if gone:
+            return f"{', '.join(gone)}: removed while consumers may pin it: keep it until none does"
         if not broken:
             return None
         return f"{', '.join(broken)}: raise the version of what breaks, and keep the one before"
@@ -169,15 +173,15 @@ class Diff:
         if self.due is Bump.NONE:
             return None
         if after is None:
-            return f"the contract names no version, and a {self.due.word} bump is due"
+            return f"the contract names no version, and a {self.due.word} bump is required"
         if before is None:
             return None
         if before == after:
-            return f"the version stays {after}, and a {self.due.word} bump is due"
+            return f"the version stays {after}, and a {self.due.word} bump is required"
         if self.due is not Bump.MAJOR:
             return None
         which = before if is_old else after
-        return f"a major bump is due, and '{which}' does not tell how far the version moves"
+        return f"a major bump is required, and '{which}' does not show how far the version moves"
 
 
 def _plain_span(span: Span | None) -> Mapping[str, Any] | None:

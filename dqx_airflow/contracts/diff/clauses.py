@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.demands import columns_of
-from dqx_airflow.contracts.diff.place import Place
+from dqx_airflow.contracts.diff.location import Location
 from dqx_airflow.contracts.model import Contract, Dialect, Note, Treatment
 from dqx_airflow.values import Span
 
@@ -156,11 +157,12 @@ def _said(leaf: _Leaf | None) -> str | None:
 
 def _special_kind(dialect: Dialect, path: tuple[str, ...]) -> str | None:
     """The kind of a change of a clause that only one dialect has, and somebody relies on."""
-    if dialect is Dialect.DATALEX and ("signature", "inputs") in pairwise(path):
-        return None if path[-1] == "description" else "input_changed"
-    if dialect is Dialect.FABRIC and path[-2:] == ("format", "storage"):
-        return "format_changed"
-    return None
+    kinds = (
+        kind
+        for part, kind in reader_of(dialect).change_kinds
+        if part == path[-1:] or any(part == pair for pair in pairwise(path))
+    )
+    return None if path[-1] == "description" else next(kinds, None)
 
 
 def _change(
@@ -175,7 +177,7 @@ def _change(
     )
     kind = "unsupported_clause_changed" if is_checked_nowhere else "documented_clause_changed"
     verb = "is added" if old is None else "is removed" if new is None else "changes"
-    place = Place(shown, old.span if old else None, new.span if new else None)
+    place = Location(shown, old.span if old else None, new.span if new else None)
     return place.change(
         special or kind, f"{shown} {verb}", old.text if old else None, new.text if new else None
     )

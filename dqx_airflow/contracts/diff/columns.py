@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.demand_text import literal_text
-from dqx_airflow.contracts.diff.order import Order
-from dqx_airflow.contracts.diff.place import Place
+from dqx_airflow.contracts.diff.location import Location
 from dqx_airflow.contracts.diff.renames import renamed_fields
 from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
+from dqx_airflow.contracts.diff.strictness import Order
 from dqx_airflow.contracts.diff.types import compare_types
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
 from dqx_airflow.contracts.model import Complete, Field, Required
@@ -52,7 +52,7 @@ def compare_columns(
     old: Sequence[Field],
     new: Sequence[Field],
     columns: ColumnChanges,
-    place: Place,
+    place: Location,
     habits: Habits,
 ) -> Iterator[Change]:
     """The changes of the columns of a model, or of a struct.
@@ -84,8 +84,8 @@ def compare_columns(
     yield from _order(old, new, columns, place)
 
 
-def _place(place: Place, path: str, old: Field | None, new: Field | None) -> Place:
-    return Place(
+def _place(place: Location, path: str, old: Field | None, new: Field | None) -> Location:
+    return Location(
         f"{place.model}.{path}",
         old.span if old else place.old_span,
         new.span if new else place.new_span,
@@ -104,7 +104,7 @@ def _must_be_there(item: Field) -> bool:
 
 
 def _order(
-    old: Sequence[Field], new: Sequence[Field], columns: ColumnChanges, place: Place
+    old: Sequence[Field], new: Sequence[Field], columns: ColumnChanges, place: Location
 ) -> Iterator[Change]:
     before = [
         columns.names.get(item.name, item.name) for item in old if item.path not in columns.dropped
@@ -119,7 +119,7 @@ def _order(
         )
 
 
-def _compared(old: Field, new: Field, place: Place, habits: Habits) -> Iterator[Change]:
+def _compared(old: Field, new: Field, place: Location, habits: Habits) -> Iterator[Change]:
     yield from _types(old, new, place)
     is_whole = {old.type, new.type} <= _WHOLE_TYPES
     renamed = {old.path: new.path} if old.path != new.path else {}
@@ -137,7 +137,7 @@ def _compared(old: Field, new: Field, place: Place, habits: Habits) -> Iterator[
             yield from _compared(one, other, here, habits)
 
 
-def _types(old: Field, new: Field, place: Place) -> Iterator[Change]:
+def _types(old: Field, new: Field, place: Location) -> Iterator[Change]:
     order = compare_types(old.type, new.type)
     before, after = old.written_type or old.type or "any", new.written_type or new.type or "any"
     match order:
@@ -160,7 +160,7 @@ def _is_leaf(item: Field) -> bool:
     return item.type not in ("array", "map", "struct")
 
 
-def _meaning(old: Field, new: Field, place: Place, habits: Habits) -> Iterator[Change]:
+def _meaning(old: Field, new: Field, place: Location, habits: Habits) -> Iterator[Change]:
     what = (
         f"the meaning of {new.path}" if habits.has_semantics else f"the description of {new.path}"
     )
@@ -178,17 +178,17 @@ def _meaning(old: Field, new: Field, place: Place, habits: Habits) -> Iterator[C
         kind = "semantic_removed" if habits.has_semantics else "description_changed"
         yield place.change(kind, f"{what} is removed", old=old.semantic)
     elif new.semantic is not None:
-        yield place.change("description_changed", f"{what} is told", new=new.semantic)
+        yield place.change("description_changed", f"{what} is added", new=new.semantic)
     if old.unit != new.unit:
         if old.unit is None:
-            message = f"the unit of {new.path} is told: {new.unit}"
+            message = f"the unit of {new.path} is added: {new.unit}"
             yield place.change("unit_added", message, new=new.unit)
         else:
             message = f"the unit of {new.path} changes: {old.unit} → {new.unit or 'none'}"
             yield place.change("unit_changed", message, old.unit, new.unit)
 
 
-def _defaults(old: Field, new: Field, place: Place) -> Iterator[Change]:
+def _defaults(old: Field, new: Field, place: Location) -> Iterator[Change]:
     before, after = literal_text(old.default), literal_text(new.default)
     if old.has_default and not new.has_default:
         kind = "default_removed" if new.is_nullable else "needed_default_removed"
@@ -201,7 +201,7 @@ def _defaults(old: Field, new: Field, place: Place) -> Iterator[Change]:
         yield place.change("default_changed", message, before, after)
 
 
-def _treatment(old: Field, new: Field, place: Place) -> Iterator[Change]:
+def _treatment(old: Field, new: Field, place: Location) -> Iterator[Change]:
     """Who may see the values."""
     if new.is_sensitive and not old.is_sensitive:
         message = f"{new.path} becomes sensitive"
@@ -217,7 +217,7 @@ def _treatment(old: Field, new: Field, place: Place) -> Iterator[Change]:
         )
 
 
-def _remarks(old: Field, new: Field, place: Place) -> Iterator[Change]:
+def _remarks(old: Field, new: Field, place: Location) -> Iterator[Change]:
     if old.title != new.title:
         message = f"the title of {new.path} changes"
         yield place.change("description_changed", message, old.title, new.title)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dqx_airflow.contracts.diff.about import (
+from dqx_airflow.contracts.dialects import reader_of
+from dqx_airflow.contracts.diff.change import Change, Diff
+from dqx_airflow.contracts.diff.clauses import compare_clauses
+from dqx_airflow.contracts.diff.columns import Habits
+from dqx_airflow.contracts.diff.metadata import (
     compare_identity,
     compare_lifecycles,
     compare_parties,
 )
-from dqx_airflow.contracts.diff.change import Change, Diff
-from dqx_airflow.contracts.diff.clauses import compare_clauses
-from dqx_airflow.contracts.diff.columns import Habits
 from dqx_airflow.contracts.diff.models import compare_models
-from dqx_airflow.contracts.model import Contract, Dialect
+from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.versions import Bump
 
 _COME_AND_GO = {
@@ -21,7 +22,7 @@ _COME_AND_GO = {
     *("model_added", "model_removed", "model_renamed", "server_added", "server_changed"),
     "consumers_changed",
 }
-_SEMANTIC = {"semantic_changed", "semantic_removed"}
+_SEMANTIC = {"semantic_changed", "semantic_removed", "grain_changed"}
 
 
 def diff(old: Contract, new: Contract, *, semantic: Bump = Bump.MAJOR) -> Diff:
@@ -31,8 +32,8 @@ def diff(old: Contract, new: Contract, *, semantic: Bump = Bump.MAJOR) -> Diff:
         words has changed.
     """
     habits = Habits(
-        has_semantics=Dialect.FABRIC in (old.dialect, new.dialect),
-        needs_every_column=new.dialect is Dialect.DATALEX,
+        has_semantics=any(reader_of(one.dialect).weighs_meaning for one in (old, new)),
+        needs_every_column=reader_of(new.dialect).versions_models,
     )
     changes = [
         *compare_identity(old, new),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dqx_airflow.contracts.model import (
+    AllComplete,
     Arrives,
     Bound,
     Complete,
@@ -17,7 +18,7 @@ from dqx_airflow.contracts.model import (
     HourlyVolume,
     Length,
     Literal,
-    Measured,
+    MetricRule,
     MultipleOf,
     OfType,
     OneOf,
@@ -70,10 +71,12 @@ def demand_text(demand: Demand) -> str:
             return f"at most {demand.precision} digits, {demand.scale} after the point"
         case UniqueItems():
             return "no item twice"
-        case Measured():
+        case MetricRule():
             return _measured(demand)
         case Complete():
             return f"{_percent(demand.share)} of {demand.column} are not NULL"
+        case AllComplete():
+            return f"{_percent(demand.share)} of all values are not NULL"
         case Distinct():
             return f"at most {_percent(demand.duplicates)} repeat {_columns(demand.columns)}"
         case RowsSatisfy():
@@ -88,7 +91,7 @@ def demand_text(demand: Demand) -> str:
             between = f"from {demand.source} to {demand.processed}"
             return f"{between} at most {_duration(demand.delay_s)}{share}"
         case Retained():
-            return f"{demand.column} at most {_duration(demand.period_s)} back"
+            return f"{demand.column or 'data'} at most {_duration(demand.period_s)} back"
         case Volume():
             baseline = demand.baseline
             base = (
@@ -97,9 +100,11 @@ def demand_text(demand: Demand) -> str:
             times = _range(demand.low, demand.high)
             return f"{times} times {base}" + (f", over {demand.days} days" * (demand.days > 1))
         case HourlyVolume():
-            return f"{_range(demand.low, demand.high)} rows an hour of {demand.column}"
+            of_column = f" of {demand.column}" if demand.column else ""
+            return f"{_range(demand.low, demand.high)} rows an hour{of_column}"
         case Arrives():
-            return f"new rows every {_duration(demand.interval_s)}"
+            when = f" ({demand.schedule})" if demand.schedule else ""
+            return f"new rows every {_duration(demand.interval_s)}{when}"
 
 
 def literal_text(value: Literal) -> str:
@@ -109,7 +114,7 @@ def literal_text(value: Literal) -> str:
     return "null" if value is None else str(value)
 
 
-def _measured(demand: Measured) -> str:
+def _measured(demand: MetricRule) -> str:
     share = "% of the rows" if demand.is_percent else ""
     of = [f"among {_values(demand.values)}"] if demand.values else []
     of += [f"matching {demand.pattern}"] if demand.pattern is not None else []

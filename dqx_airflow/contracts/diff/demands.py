@@ -10,8 +10,9 @@ from fractions import Fraction
 from math import floor, inf, isfinite
 from typing import Any, TypeAlias
 
-from dqx_airflow.contracts.diff.order import Order, admitting, all_of, falling, rising
+from dqx_airflow.contracts.diff.strictness import Order, admitting, all_of, falling, rising
 from dqx_airflow.contracts.model import (
+    AllComplete,
     Arrives,
     Bound,
     Complete,
@@ -23,10 +24,9 @@ from dqx_airflow.contracts.model import (
     HourlyVolume,
     Length,
     Literal,
-    Measured,
+    MetricRule,
     MultipleOf,
     OneOf,
-    Pattern,
     Prompt,
     QueryGives,
     Refers,
@@ -52,10 +52,6 @@ def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Orde
             return _sided(old.op, old.count, new.count) if old.op == new.op else Order.OTHER
         case OneOf(), OneOf():
             return admitting(frozenset(map(_typed, old.values)), frozenset(map(_typed, new.values)))
-        case Pattern(), Pattern():
-            from dqx_airflow.contracts.diff.patterns import compare_patterns
-
-            return compare_patterns(old.expression, new.expression)
         case MultipleOf(), MultipleOf():
             return _multiples(old, new)
         case Digits(), Digits():
@@ -64,11 +60,13 @@ def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Orde
         case Unique(), Unique():
             # Two rows that differ in one of these columns differ in all of more columns too.
             return admitting(frozenset(old.columns), frozenset(new.columns))
-        case Measured(), Measured():
+        case MetricRule(), MetricRule():
             if replace(old, condition=new.condition) != new:
                 return Order.OTHER
             return _conditions(old.condition, new.condition)
         case Complete(), Complete() if old.column == new.column:
+            return rising(old.share, new.share)
+        case AllComplete(), AllComplete():
             return rising(old.share, new.share)
         case Distinct(), Distinct():
             columns = admitting(frozenset(old.columns), frozenset(new.columns))
@@ -92,6 +90,8 @@ def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Orde
         case HourlyVolume(), HourlyVolume() if old.column == new.column:
             return _bands((old.low, old.high), (new.low, new.high))
         case Arrives(), Arrives() if old.column == new.column:
+            if old.schedule != new.schedule and old.interval_s == new.interval_s:
+                return Order.OTHER
             return falling(old.interval_s, new.interval_s)
     return Order.OTHER
 
@@ -102,7 +102,7 @@ def subject_of(demand: Demand) -> tuple[Any, ...]:
     match demand:
         case Bound(op=op) | Length(op=op):
             return (kind, op[0])
-        case Measured():
+        case MetricRule():
             return (kind, demand.metric, demand.arguments, demand.is_percent)
         case Complete(column=column) | HourlyVolume(column=column):
             return (kind, column)

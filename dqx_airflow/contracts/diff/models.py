@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.columns import Habits, column_changes, compare_columns
-from dqx_airflow.contracts.diff.place import Place
+from dqx_airflow.contracts.diff.location import Location
 from dqx_airflow.contracts.diff.renames import renamed_models
 from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
@@ -22,10 +22,10 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
     for model in old:
         other = after.get(names.get(model.name, model.name))
         if other is None:
-            here = Place(model.name, model.span, None, model.name)
+            here = Location(model.name, model.span, None, model.name)
             yield here.change("model_removed", f"model {model.name} is dropped", old=model.name)
             continue
-        here = Place(other.name, model.span, other.span, other.name)
+        here = Location(other.name, model.span, other.span, other.name)
         if model.name in names:
             message = f"model {model.name} is renamed {other.name}"
             yield here.change("model_renamed", message, model.name, other.name)
@@ -33,11 +33,11 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
     known = {model.name for model in old} | set(names.values())
     for model in new:
         if model.name not in known:
-            here = Place(model.name, None, model.span, model.name)
+            here = Location(model.name, None, model.span, model.name)
             yield here.change("model_added", f"model {model.name} is added", new=model.name)
 
 
-def _compared(old: Model, new: Model, place: Place, habits: Habits) -> Iterator[Change]:
+def _compared(old: Model, new: Model, place: Location, habits: Habits) -> Iterator[Change]:
     columns = column_changes(old.fields, new.fields)
     yield from compare_columns(old.fields, new.fields, columns, place, habits)
     keys = tuple(_keys(old, columns)), tuple(_keys(new, ColumnChanges()))
@@ -65,7 +65,7 @@ def _but_the_key(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if rule.name != _KEY)
 
 
-def _key(old: tuple[str, ...], new: tuple[str, ...], place: Place) -> Iterator[Change]:
+def _key(old: tuple[str, ...], new: tuple[str, ...], place: Location) -> Iterator[Change]:
     if set(old) == set(new):
         return
     before, after = ", ".join(old), ", ".join(new)
@@ -77,7 +77,7 @@ def _key(old: tuple[str, ...], new: tuple[str, ...], place: Place) -> Iterator[C
         yield here.change("key_changed", message, before, after or None)
 
 
-def _storage(old: Model, new: Model, place: Place, columns: ColumnChanges) -> Iterator[Change]:
+def _storage(old: Model, new: Model, place: Location, columns: ColumnChanges) -> Iterator[Change]:
     before = tuple(columns.renamed.get(path, path) for path in old.partition_by)
     if before != new.partition_by:
         texts = ", ".join(old.partition_by) or "none", ", ".join(new.partition_by) or "none"
@@ -89,20 +89,33 @@ def _storage(old: Model, new: Model, place: Place, columns: ColumnChanges) -> It
             yield place.change("location_changed", message, old.location, new.location)
 
 
+def _described(old: str | None, new: str | None, place: Location) -> Change:
+    """A description says what a row is, and which rows there are: in other words it may be another
+    table, and nothing else would show it.
+    """
+    message = f"the description of {place.path} changes"
+    wording = compare_wording(old, new) if old and new else None
+    if wording is Wording.CORRECTED:
+        return place.change("wording_corrected", message, old, new)
+    if wording in (Wording.REWORDED, Wording.OTHER_MEANING):
+        message = f"the description of {place.path} changes, and with it perhaps what a row is"
+        return place.change("grain_changed", message, old, new)
+    return place.change("description_changed", message, old, new)
+
+
 def _is_named_by_its_place(model: Model) -> bool:
     """True where another name of the model is another place: that is told by the name."""
     return (model.location or "").rpartition(".")[2] == model.name
 
 
-def _remarks(old: Model, new: Model, place: Place) -> Iterator[Change]:
-    for what, before, after in (
-        ("description", old.description, new.description),
-        ("title", old.title, new.title),
-    ):
-        if before != after:
-            same = before and after and compare_wording(before, after) is Wording.CORRECTED
-            kind = "wording_corrected" if same else "description_changed"
-            yield place.change(kind, f"the {what} of {place.path} changes", before, after)
+def _remarks(old: Model, new: Model, place: Location) -> Iterator[Change]:
+    if old.description != new.description:
+        yield _described(old.description, new.description, place)
+    if old.title != new.title:
+        same = old.title and new.title and compare_wording(old.title, new.title)
+        kind = "wording_corrected" if same is Wording.CORRECTED else "description_changed"
+        message = f"the title of {place.path} changes"
+        yield place.change(kind, message, old.title, new.title)
     if old.tags != new.tags:
         texts = ", ".join(old.tags), ", ".join(new.tags)
         yield place.change("tags_changed", f"the tags of {place.path} change", *texts)

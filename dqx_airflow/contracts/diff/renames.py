@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from dqx_airflow.contracts.diff.order import Order
+from dqx_airflow.contracts.diff.strictness import Order
 from dqx_airflow.contracts.diff.types import compare_types
 from dqx_airflow.contracts.model import Demand, Field, Model, OfType, Presence, Required
 

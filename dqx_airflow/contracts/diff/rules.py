@@ -15,12 +15,12 @@ from dqx_airflow.contracts.diff.demands import (
     subject_of,
     with_columns_renamed,
 )
-from dqx_airflow.contracts.diff.order import Order, all_of, rising
-from dqx_airflow.contracts.diff.place import Place
+from dqx_airflow.contracts.diff.location import Location
+from dqx_airflow.contracts.diff.strictness import Order, all_of, rising
 from dqx_airflow.contracts.model import (
     Demand,
     Distinct,
-    Measured,
+    MetricRule,
     OfType,
     OneOf,
     QueryGives,
@@ -37,7 +37,7 @@ _KINDS = {
     Order.TIGHTER: ("rule_tightened", "is tightened"),
     Order.OTHER: ("rule_changed", "changes"),
 }
-_NAMED_BY_PEOPLE = (Measured, QueryGives, RowsSatisfy)
+_NAMED_BY_PEOPLE = (MetricRule, QueryGives, RowsSatisfy)
 _NUMBER = re.compile(r"_\d+$")
 _HARMLESS_FOR_NEW_COLUMNS = (Unique, Refers, Distinct)
 
@@ -57,7 +57,7 @@ class ColumnChanges:
 def compare_rules(
     old: Sequence[Rule],
     new: Sequence[Rule],
-    place: Place,
+    place: Location,
     columns: ColumnChanges,
     *,
     is_whole: bool = False,
@@ -90,7 +90,7 @@ def _comes_with_its_columns(demand: Demand, columns: ColumnChanges) -> bool:
     return is_harmless and bool(named) and named <= columns.added
 
 
-def _compared(old: Rule, new: Rule, place: Place, *, is_whole: bool) -> Iterator[Change]:
+def _compared(old: Rule, new: Rule, place: Location, *, is_whole: bool) -> Iterator[Change]:
     here = place.below(new.name, _span(old, place.old_span), _span(new, place.new_span))
     demands = compare_demands(old.demand, new.demand, is_whole=is_whole)
     order = all_of(demands, rising(old.share, new.share))
@@ -132,7 +132,7 @@ def _of_enums(old: Demand, new: Demand) -> str | None:
     return "; ".join(parts) or None
 
 
-def _removed(rule: Rule, place: Place) -> Change:
+def _removed(rule: Rule, place: Location) -> Change:
     here = place.below(rule.name, _span(rule, place.old_span), place.new_span)
     text = _rule_text(rule)
     message = f"`{rule.name}` is removed: {text}"
@@ -141,7 +141,7 @@ def _removed(rule: Rule, place: Place) -> Change:
     return here.change("rule_removed", message, old=text)
 
 
-def _added(rule: Rule, place: Place) -> Change:
+def _added(rule: Rule, place: Location) -> Change:
     here = place.below(rule.name, place.old_span, _span(rule, place.new_span))
     text = _rule_text(rule)
     if isinstance(rule.demand, Required):

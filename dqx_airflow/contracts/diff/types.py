@@ -8,7 +8,7 @@ for several types are widenings too.
 
 from __future__ import annotations
 
-from dqx_airflow.contracts.diff.order import Order
+from dqx_airflow.contracts.diff.strictness import Order
 from dqx_airflow.metrics.types import parts_of
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")

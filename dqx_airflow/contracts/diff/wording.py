@@ -7,6 +7,8 @@ from collections import Counter
 from difflib import SequenceMatcher
 from enum import Enum
 
+from dqx_airflow.diagnostics.nearest import edits
+
 
 class Wording(Enum):
     """How a text differs from the one before, the least first."""
@@ -114,31 +116,9 @@ def _is_typo(old: str, new: str) -> bool:
         return True
     if _weighs(old) and _weighs(new):
         return _stem(old) == _stem(new)
-    distance, shortest = _distance(old, new), min(len(old), len(new))
+    distance, shortest = edits(old, new, 2), min(len(old), len(new))
     if shortest < _SHORTEST_TYPO:
         return distance == 1 and (sorted(old) == sorted(new) or _stem(old) == _stem(new))
     if old[0] != new[0] and sorted(old) != sorted(new):
         return False
     return distance <= (2 if shortest >= _TWO_SLIPS else 1)
-
-
-def _distance(one: str, other: str) -> int:
-    """How many letters are wrong, missing, too many, or swapped with their neighbour."""
-    if abs(len(one) - len(other)) > 2:
-        return 3
-    before: list[int] = []
-    above = list(range(len(other) + 1))
-    for row, letter in enumerate(one, 1):
-        here = [row]
-        for column, wanted in enumerate(other, 1):
-            cost = min(
-                above[column] + 1,
-                here[column - 1] + 1,
-                above[column - 1] + (letter != wanted),
-            )
-            swapped = row > 1 and column > 1 and letter == other[column - 2]
-            if swapped and one[row - 2] == wanted:
-                cost = min(cost, before[column - 2] + 1)
-            here.append(cost)
-        before, above = above, here
-    return above[-1]

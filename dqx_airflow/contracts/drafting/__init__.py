@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from dqx_airflow.contracts.drafting.draft import draft
 from dqx_airflow.contracts.drafting.observed import ObservedColumn, ObservedTable
-from dqx_airflow.contracts.drafting.text import DIALECTS, draft_text
+from dqx_airflow.contracts.drafting.written_draft import DIALECTS, draft_text
 
 __all__ = ["DIALECTS", "ObservedColumn", "ObservedTable", "draft", "draft_text"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import floor
 
+from dqx_airflow.contracts.dialects.field_types import with_type
+from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.drafting.observed import ObservedColumn, ObservedTable
-from dqx_airflow.contracts.field_types import with_type
 from dqx_airflow.contracts.model import (
     Bound,
     Complete,
@@ -25,7 +26,6 @@ from dqx_airflow.contracts.model import (
     Server,
     Unique,
 )
-from dqx_airflow.contracts.naming import column_path
 from dqx_airflow.values import Span
 
 FIRST_VERSION = "0.1.0"

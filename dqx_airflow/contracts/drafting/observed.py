@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dqx_airflow.contracts.sensitivity import looks_personal
+from dqx_airflow.contracts.dialects.sensitivity import looks_personal
 from dqx_airflow.metrics.types import Family, family_of
 
 _KEY_NAME = re.compile(r"(?i)(^|_)(id|uuid|key|code|number|no)$")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dqx_airflow.contracts.description import column_comment
 from dqx_airflow.contracts.diff import Diff
+from dqx_airflow.contracts.enforcement.dataset_locations import table_type
 from dqx_airflow.contracts.evolve.plan import Evolution, Phase, Release, Step
 from dqx_airflow.contracts.evolve.steps import (
     SIGNS_OF_NO_FILE,
@@ -13,8 +13,8 @@ from dqx_airflow.contracts.evolve.steps import (
     quoted_column,
     quoted_table,
     steps_of,
-    table_type,
 )
+from dqx_airflow.contracts.export.table_comments import column_comment
 from dqx_airflow.contracts.model import Field, Model
 from dqx_airflow.contracts.versions import Bump, next_version, version_of
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -68,7 +68,9 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
     )
     alone = (
         Step(Phase.DROP, "the alias shows the new version", (view,)),
-        Step(Phase.DROP, f"nobody reads {before}", (f"DROP TABLE {quoted_table(before)}",)),
+        Step(
+            Phase.DROP, f"once {before} is no longer read", (f"DROP TABLE {quoted_table(before)}",)
+        ),
     )
     releases = (
         Release(_release_names(diff)[2], "both tables are written", both),
@@ -129,7 +131,7 @@ def _waiting(diff: Diff) -> str:
     periods = [f"{notice} days of notice"] if notice else []
     periods += [f"{life.dual_write_days} days of dual writes"] if life.dual_write_days else []
     after = f"after {' and '.join(periods)}, " if periods else ""
-    return f"{after}when nobody reads the old one"
+    return f"{after}when the old one is no longer read"
 
 
 def _definition(item: Field) -> str:

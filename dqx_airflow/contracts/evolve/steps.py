@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from dqx_airflow.contracts.description import column_comment
 from dqx_airflow.contracts.diff import Change
 from dqx_airflow.contracts.diff.types import is_delta_widening
+from dqx_airflow.contracts.enforcement.dataset_locations import table_type
 from dqx_airflow.contracts.evolve.plan import Phase, Step, one_line
-from dqx_airflow.contracts.model import Digits, Field, Model, Required
-from dqx_airflow.contracts.places import spark_type
+from dqx_airflow.contracts.export.table_comments import column_comment
+from dqx_airflow.contracts.model import Field, Model, Required
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of
@@ -327,6 +327,7 @@ _STEPS: dict[str, Callable[[Change, Scene], Iterator[Step]]] = {
     "rule_removed": _rule,
     "wording_corrected": _described,
     "description_changed": _described,
+    "grain_changed": _described,
     "default_added": _default,
     "default_changed": _default,
     "default_removed": _default,
@@ -365,14 +366,6 @@ def _parts_below(item: Field, parts: tuple[str, ...]) -> Iterator[tuple[str, tup
     for inner, name in ((item.items, "element"), (item.keys, "key"), (item.values, "value")):
         if inner is not None:
             yield from _parts_below(inner, (*parts, name))
-
-
-def table_type(item: Field) -> str:
-    """The type of a column in its table: a decimal where the contract says how many digits."""
-    digits = next((rule.demand for rule in item.rules if isinstance(rule.demand, Digits)), None)
-    if item.type == "number" and digits is not None:
-        return f"decimal({digits.precision},{digits.scale})"
-    return spark_type(item)
 
 
 def quoted_table(name: str) -> str:

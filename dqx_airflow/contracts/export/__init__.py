@@ -9,11 +9,11 @@ from importlib import import_module
 from dqx_airflow.contracts.export.exported import Exported, Loss
 from dqx_airflow.contracts.model import Contract
 
-__all__ = ["FORMATS", "Exported", "Format", "Loss"]
+__all__ = ["FORMATS", "ExportFormat", "Exported", "Loss"]
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ExportFormat:
     """A format: its name, and the function that writes it, as `module:function`.
 
     `is_of_one_model`: it describes one table; the contract it is given has a single model.
@@ -31,12 +31,12 @@ class Format:
 
 
 _ENTRIES = (
-    Format("great-expectations", "great_expectations:suite", is_of_one_model=True),
-    Format("great-expectations-0", "great_expectations:older_suite", is_of_one_model=True),
-    Format("odcs", "odcs:document"),
-    Format("json-schema", "json_schema:schema", is_of_one_model=True),
-    Format("spark", "spark:columns", is_of_one_model=True),
-    Format("html", "html:page"),
+    ExportFormat("great-expectations", "great_expectations:suite", is_of_one_model=True),
+    ExportFormat("great-expectations-0", "great_expectations:older_suite", is_of_one_model=True),
+    ExportFormat("odcs", "odcs:document"),
+    ExportFormat("json-schema", "json_schema:schema", is_of_one_model=True),
+    ExportFormat("spark", "spark:columns", is_of_one_model=True),
+    ExportFormat("html", "html:page"),
 )
 
-FORMATS: dict[str, Format] = {entry.name: entry for entry in _ENTRIES}
+FORMATS: dict[str, ExportFormat] = {entry.name: entry for entry in _ENTRIES}

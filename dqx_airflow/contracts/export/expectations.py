@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.export.exported import plain_name
 from dqx_airflow.contracts.model import (
     Bound,
@@ -19,7 +20,7 @@ from dqx_airflow.contracts.model import (
     Fresh,
     HasFormat,
     Length,
-    Measured,
+    MetricRule,
     Model,
     MultipleOf,
     OfType,
@@ -33,7 +34,6 @@ from dqx_airflow.contracts.model import (
     Rule,
     Unique,
 )
-from dqx_airflow.contracts.rules.values import sql_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values import Severity
 
@@ -93,7 +93,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExportedRule:
     """The rule that is told as an expectation, and where it belongs. `item` is None for a model."""
 
     model: Model
@@ -112,7 +112,7 @@ class Place:
 Told: TypeAlias = "Expectation | str"
 
 
-def expectation_of(place: Place) -> Told:
+def expectation_of(place: ExportedRule) -> Told:
     """The expectation that says what a rule says, or why there is none."""
     if place.item is not None and place.item not in place.model.fields:
         return "Great Expectations names no columns within others"
@@ -142,11 +142,11 @@ def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expec
     return Expectation("expect_column_values_to_be_between", kwargs)
 
 
-def _required(place: Place, _: Required) -> Told:
+def _required(place: ExportedRule, _: Required) -> Told:
     return Expectation("expect_column_values_to_not_be_null", {"column": place.column})
 
 
-def _type(place: Place, _: OfType) -> Told:
+def _type(place: ExportedRule, _: OfType) -> Told:
     kind = place.item.type if place.item is not None else None
     if (name := type_name(kind)) is not None:
         kwargs: dict[str, Any] = {"column": place.column, "type_": name}
@@ -157,31 +157,31 @@ def _type(place: Place, _: OfType) -> Told:
     return NO_COUNTERPART
 
 
-def _bound(place: Place, demand: Bound) -> Told:
+def _bound(place: ExportedRule, demand: Bound) -> Told:
     is_lowest = demand.op.startswith(">")
     told = bounds_of(place.column, demand if is_lowest else None, None if is_lowest else demand)
     return Expectation(told.type, told.kwargs | place.mostly)
 
 
-def _pattern(place: Place, demand: Pattern) -> Told:
+def _pattern(place: ExportedRule, demand: Pattern) -> Told:
     return _matching(place, demand.expression)
 
 
-def _format(place: Place, demand: HasFormat) -> Told:
+def _format(place: ExportedRule, demand: HasFormat) -> Told:
     return _matching(place, whole(TEXT_FORMATS[demand.name].pattern))
 
 
-def _matching(place: Place, regex: str) -> Told:
+def _matching(place: ExportedRule, regex: str) -> Told:
     kwargs = {"column": place.column, "regex": regex, **place.mostly}
     return Expectation("expect_column_values_to_match_regex", kwargs)
 
 
-def _one_of(place: Place, demand: OneOf) -> Told:
+def _one_of(place: ExportedRule, demand: OneOf) -> Told:
     kwargs = {"column": place.column, "value_set": list(demand.values), **place.mostly}
     return Expectation("expect_column_values_to_be_in_set", kwargs)
 
 
-def _length(place: Place, demand: Length) -> Told:
+def _length(place: ExportedRule, demand: Length) -> Told:
     if place.item is None or place.item.type == "array":
         return NO_COUNTERPART
     ends = (demand.count, None) if demand.op == ">=" else (None, demand.count)
@@ -189,13 +189,13 @@ def _length(place: Place, demand: Length) -> Told:
     return Expectation("expect_column_value_lengths_to_be_between", kwargs)
 
 
-def _complete(_: Place, demand: Complete) -> Told:
+def _complete(_: ExportedRule, demand: Complete) -> Told:
     # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbour.
     kwargs = {"column": plain_name(demand.column), "mostly": round(demand.share * 100, 10) / 100}
     return Expectation("expect_column_values_to_not_be_null", kwargs)
 
 
-def _unique(_: Place, demand: Unique) -> Told:
+def _unique(_: ExportedRule, demand: Unique) -> Told:
     columns = [plain_name(column) for column in demand.columns]
     if len(columns) == 1:
         return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
@@ -203,7 +203,7 @@ def _unique(_: Place, demand: Unique) -> Told:
     return Expectation("expect_compound_columns_to_be_unique", kwargs)
 
 
-def _distinct(_: Place, demand: Distinct) -> Told:
+def _distinct(_: ExportedRule, demand: Distinct) -> Told:
     if demand.duplicates > 0:
         return "Great Expectations permits no share of duplicates"
     columns = [plain_name(column) for column in demand.columns]
@@ -212,7 +212,7 @@ def _distinct(_: Place, demand: Distinct) -> Told:
     return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
 
 
-def _measured(_: Place, demand: Measured) -> Told:
+def _measured(_: ExportedRule, demand: MetricRule) -> Told:
     if demand.metric == "null_count" and demand.is_percent:
         if demand.condition.op != "<=":
             return NO_COUNTERPART
@@ -262,20 +262,20 @@ def _rows(query: str) -> Expectation:
     return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})
 
 
-def _satisfying(_: Place, demand: RowsSatisfy) -> Told:
+def _satisfying(_: ExportedRule, demand: RowsSatisfy) -> Told:
     if demand.share < 1:
         return "Great Expectations permits no share of rows that a query finds"
     return _rows(f"SELECT * FROM {{batch}} WHERE NOT ({demand.predicate})")  # noqa: S608
 
 
-def _multiple_of(place: Place, demand: MultipleOf) -> Told:
+def _multiple_of(place: ExportedRule, demand: MultipleOf) -> Told:
     if place.rule.share < 1:
         return NO_COUNTERPART
     column = sql_name(place.item.path if place.item else "")
     return _rows(f"SELECT * FROM {{batch}} WHERE {column} % {demand.divisor} <> 0")  # noqa: S608
 
 
-def _digits(place: Place, demand: Digits) -> Told:
+def _digits(place: ExportedRule, demand: Digits) -> Told:
     if place.rule.share < 1:
         return NO_COUNTERPART
     column = sql_name(place.item.path if place.item else "")
@@ -284,7 +284,7 @@ def _digits(place: Place, demand: Digits) -> Told:
     return _rows(f"SELECT * FROM {{batch}} WHERE {too_long}")  # noqa: S608
 
 
-def _refers(place: Place, demand: Refers) -> Told:
+def _refers(place: ExportedRule, demand: Refers) -> Told:
     if "." not in demand.dataset:
         return "Great Expectations reads one table: it is not known where the other one is"
     return _rows(missing_rows("{batch}", demand))
@@ -301,13 +301,15 @@ def missing_rows(table: str, demand: Refers) -> str:
     return f"SELECT * FROM {table} AS here WHERE {known} AND NOT EXISTS ({found})"  # noqa: S608
 
 
-def _fresh(_: Place, demand: Fresh) -> Told:
+def _fresh(_: ExportedRule, demand: Fresh) -> Told:
     if demand.column is None:
         return "it names no column"
     return _aged(f"max({sql_name(demand.column)})", demand.age_s)
 
 
-def _retained(_: Place, demand: Retained) -> Told:
+def _retained(_: ExportedRule, demand: Retained) -> Told:
+    if demand.column is None:
+        return "it names no column"
     return _aged(f"min({sql_name(demand.column)})", demand.period_s)
 
 
@@ -318,7 +320,7 @@ def _aged(moment: str, age_s: float) -> Told:
     )
 
 
-def _prompt(_: Place, demand: Prompt) -> Told:
+def _prompt(_: ExportedRule, demand: Prompt) -> Told:
     if demand.share < 1:
         return "Great Expectations permits no share of rows that a query finds"
     due = f"{sql_name(demand.source)} + INTERVAL {demand.delay_s:.10g} SECONDS"
@@ -326,7 +328,7 @@ def _prompt(_: Place, demand: Prompt) -> Told:
     return _rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
 
 
-_TELLERS: dict[type[Demand], Callable[[Place, Any], Told]] = {
+_TELLERS: dict[type[Demand], Callable[[ExportedRule, Any], Told]] = {
     Required: _required,
     OfType: _type,
     Bound: _bound,
@@ -337,7 +339,7 @@ _TELLERS: dict[type[Demand], Callable[[Place, Any], Told]] = {
     Complete: _complete,
     Unique: _unique,
     Distinct: _distinct,
-    Measured: _measured,
+    MetricRule: _measured,
     RowsSatisfy: _satisfying,
     MultipleOf: _multiple_of,
     Digits: _digits,

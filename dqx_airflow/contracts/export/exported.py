@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
-from dqx_airflow.dql.language import unquoted
+from dqx_airflow.dql.syntax.grammar import unquoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.export.expectations import (
     Expectation,
-    Place,
+    ExportedRule,
     bounds_of,
     expectation_of,
     type_name,
@@ -29,7 +30,6 @@ from dqx_airflow.contracts.model import (
     Bound,
     Complete,
     Contract,
-    Dialect,
     Distinct,
     Field,
     Model,
@@ -120,7 +120,7 @@ class _Drafting:
     def further(self) -> Iterator[Expectation]:
         """What the generator knows nothing of."""
         for item, rule in self._left():
-            found = expectation_of(Place(self.model, item, rule))
+            found = expectation_of(ExportedRule(self.model, item, rule))
             if isinstance(found, Expectation):
                 yield found
             else:
@@ -150,14 +150,14 @@ class _Drafting:
                     yield from self._as_expectation(item, rule)
 
     def _as_expectation(self, item: Field, rule: Rule) -> Iterator[Expectation]:
-        found = expectation_of(Place(self.model, item, rule))
+        found = expectation_of(ExportedRule(self.model, item, rule))
         if isinstance(found, Expectation):
             self._tell(rule)
             yield found
 
     def _has_type(self, item: Field) -> bool:
         if self.is_older:
-            written = item.written_type if self.contract.dialect is Dialect.FABRIC else item.type
+            written = item.written_type if self._keeps_types else item.type
             return written in _OLDER_TYPES
         return type_name(item.type) is not None
 
@@ -184,14 +184,17 @@ class _Drafting:
         if isinstance(demand, Unique | Distinct) and self._is_compound(demand.columns):
             columns = [plain_name(column) for column in demand.columns]
             return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
-        found = expectation_of(Place(self.model, None, rule))
+        found = expectation_of(ExportedRule(self.model, None, rule))
         assert isinstance(found, Expectation)
         return found
 
     def _is_compound(self, columns: tuple[str, ...]) -> bool:
         """Whether a key is told as the generator does; the current form asks for two columns."""
-        is_of_fabric = self.contract.dialect is Dialect.FABRIC
-        return self.is_older or (is_of_fabric and len(columns) > 1)
+        return self.is_older or (self._keeps_types and len(columns) > 1)
+
+    @property
+    def _keeps_types(self) -> bool:
+        return reader_of(self.contract.dialect).names_types_as_written
 
     def _written_in_order(self, kinds: tuple[type, ...]) -> list[tuple[Field | None, Rule]]:
         found = [pair for pair in self._left() if isinstance(pair[1].demand, kinds)]

@@ -9,8 +9,8 @@ from html import escape
 from importlib.resources import files
 
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.coverage import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.diff.demand_text import demand_text
+from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.export.exported import Exported
 from dqx_airflow.contracts.model import (
     Arrives,

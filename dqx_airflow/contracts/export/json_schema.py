@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.export.exported import (
     Exported,
     Loss,
@@ -31,7 +32,6 @@ from dqx_airflow.contracts.model import (
     Rule,
     UniqueItems,
 )
-from dqx_airflow.contracts.rules.thresholds import is_number
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"

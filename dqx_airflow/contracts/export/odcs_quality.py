@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from dqx_airflow.contracts.dialects.foreign import great_expectations
+from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.export.expectations import (
     Expectation,
-    Place,
+    ExportedRule,
     expectation_of,
     missing_rows,
 )
@@ -20,7 +22,7 @@ from dqx_airflow.contracts.model import (
     Distinct,
     Field,
     Literal,
-    Measured,
+    MetricRule,
     Model,
     OneOf,
     QueryGives,
@@ -29,8 +31,6 @@ from dqx_airflow.contracts.model import (
     Rule,
     Unique,
 )
-from dqx_airflow.contracts.rules import great_expectations
-from dqx_airflow.contracts.rules.values import sql_name
 from dqx_airflow.values import Severity
 
 _OPERATORS = {
@@ -108,12 +108,12 @@ def _library(item: Field | None, rule: Rule) -> dict[str, Any] | None:
             return _duplicates(columns, column, _at_most(share), is_percent=True)
         case Complete(column=named, share=share) if named == column:
             return _metric("nullValues", _at_most(1 - share), is_percent=True)
-        case Measured() as demand:
+        case MetricRule() as demand:
             return _measured(demand, column)
     return None
 
 
-def _measured(demand: Measured, column: str | None) -> dict[str, Any] | None:
+def _measured(demand: MetricRule, column: str | None) -> dict[str, Any] | None:
     metric = _METRICS.get(demand.metric)
     is_percent, columns = demand.is_percent, demand.arguments
     if metric == "duplicateValues":
@@ -171,7 +171,7 @@ def _metric(
 
 def _expectation(model: Model, item: Field | None, rule: Rule) -> dict[str, Any] | None:
     """An expectation, where it is read back as the demand that it tells."""
-    told = expectation_of(Place(model, item, rule))
+    told = expectation_of(ExportedRule(model, item, rule))
     if not isinstance(told, Expectation):
         return None
     kwargs = {key: value for key, value in told.kwargs.items() if value is not None}
@@ -194,7 +194,7 @@ def _sql(
     query, condition, dialect = found
     text = _translated(query, dialect, _dialect_of(server))
     if text is None:
-        return "its SQL cannot be told in the dialect of the server"
+        return "its SQL cannot be written in the dialect of the server"
     return {"type": "sql", "query": text} | _compared(condition)
 
 

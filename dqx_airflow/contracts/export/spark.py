@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dqx_airflow.contracts.description import column_comment
+from dqx_airflow.contracts.dialects.field_types import NUMBER_WORDS
+from dqx_airflow.contracts.dialects.naming import column_path
+from dqx_airflow.contracts.enforcement.dataset_locations import spark_type, table_type
 from dqx_airflow.contracts.export.exported import Exported, Loss, unsupported_clauses
-from dqx_airflow.contracts.field_types import NUMBER_WORDS
+from dqx_airflow.contracts.export.table_comments import column_comment
 from dqx_airflow.contracts.model import Contract, Field, OfType, Presence, Required, Rule
-from dqx_airflow.contracts.naming import column_path
-from dqx_airflow.contracts.places import spark_type
 from dqx_airflow.metrics.sql import quote_literal
 
 _SAID = (Presence, OfType, Required)
@@ -22,7 +22,7 @@ def columns(contract: Contract) -> Exported:
     losses = [
         Loss(f"{model.name}.{item.path}", f"written as {spark_type(item)}: {_why(item)}")
         for item in model.walk()
-        if item.type in _WORDS
+        if item.type in _WORDS and table_type(item) == spark_type(item)
     ]
     left = [
         rule
@@ -43,7 +43,7 @@ def _column(item: Field) -> str:
     null = "" if item.is_nullable else " NOT NULL"
     told = column_comment(item)
     comment = f" COMMENT {quote_literal(told)}" if told else ""
-    return f"{column_path(item.name)} {spark_type(item)}{null}{comment}"
+    return f"{column_path(item.name)} {table_type(item)}{null}{comment}"
 
 
 def _why(item: Field) -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 from dqx_airflow.contracts.datalex.binding import reference_of
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.references import FolderReader, no_files
+from dqx_airflow.contracts.source.references import FolderReader, no_files
+from dqx_airflow.contracts.uses.consumers import Use
 from dqx_airflow.contracts.uses.python_code import ContractCall, contract_calls
-from dqx_airflow.contracts.uses.reliance import Use
-from dqx_airflow.dql.blocks import is_block_file, read_blocks
-from dqx_airflow.dql.source import Unreadable, read_source
+from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile
 
 CODE_ENDINGS = (".py", ".dql")
@@ -78,7 +78,7 @@ class _Reader:
             return "its contract is not known before it runs"
         if "\n" in call.contract:
             found = read_contract(SourceFile(file.name, call.contract), no_files).contract
-            return found or "its text is no contract"
+            return found or "its source is not a contract"
         for place in (file.parent / call.contract, Path(call.contract)):
             if os.path.isfile(place):
                 contract = self._contract_at(place)

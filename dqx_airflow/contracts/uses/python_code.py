@@ -62,7 +62,7 @@ def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] 
         reader = _Reader(source, tree, Constants.of(tree, place), _imported_as(tree))
         found = list(reader.calls())
     except (SyntaxError, ValueError) as error:
-        return f"this is no Python: {error}"
+        return f"invalid Python: {error}"
     except (RecursionError, MemoryError):
         return "it is nested too deep"
     return tuple(sorted(found, key=lambda item: (item.span.line, item.span.column)))

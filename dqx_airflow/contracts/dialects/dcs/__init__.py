@@ -7,6 +7,8 @@ from dataclasses import replace
 from math import ceil
 
 from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.dialects.addresses import check_address
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.fields import Surroundings, read_field
 from dqx_airflow.contracts.dialects.dcs.older_quality import read_older_quality
 from dqx_airflow.contracts.dialects.dcs.quality import Placed, read_quality
@@ -16,11 +18,12 @@ from dqx_airflow.contracts.dialects.dcs.service_levels import (
     read_service_levels,
     text_duration_s,
 )
-from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, plain
-from dqx_airflow.contracts.durations import DAY_S
+from dqx_airflow.contracts.dialects.durations import DAY_S
+from dqx_airflow.contracts.dialects.naming import column_path, told_apart
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
+    ExampleRows,
     Field,
     Lifecycle,
     Model,
@@ -29,8 +32,8 @@ from dqx_airflow.contracts.model import (
     Server,
     Unique,
 )
-from dqx_airflow.contracts.naming import column_path, told_apart
-from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.source.example_rows import example_rows
+from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar
 
 _VERSION_KEY = "dataContractSpecification"
 _DESCRIBED = ("info", "terms", "links", "tags", "id", _VERSION_KEY)
@@ -54,13 +57,17 @@ _MODEL_REMARKS = (
 )
 
 
-def _read(reading: Reading) -> Contract:
+def _read(reading: ClauseReader) -> Contract:
     root = reading.root
     reading.documented_keys(root, *_DESCRIBED)
     reading.documented(root.get("definitions"), "a definition: holds where a field refers to it")
     reading.documented(root.get("examples"), "examples of the data")
     reading.unsupported(root.get("schema"), "deprecated, and in another language: write models")
     info = reading.mapping(root, "info")
+    reading.one_of(info, "status", _STATUS)
+    contact = reading.mapping(info, "contact")
+    check_address(reading, contact, "url", "uri")
+    check_address(reading, contact, "email", "email")
     servers = tuple(read_servers(reading, reading.mapping(root, "servers")))
     models = tuple(_models(reading, servers))
     return Contract(
@@ -72,7 +79,7 @@ def _read(reading: Reading) -> Contract:
         name=reading.text(info, "title"),
         description=reading.text(info, "description"),
         owner=reading.text(info, "owner"),
-        contacts=tuple(_contacts(reading, reading.mapping(info, "contact"))),
+        contacts=tuple(_contacts(reading, contact)),
         models=_with_promises(reading, models),
         servers=servers,
         lifecycle=_lifecycle(reading, info),
@@ -80,12 +87,12 @@ def _read(reading: Reading) -> Contract:
     )
 
 
-def _contacts(reading: Reading, contact: Mapping | None) -> Iterator[str]:
+def _contacts(reading: ClauseReader, contact: Mapping | None) -> Iterator[str]:
     found = (reading.text(contact, key) for key in ("name", "email", "url"))
     return (text for text in found if text is not None)
 
 
-def _lifecycle(reading: Reading, info: Mapping | None) -> Lifecycle:
+def _lifecycle(reading: ClauseReader, info: Mapping | None) -> Lifecycle:
     written = reading.text(info, "status")
     terms = reading.mapping(reading.root, "terms")
     notice = terms.get("noticePeriod") if terms is not None else None
@@ -100,7 +107,7 @@ def _lifecycle(reading: Reading, info: Mapping | None) -> Lifecycle:
 # Models ------------------------------------------------------------------------------------------
 
 
-def _models(reading: Reading, servers: tuple[Server, ...]) -> Iterator[Model]:
+def _models(reading: ClauseReader, servers: tuple[Server, ...]) -> Iterator[Model]:
     models = reading.mapping(reading.root, "models")
     entries = models.entries if models is not None else {}
     kinds = {server.type for server in servers}
@@ -112,7 +119,9 @@ def _models(reading: Reading, servers: tuple[Server, ...]) -> Iterator[Model]:
     )
     for name, entry in entries.items():
         if isinstance(entry.node, Mapping):
-            yield _model(around, name, entry, reading.resolved(entry.node))
+            with reading.of_model(name):
+                model = _model(around, name, entry, reading.resolved(entry.node))
+            yield model
 
 
 def _model(around: Surroundings, name: str, entry: Entry, node: Mapping) -> Model:
@@ -138,11 +147,27 @@ def _model(around: Surroundings, name: str, entry: Entry, node: Mapping) -> Mode
         title=reading.text(node, "title"),
         is_closed=reading.truth(node, "additionalFields") is False,
         tags=reading.texts(node, "tags"),
-        examples=tuple(plain(item) for item in reading.items(node, "examples")),
+        examples=(*_examples(reading, node), *_older_examples(reading, name)),
     )
 
 
-def _key_nodes(reading: Reading, model: Mapping) -> dict[str, tuple[Node, ...]]:
+def _examples(reading: ClauseReader, model: Mapping) -> Iterator[ExampleRows]:
+    found = model.get("examples")
+    if isinstance(found, Scalar) and isinstance(found.value, str):
+        yield example_rows(found)
+    for item in reading.items(model, "examples"):
+        yield example_rows(item)
+
+
+def _older_examples(reading: ClauseReader, model: str) -> Iterator[ExampleRows]:
+    """The examples of the document, as 0.9 has them, that are of a model."""
+    for item in reading.mappings(reading.root, "examples"):
+        data = item.get("data")
+        if reading.text(item, "model") == model and data is not None:
+            yield example_rows(data)
+
+
+def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, ...]]:
     """The columns of the primary key, with the leaves that say so: of the model, or of the fields.
 
     Several fields that are said to be the key make a compound one, as in SQL.
@@ -160,13 +185,13 @@ def _key_nodes(reading: Reading, model: Mapping) -> dict[str, tuple[Node, ...]]:
     return found
 
 
-def _primary_key(reading: Reading, keys: dict[str, tuple[Node, ...]]) -> Iterator[Rule]:
+def _primary_key(reading: ClauseReader, keys: dict[str, tuple[Node, ...]]) -> Iterator[Rule]:
     if keys:
         nodes = [node for said in keys.values() for node in said]
         yield reading.rule("primary_key", Unique(tuple(map(column_path, keys))), *nodes)
 
 
-def _closed(reading: Reading, node: Mapping) -> Iterator[Rule]:
+def _closed(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     said = node.get("additionalFields")
     if reading.truth(node, "additionalFields") is False:
         yield reading.rule("only_columns", OnlyColumns(), said)
@@ -185,7 +210,7 @@ def _with_rules_about(column: Field, placed: Iterable[Placed]) -> Field:
     return replace(column, rules=told_apart((*column.rules, *rules)))
 
 
-def _with_promises(reading: Reading, models: tuple[Model, ...]) -> tuple[Model, ...]:
+def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:
     """The models with the rules that the contract makes of them outside of `models`."""
     levels = reading.mapping(reading.root, "servicelevels")
     promises = (
@@ -209,4 +234,5 @@ READER = DialectReader(
     sign="`dataContractSpecification: 1.2.1`",
     version_key=_VERSION_KEY,
     versions=VERSIONS,
+    is_open=True,
 )

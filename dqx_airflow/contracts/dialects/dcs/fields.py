@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.quality import read_quality
-from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, show_path
-from dqx_airflow.contracts.field_types import spark_type_of, with_type
+from dqx_airflow.contracts.dialects.field_types import spark_type_of, with_type
+from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import (
     Bound,
     Clause,
@@ -17,7 +19,7 @@ from dqx_airflow.contracts.model import (
     HasFormat,
     Length,
     Literal,
-    Measured,
+    MetricRule,
     OfType,
     OneOf,
     Pattern,
@@ -27,10 +29,8 @@ from dqx_airflow.contracts.model import (
     Rule,
     Unique,
 )
-from dqx_airflow.contracts.naming import column_path, told_apart
-from dqx_airflow.contracts.reading import Reading
-from dqx_airflow.contracts.sensitivity import is_sensitive
-from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, show_path
+from dqx_airflow.diagnostics.nearest import slip_of
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of
 from dqx_airflow.values import FieldSource
@@ -66,16 +66,13 @@ _BOUNDS = {
 _LENGTHS = {"minLength": ("min_length", ">="), "maxLength": ("max_length", "<=")}
 _REMARKS = ("title", "description", "example", "examples", "tags", "links", "lineage", "config")
 
-_READ = {
-    *("type", "required", "primaryKey", "primary", "unique", "references", "enum", "format"),
-    *("pattern", "precision", "scale", "pii", "classification", "quality", "$ref"),
-    *("items", "keys", "values", "fields", *_BOUNDS, *_LENGTHS, *_REMARKS),
-    # Of a definition in 0.9.
-    *("domain", "name"),
-}
+_SUBTYPES = (
+    *("IDENTITY", "TRANSFORMATION", "AGGREGATION"),
+    *("JOIN", "GROUP_BY", "FILTER", "SORT", "WINDOW", "CONDITIONAL"),
+)
+"""How a field is made of another one, as OpenLineage has it."""
 
 _NONE = Condition("==", 0)
-_OTHER_WORDS = {"const": "enum", "regex": "pattern", "nullable": "required"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ class Surroundings:
     physical types for Databricks are those of the data.
     """
 
-    reading: Reading
+    reading: ClauseReader
     models: tuple[str, ...]
     sql_dialect: str | None
     is_spark: bool
@@ -101,7 +98,7 @@ def read_field(
     return replace(item, rules=told_apart((exists, *item.rules)), is_key=bool(key_nodes))
 
 
-def _presence_clause(reading: Reading, entry: Entry) -> Clause:
+def _presence_clause(reading: ClauseReader, entry: Entry) -> Clause:
     """The field itself; a leaf of the document where nothing is said about it."""
     if isinstance(entry.node, Mapping) and entry.node.entries:
         return Clause(show_path(entry.node.path), "", entry.span)
@@ -117,11 +114,6 @@ def _read(
     reading, node = around.reading, around.reading.resolved(written)
     reading.documented_keys(node, *_REMARKS, "domain", "name")
     reading.documented_keys(node, "pii", "classification", reason="decides what is masked")
-    for key, unknown in node.entries.items():
-        if key not in _READ:
-            meant = _OTHER_WORDS.get(key) or nearest(key, _READ)
-            hint = f"did you mean '{meant}'?" if meant else "no rule is made of it"
-            reading.unsupported(unknown.node, f"unknown here: {hint}")
     item = _typed(around, node, _described(reading, node, item))
     rules = (
         *_type_rules(reading, node, item),
@@ -132,13 +124,10 @@ def _read(
     return replace(item, rules=told_apart(rules))
 
 
-def _described(reading: Reading, node: Mapping, item: Field) -> Field:
+def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
-    examples = [
-        found.value for found in reading.items(node, "examples") if isinstance(found, Scalar)
-    ]
-    if (example := node.get("example")) is not None and isinstance(example, Scalar):
-        examples.append(example.value)
+    given = (*reading.items(node, "examples"), node.get("example"))
+    examples = [found for found in given if isinstance(found, Scalar)]
     return replace(
         item,
         semantic=reading.text(node, "description"),
@@ -146,12 +135,13 @@ def _described(reading: Reading, node: Mapping, item: Field) -> Field:
         is_sensitive=reading.truth(node, "pii") is True or is_sensitive(classification, tags),
         classification=classification,
         tags=tags,
-        examples=tuple(examples),
+        examples=tuple(found.value for found in examples),
+        example_spans=tuple(found.span for found in examples),
         inputs=tuple(_inputs(reading, reading.mapping(node, "lineage"))),
     )
 
 
-def _inputs(reading: Reading, lineage: Mapping | None) -> Iterator[FieldSource]:
+def _inputs(reading: ClauseReader, lineage: Mapping | None) -> Iterator[FieldSource]:
     """The fields that this one is made of; one each way in which it is made of them."""
     for source in reading.mappings(lineage, "inputFields"):
         origin = FieldSource(
@@ -161,6 +151,8 @@ def _inputs(reading: Reading, lineage: Mapping | None) -> Iterator[FieldSource]:
         )
         ways = list(reading.mappings(source, "transformations"))
         for way in ways:
+            reading.one_of(way, "type", ("DIRECT", "INDIRECT"))
+            reading.one_of(way, "subtype", _SUBTYPES)
             yield replace(
                 origin,
                 type=reading.text(way, "type"),
@@ -186,6 +178,8 @@ def _typed(around: Surroundings, node: Mapping, item: Field) -> Field:
     known = _TYPES.get(written.lower()) if written is not None else None
     if known is None and "fields" in node.entries:
         known = "struct"
+    if known == "struct" and not _has_fields(node):
+        known = "any"  # a struct, a map, or a text of JSON
     item = replace(item, type=known, written_type=written)
     for kind, keys in _NESTED.items():
         for key in keys if kind != known else ():
@@ -214,6 +208,11 @@ def _physical_type(around: Surroundings, node: Mapping) -> str | None:
     return spark_type_of(written)
 
 
+def _has_fields(node: Mapping) -> bool:
+    fields = node.get("fields")
+    return "$ref" in node.entries or (isinstance(fields, Mapping) and bool(fields.entries))
+
+
 def _nested_fields(around: Surroundings, node: Mapping, item: Field) -> Iterator[Field]:
     fields = around.reading.mapping(node, "fields")
     for name, entry in fields.entries.items() if fields is not None else ():
@@ -228,7 +227,7 @@ def _part(around: Surroundings, node: Mapping, item: Field, key: str, mark: str)
     return _read(around, Field(mark, item.path + mark, None, entry.span), entry.node)
 
 
-def _type_rules(reading: Reading, node: Mapping, item: Field) -> Iterator[Rule]:
+def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
     said = node.get("type")
     config = reading.mapping(node, "config")
     if config is not None and item.written_type == reading.text(config, "databricksType"):
@@ -238,7 +237,9 @@ def _type_rules(reading: Reading, node: Mapping, item: Field) -> Iterator[Rule]:
         case "":
             return
         case "null":
-            yield reading.rule("type", Measured("count", (item.path,), _NONE), said)
+            yield reading.rule("type", MetricRule("count", (item.path,), _NONE), said)
+        case "object" | "record" | "struct" if item.type == "any":
+            reading.documented(said, "an object of any fields: a struct, a map or JSON holds it")
         case "variant":
             reading.documented(said, "a column of any type holds it")
         case "json":
@@ -247,7 +248,7 @@ def _type_rules(reading: Reading, node: Mapping, item: Field) -> Iterator[Rule]:
             yield reading.rule("type", OfType(), said)
             yield reading.rule("format", HasFormat("time"), said)
         case _ if item.type is None or said is None:
-            reading.unsupported(said, "there is no such type")
+            reading.unsupported(said, "unknown type")
         case _:
             yield reading.rule("type", OfType(), said)
 
@@ -287,7 +288,7 @@ def _references(around: Surroundings, node: Mapping, item: Field) -> Iterator[Ru
 # Values ------------------------------------------------------------------------------------------
 
 
-def _values(reading: Reading, node: Mapping, item: Field) -> Iterator[Rule]:
+def _values(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
     family = _family(item.type)
     yield from _enum(reading, node)
     yield from _text_rules(reading, node, family)
@@ -301,7 +302,7 @@ def _family(field_type: str | None) -> Family | None:
     return Family.NUMBER if field_type == "number" else family_of(str(field_type))
 
 
-def _enum(reading: Reading, node: Mapping) -> Iterator[Rule]:
+def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     said, items = node.get("enum"), reading.items(node, "enum")
     values: Iterable[Literal] = (found.value for found in items if isinstance(found, Scalar))
     accepted = tuple(value for value in values if value is not None)
@@ -311,7 +312,7 @@ def _enum(reading: Reading, node: Mapping) -> Iterator[Rule]:
         reading.unsupported(said, "permits nothing: write the values")
 
 
-def _text_rules(reading: Reading, node: Mapping, family: Family | None) -> Iterator[Rule]:
+def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
     said, name = node.get("format"), (reading.text(node, "format") or "").lower()
     name = _FORMATS.get(name, name)
     if family is Family.TIME:
@@ -321,7 +322,9 @@ def _text_rules(reading: Reading, node: Mapping, family: Family | None) -> Itera
     elif name in TEXT_FORMATS:
         yield reading.rule("format", HasFormat(name), said)
     else:
-        reading.unsupported(said, f"there is no format '{name}' here: write a pattern")
+        meant = slip_of(name, [*TEXT_FORMATS, *_FORMATS])
+        code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)
+        reading.unsupported(said, f"unknown format '{name}' here: write a pattern", code, hint)
     if family not in (None, Family.TEXT):
         _refuse_keys(reading, node, ("pattern", *_LENGTHS), "texts")
         return
@@ -335,7 +338,7 @@ def _text_rules(reading: Reading, node: Mapping, family: Family | None) -> Itera
             reading.unsupported(node.get(key), "no whole number")
 
 
-def _number_rules(reading: Reading, node: Mapping, family: Family | None) -> Iterator[Rule]:
+def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
     if family not in (None, Family.NUMBER):
         _refuse_keys(reading, node, (*_BOUNDS, "precision", "scale"), "numbers")
         return
@@ -351,6 +354,6 @@ def _number_rules(reading: Reading, node: Mapping, family: Family | None) -> Ite
         yield reading.rule("digits", digits, node.get("precision"), node.get("scale"))
 
 
-def _refuse_keys(reading: Reading, node: Mapping, keys: Iterable[str], of_what: str) -> None:
+def _refuse_keys(reading: ClauseReader, node: Mapping, keys: Iterable[str], of_what: str) -> None:
     for key in keys:
         reading.unsupported(node.get(key), f"the specification has it for {of_what} alone")

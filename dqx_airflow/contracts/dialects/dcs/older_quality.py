@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from dqx_airflow.contracts import document
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.quality import has_place
-from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence, leaves
+from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations, sodacl
+from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.model import Model, Rule
-from dqx_airflow.contracts.naming import slug
-from dqx_airflow.contracts.reading import Reading
-from dqx_airflow.contracts.rules import Translation, great_expectations, sodacl
+from dqx_airflow.contracts.source import yaml_document
+from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence, leaves
 from dqx_airflow.values import SourceFile
 
-Promise: TypeAlias = "tuple[str, str | None, Rule]"
+PlacedRule: TypeAlias = "tuple[str, str | None, Rule]"
 """A rule, with the model and the column that it is about; no column where it is about the model."""
 
 _ABOUT = "checks for "
 _IN_A_FILE = "checks in another file are not read: write them here"
 
 
-def read_older_quality(reading: Reading, models: tuple[Model, ...]) -> Iterator[Promise]:
+def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iterator[PlacedRule]:
     """The rules of the checks; the rest is unsupported."""
     quality = reading.root.get("quality")
     if not isinstance(quality, Mapping):
@@ -30,7 +30,7 @@ def read_older_quality(reading: Reading, models: tuple[Model, ...]) -> Iterator[
     written = reading.text(quality, "type") or ""
     kind = slug(written)
     if kind not in _TRANSLATORS:
-        reading.unsupported(quality, f"there is no counterpart to quality of type '{written}'")
+        reading.unsupported(quality, f"DQL has no counterpart to quality of type '{written}'")
         return
     reading.documented_keys(quality, "type", "description", reason="how the checks are written")
     said = quality.get("specification")
@@ -43,7 +43,8 @@ def read_older_quality(reading: Reading, models: tuple[Model, ...]) -> Iterator[
     refused = {id(node): reason for _, node, reason in found if isinstance(reason, str)}
     for model, node, translation in found:
         if id(node) in refused or isinstance(translation, str):
-            reading.unsupported(node, refused[id(node)])
+            with reading.of_model(model):
+                reading.unsupported(node, refused[id(node)])
             continue
         name = slug(translation.name or "") or translation.kind
         for demand in translation.demands:
@@ -71,12 +72,12 @@ def _translations(
 def _parsed(node: Node | None) -> Node | None:
     """A node, or what a text of YAML or JSON holds."""
     if isinstance(node, Scalar):
-        return document.read_document(SourceFile("", node.text)).root
+        return yaml_document.read_document(SourceFile("", node.text)).root
     return node
 
 
 def _translated(kind: str, check: Node, model: Model) -> Translation | str:
-    found = _TRANSLATORS[kind](document.plain(check))
+    found = _TRANSLATORS[kind](yaml_document.plain(check))
     paths = tuple(item.path for item in model.fields)
     if isinstance(found, Translation) and not has_place(found, paths):
         return f"the model {model.name} has no field {found.column}"

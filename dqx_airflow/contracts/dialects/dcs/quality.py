@@ -8,15 +8,28 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from dqx_airflow.contracts import document
-from dqx_airflow.contracts.dialects.dcs.servers import sql_dialect_of
-from dqx_airflow.contracts.document import Mapping, Node, Scalar, leaves
-from dqx_airflow.contracts.model import VALUE_DEMANDS, Presence, QueryGives, Required, Rule
-from dqx_airflow.contracts.naming import slug
-from dqx_airflow.contracts.reading import Reading
-from dqx_airflow.contracts.rules import Translation, great_expectations, library, soda
-from dqx_airflow.contracts.rules.severities import severity_of
-from dqx_airflow.contracts.rules.thresholds import conditions, is_threshold
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.dcs.servers import SQL_DIALECTS, sql_dialect_of
+from dqx_airflow.contracts.dialects.foreign import (
+    Translation,
+    great_expectations,
+    library_metrics,
+    soda,
+)
+from dqx_airflow.contracts.dialects.foreign.severities import severity_of
+from dqx_airflow.contracts.dialects.foreign.thresholds import conditions, is_threshold
+from dqx_airflow.contracts.dialects.naming import slug
+from dqx_airflow.contracts.model import (
+    VALUE_DEMANDS,
+    Presence,
+    Promise,
+    QueryGives,
+    Required,
+    Rule,
+)
+from dqx_airflow.contracts.source import yaml_document
+from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, leaves, show_path
+from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
 from dqx_airflow.values import SourceFile
 
 Placed: TypeAlias = "tuple[str | None, Rule]"
@@ -42,7 +55,7 @@ class _Rule:
     `column` is that of the field it stands at, `fields` are those that it may be moved to.
     """
 
-    reading: Reading
+    reading: ClauseReader
     node: Mapping
     column: str | None
     fields: tuple[str, ...]
@@ -61,7 +74,7 @@ class _Rule:
 
 
 def read_quality(
-    reading: Reading,
+    reading: ClauseReader,
     owner: Mapping,
     column: str | None,
     sql_dialect: str | None,
@@ -77,12 +90,12 @@ def read_quality(
             reading.documented(node.get(key), "what a rule is called and said to be")
         if severity_of(rule.text("severity")) is None:
             hint = "no severity that is known: write critical, error, warning or info"
-            reading.unsupported(node.get("severity"), hint)
+            reading.not_understood(node.get("severity"), hint, "E422")
         readers = {"text": _text, "sql": _sql, "library": _library, "custom": _custom}
         if rule.kind in readers:
             yield from readers[rule.kind](rule)
         else:
-            _refused(rule, f"there is no type '{rule.kind}' of quality")
+            _refused(rule, f"unknown type '{rule.kind}' of quality")
 
 
 def _text(rule: _Rule) -> Iterable[Placed]:
@@ -93,22 +106,23 @@ def _text(rule: _Rule) -> Iterable[Placed]:
 def _sql(rule: _Rule) -> Iterable[Placed]:
     query, written = rule.text("query"), rule.text("dialect")
     if query is None:
-        return _refused(rule, "it has no query")
+        return _refused(rule, "it has no query: write `query: SELECT ...`", "E425")
     try:
         dialect = sql_dialect_of(written) if written is not None else rule.sql_dialect
     except KeyError:
-        return _refused(rule, f"the dialect '{written}' of SQL is not known")
-    compared = conditions(document.plain(rule.node))
+        hint = did_you_mean(str(written), SQL_DIALECTS)
+        return _refused(rule, f"the dialect '{written}' of SQL is not known", "E422", hint)
+    compared = conditions(yaml_document.plain(rule.node))
     if isinstance(compared, str):
         return _refused(rule, compared)
     if not compared:
-        return _refused(rule, _NO_THRESHOLD)
+        return _refused(rule, _NO_THRESHOLD, "E425")
     demands = tuple(QueryGives(query.strip(), condition, dialect) for condition in compared)
     return _rules(rule, Translation("sql", demands, rule.column), "query", "dialect")
 
 
 def _library(rule: _Rule) -> Iterable[Placed]:
-    found = library.translate(document.plain(rule.node), rule.column)
+    found = library_metrics.translate(yaml_document.plain(rule.node), rule.column)
     return _rules(rule, found, "metric", "rule", "arguments", "unit")
 
 
@@ -117,18 +131,21 @@ def _custom(rule: _Rule) -> Iterable[Placed]:
     key = "specification" if "specification" in rule.node.entries else "implementation"
     translate = _ENGINES.get(slug(engine))
     if translate is None:
-        return _refused(rule, f"there is no counterpart to rules of the engine '{engine}'")
+        reason = f"DQL has no counterpart to rules of the engine '{engine}'"
+        meant = slip_of(engine, ["soda", "great-expectations"])
+        code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)
+        return _refused(rule, reason, code, hint)
     check = _check(rule.node.get(key))
     if check is None:
-        return _refused(rule, f"its {key} is no mapping of {engine}")
+        return _refused(rule, f"its {key} is not a mapping of {engine}")
     return _rules(rule, translate(check, rule.column, rule.sql_dialect), key)
 
 
 def _check(node: Node | None) -> MappingType[str, Any] | None:
     """The rule of another tool, which may be a text of YAML as well."""
     if isinstance(node, Scalar):
-        node = document.read_document(SourceFile("", node.text)).root
-    return document.plain(node) if isinstance(node, Mapping) else None
+        node = yaml_document.read_document(SourceFile("", node.text)).root
+    return yaml_document.plain(node) if isinstance(node, Mapping) else None
 
 
 def _rules(rule: _Rule, found: Translation | str, *keys: str) -> Iterable[Placed]:
@@ -167,7 +184,7 @@ def has_place(found: Translation, columns: Collection[str | None]) -> bool:
     return found.column is None or found.column in columns or not of_a_field
 
 
-def _carrying(reading: Reading, node: Node, remarks: tuple[str, ...]) -> Iterator[Node]:
+def _carrying(reading: ClauseReader, node: Node, remarks: tuple[str, ...]) -> Iterator[Node]:
     """The leaves below a node that make a rule; remarks are documented."""
     if not isinstance(node, Mapping):
         yield from leaves(node)
@@ -179,9 +196,16 @@ def _carrying(reading: Reading, node: Node, remarks: tuple[str, ...]) -> Iterato
             yield from leaves(entry.node)
 
 
-def _refused(rule: _Rule, reason: str) -> tuple[Placed, ...]:
+def _refused(
+    rule: _Rule, reason: str, code: str | None = None, help: str | None = None
+) -> tuple[Placed, ...]:
     """No rule: every leaf is unsupported, but for what the rule is called."""
+    reading = rule.reading
+    called = slug(rule.text("name") or rule.text("id") or "") or rule.kind or "quality"
+    name = ".".join(filter(None, (reading.model, rule.column, called)))
+    severity = severity_of(rule.text("severity"))
+    promise = Promise(show_path(rule.node.path), name, reading.model, severity)
     for key, entry in rule.node.entries.items():
         if key not in _REMARKS or key in ("type", "engine"):
-            rule.reading.unsupported(entry.node, reason)
+            rule.reading.unsupported(entry.node, reason, code, help, promise=promise)
     return ()

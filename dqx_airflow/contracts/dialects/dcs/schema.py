@@ -9,6 +9,9 @@ from typing import Any
 
 VERSIONS = ("0.9.0", "0.9.1", "0.9.2", "0.9.3", "1.1.0", "1.2.0", "1.2.1")
 
+_OF_EVERY_RULE = ("id", "name", "dimension", "severity", "tags", "engine", "specification")
+"""What a rule of `quality` may say of itself, as the standard after this one has it."""
+
 _SCALAR = {"type": ["string", "number", "boolean", "null"]}
 
 
@@ -29,8 +32,14 @@ def load_schema() -> dict[str, Any]:
         "description": {"type": "string"},
         "environment": {"type": "string"},
     }
+    properties |= {key: {} for key in ("quality", "examples", "schema")}
     schema["$defs"]["SftpServer"]["properties"]["location"].pop("pattern")
     model = properties["models"]["additionalProperties"]["properties"]
+    model |= {key: {} for key in ("tags", "links", "namespace")}
+    policies = properties["terms"]["properties"]["policies"]["items"]["properties"]
+    policies["name"] = {}
+    # A definition of 0.9 said for which domain it was.
+    properties["definitions"]["additionalProperties"]["properties"] |= {"domain": {}, "name": {}}
     for owner in (model["fields"], properties["definitions"]):
         described = owner["additionalProperties"]["properties"]
         # Numbers are listed by contracts whose field is one; examples are of the field's type.
@@ -41,7 +50,9 @@ def load_schema() -> dict[str, Any]:
         {"required": ["type"]},
         {"required": ["$ref"]},
     ]
-    _permit_quality_without_type(schema["$defs"]["Quality"]["allOf"])
+    parts = schema["$defs"]["Quality"]["allOf"]
+    parts[0]["properties"] |= {key: {} for key in _OF_EVERY_RULE}
+    _permit_quality_without_type(parts)
     return schema
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.dialects.addresses import check_address, check_location
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.model import Server
-from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.source.yaml_document import Mapping
+from dqx_airflow.values import FORMATS
 
 _SQL = {
     "athena": "athena",
@@ -24,8 +26,14 @@ _SQL = {
     # Files are asked with DuckDB by the Data Contract CLI, and rules about them are written so.
     **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb"),
 }
-_DIALECTS = {**_SQL, "spark": None, "dataframe": None, "kafka": None, "duckdb": "duckdb"}
-_DIALECTS |= {"postgresql": "postgres", "tsql": "tsql", "mssql": "tsql", "databricks": "databricks"}
+SQL_DIALECTS = {
+    **_SQL,
+    **dict.fromkeys(("spark", "dataframe", "kafka")),
+    **dict.fromkeys(("tsql", "mssql"), "tsql"),
+    "duckdb": "duckdb",
+    "postgresql": "postgres",
+}
+"""The words for dialects of SQL, with the names that sqlglot has; None for Spark's own."""
 _TABLES = {
     "bigquery": ("project", "dataset"),
     "databricks": ("catalog", "schema"),
@@ -37,10 +45,13 @@ _TABLES = {
     "sqlserver": ("database", "schema"),
     "trino": ("catalog", "schema"),
 }
+_STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
+STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
+"""The formats that files and messages have."""
 _PLACES = ("location", "path", "topic", "stream")
 
 
-def read_servers(reading: Reading, servers: Mapping | None) -> Iterator[Server]:
+def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Server]:
     """The servers; nothing that is said about them can be broken by data."""
     reading.documented(servers, "where the data is found")
     for name, entry in servers.entries.items() if servers is not None else ():
@@ -48,6 +59,10 @@ def read_servers(reading: Reading, servers: Mapping | None) -> Iterator[Server]:
             continue
         server = reading.resolved(entry.node)
         kind = (reading.text(server, "type") or "").lower()
+        reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
+        reading.one_of(server, "format", STORED_FORMATS)
+        check_address(reading, server, "endpointUrl", "uri")
+        check_location(reading, server, kind)
         yield Server(
             name,
             kind,
@@ -55,7 +70,7 @@ def read_servers(reading: Reading, servers: Mapping | None) -> Iterator[Server]:
             location=_location(reading, server, kind),
             format=reading.text(server, "format"),
             environment=reading.text(server, "environment"),
-            options=_reader_options(reading, server),
+            options=(*_reader_options(reading, server), *endpoint_options(reading, server)),
             sql_dialect=_SQL.get(kind),
         )
 
@@ -65,10 +80,10 @@ def sql_dialect_of(word: str) -> str | None:
 
     :raises KeyError: there is no such dialect.
     """
-    return _DIALECTS[word.strip().lower()]
+    return SQL_DIALECTS[word.strip().lower()]
 
 
-def _location(reading: Reading, server: Mapping, kind: str) -> str | None:
+def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
     for key in _PLACES:
         if (place := reading.text(server, key)) is not None:
             return place
@@ -76,7 +91,7 @@ def _location(reading: Reading, server: Mapping, kind: str) -> str | None:
     return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
 
 
-def _reader_options(reading: Reading, server: Mapping) -> tuple[tuple[str, str], ...]:
+def _reader_options(reading: ClauseReader, server: Mapping) -> tuple[tuple[str, str], ...]:
     """What Spark has to know to read the files: JSON in one array takes several lines."""
     delimiter = reading.text(server, "delimiter")
     if delimiter == "array":
@@ -84,3 +99,14 @@ def _reader_options(reading: Reading, server: Mapping) -> tuple[tuple[str, str],
     if delimiter not in (None, "new_line") and reading.text(server, "format") == "csv":
         return (("sep", delimiter),)
     return ()
+
+
+def endpoint_options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
+    """What Hadoop has to know to reach a store that speaks S3 and is not that of AWS."""
+    endpoint = reading.text(server, "endpointUrl")
+    if endpoint is not None:
+        yield "fs.s3a.endpoint", endpoint
+        # Buckets of MinIO and its like are parts of the path, and not names of hosts.
+        yield "fs.s3a.path.style.access", "true"
+        if endpoint.lower().startswith("http:"):
+            yield "fs.s3a.connection.ssl.enabled", "false"

@@ -6,29 +6,33 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dqx_airflow.contracts.dialects.dcs.older_quality import Promise
-from dqx_airflow.contracts.document import Mapping, Node, Scalar
-from dqx_airflow.contracts.durations import duration_s
-from dqx_airflow.contracts.intervals import cron_interval_s, interval_s
-from dqx_airflow.contracts.model import Arrives, Fresh, Model, Prompt, Retained
-from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.dcs.older_quality import PlacedRule
+from dqx_airflow.contracts.dialects.durations import duration_s
+from dqx_airflow.contracts.dialects.frequencies import cron_interval_s, interval_s, schedule_of
+from dqx_airflow.contracts.model import Arrives, Fresh, Model, Promise, Prompt, Retained
+from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, show_path
 
+_LEEWAY = 0.1
+"""So much may an interval in words differ from that of a cron expression: months are not equal."""
 _OF_OPERATIONS = {
     "availability": "about the system, not about the data",
     "support": "about people, not about the data",
     "backup": "about copies of the data",
 }
-
+_NO_FIELD = "no such field"
 
 Place: TypeAlias = "tuple[Model, str]"
 """A column of a model."""
+PlacedColumn: TypeAlias = "tuple[Model, str | None]"
+"""A column of a model; None where the model has to tell which."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
     """What the reading of a service level depends on beside the level."""
 
-    reading: Reading
+    reading: ClauseReader
     models: tuple[Model, ...]
 
     def place(self, level: Mapping, key: str) -> Place | str:
@@ -42,29 +46,47 @@ class _Levels:
                 return model, path
         # The name of a model may be left out where one alone has such a field.
         having = [model for model in self.models if model.field_at(written) is not None]
-        return (having[0], written) if len(having) == 1 else f"there is no field {written}"
+        return (having[0], written) if len(having) == 1 else f"{_NO_FIELD} {written}"
+
+    def timed(self, level: Mapping) -> PlacedColumn | str:
+        """The column of the timestampField. Without one it is that which the only model has, or the
+        only timestamp of all models."""
+        if self.reading.text(level, "timestampField") is not None:
+            return self.place(level, "timestampField")
+        if len(self.models) == 1:
+            return self.models[0], None
+        found = [
+            (model, item.path)
+            for model in self.models
+            for item in model.fields
+            if (item.type or "").startswith("timestamp")
+        ]
+        return found[0] if len(found) == 1 else "of which model? add a timestampField"
 
     def seconds(self, level: Mapping, key: str) -> float | str:
         """The duration at a key, or why there is none."""
         if level.get(key) is None:
             return f"needs a {key} to be checked"
         seconds = text_duration_s(self.reading, level.get(key))
-        return seconds if seconds is not None else f"the {key} is no duration"
+        return seconds if seconds is not None else f"the {key} is not a duration"
 
     def refuse(self, level: Mapping, keys: Iterable[str], reason: str) -> None:
+        path = show_path(level.path)
+        code = "E420" if reason.startswith(_NO_FIELD) else None
         for key in keys:
-            self.reading.unsupported(level.get(key), reason)
+            promise = Promise(path, path)
+            self.reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
-def text_duration_s(reading: Reading, node: Node | None) -> float | None:
+def text_duration_s(reading: ClauseReader, node: Node | None) -> float | None:
     """The seconds of a duration. What is no text at all is what the schema reports."""
     is_text = isinstance(node, Scalar) and isinstance(node.value, str)
     return duration_s(node, reading.report) if node is not None and is_text else None
 
 
 def read_service_levels(
-    reading: Reading, node: Mapping | None, models: tuple[Model, ...]
-) -> Iterator[Promise]:
+    reading: ClauseReader, node: Mapping | None, models: tuple[Model, ...]
+) -> Iterator[PlacedRule]:
     """The rules that the service levels make."""
     levels = _Levels(reading, models)
     for name, entry in node.entries.items() if node is not None else ():
@@ -78,15 +100,15 @@ def read_service_levels(
         yield from _READERS.get(name, _nothing)(levels, level)
 
 
-def _nothing(_levels: _Levels, _level: Mapping) -> Iterable[Promise]:
+def _nothing(_levels: _Levels, _level: Mapping) -> Iterable[PlacedRule]:
     return ()
 
 
-def _freshness(levels: _Levels, level: Mapping) -> Iterator[Promise]:
+def _freshness(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
     yield from _age(levels, level, ("threshold", "timestampField"), "freshness", Fresh)
 
 
-def _retention(levels: _Levels, level: Mapping) -> Iterator[Promise]:
+def _retention(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
     keys = ("period", "timestampField")
     if levels.reading.truth(level, "unlimited"):
         levels.reading.documented_keys(level, "unlimited", *keys, reason="data is kept for ever")
@@ -100,10 +122,10 @@ def _age(
     level: Mapping,
     keys: tuple[str, str],
     name: str,
-    demand_of: Callable[[str, float], Fresh | Retained],
-) -> Iterator[Promise]:
+    demand_of: Callable[[str | None, float], Fresh | Retained],
+) -> Iterator[PlacedRule]:
     """A bound on the age of a column: the keys of the duration and of the column."""
-    seconds, place = levels.seconds(level, keys[0]), levels.place(level, keys[1])
+    seconds, place = levels.seconds(level, keys[0]), levels.timed(level)
     if isinstance(place, str):
         levels.refuse(level, keys, place)
     elif isinstance(seconds, str):
@@ -113,7 +135,7 @@ def _age(
         yield place[0].name, None, levels.reading.rule(name, demand, *map(level.get, keys))
 
 
-def _latency(levels: _Levels, level: Mapping) -> Iterator[Promise]:
+def _latency(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
     keys = ("threshold", "sourceTimestampField", "processedTimestampField")
     seconds = levels.seconds(level, keys[0])
     source, processed = (levels.place(level, key) for key in keys[1:])
@@ -130,7 +152,7 @@ def _latency(levels: _Levels, level: Mapping) -> Iterator[Promise]:
         yield source[0].name, None, levels.reading.rule("latency", demand, *map(level.get, keys))
 
 
-def _frequency(levels: _Levels, level: Mapping) -> Iterator[Promise]:
+def _frequency(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
     """New rows in every model, as often as `interval` and `cron` say, which have to agree."""
     reading = levels.reading
     reading.documented_keys(level, "type", reason="how the data is processed")
@@ -141,17 +163,19 @@ def _frequency(levels: _Levels, level: Mapping) -> Iterator[Promise]:
         levels.refuse(level, ["interval"], "no interval: write daily, hourly or `15 minutes`")
     if of_cron is None:
         levels.refuse(level, ["cron"], "no cron expression of five fields that says how often")
-    elif seconds is not None and seconds != of_cron:
-        levels.refuse(level, ["cron"], f"says another interval than {written}")
-        of_cron = None
+    elif seconds is not None and abs(seconds - of_cron) > _LEEWAY * seconds:
+        levels.refuse(level, ["interval", "cron"], "the interval and the cron contradict")
+        return
     nodes = (
         level.get("interval") if seconds is not None else None,
         level.get("cron") if of_cron is not None else None,
     )
-    every_s = seconds if seconds is not None else of_cron
+    every_s = seconds if of_cron is None else of_cron
+    schedule = None if cron is None or of_cron is None else schedule_of(cron)
     if every_s is not None:
         for model in levels.models:
-            yield model.name, None, reading.rule("frequency", Arrives(None, every_s), *nodes)
+            demand = Arrives(None, every_s, schedule)
+            yield model.name, None, reading.rule("frequency", demand, *nodes)
 
 
 _READERS = {

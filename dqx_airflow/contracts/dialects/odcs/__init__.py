@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.dialects.addresses import check_address
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.naming import column_path, told_apart
 from dqx_airflow.contracts.dialects.odcs.context import Context
 from dqx_airflow.contracts.dialects.odcs.custom import read_consumers, with_policy
 from dqx_airflow.contracts.dialects.odcs.elements import Element, elements_of, physical_name
@@ -17,8 +20,7 @@ from dqx_airflow.contracts.dialects.odcs.properties import (
 from dqx_airflow.contracts.dialects.odcs.quality import read_rules
 from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, load_schema
 from dqx_airflow.contracts.dialects.odcs.servers import FILES, SPARK, read_servers
-from dqx_airflow.contracts.dialects.odcs.service import kind_of, read_service
-from dqx_airflow.contracts.document import Mapping, Scalar
+from dqx_airflow.contracts.dialects.odcs.service import PlacedRule, kind_of, read_service
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -30,8 +32,7 @@ from dqx_airflow.contracts.model import (
     Server,
     Unique,
 )
-from dqx_airflow.contracts.naming import column_path, told_apart
-from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
 
 _STATUS = {
     "proposed": "draft",
@@ -54,11 +55,15 @@ def _recognises(root: Mapping) -> bool:
     return is_named or {"apiVersion", "schema"} <= set(root.entries)
 
 
-def _read(reading: Reading) -> Contract:
+def _read(reading: ClauseReader) -> Contract:
     root = reading.root
     reading.documented_keys(root, *_FUNDAMENTALS)
     if not reading.items(root, "schema"):
         reading.documented_keys(root, "schema", reason="names no object")
+    reading.one_of(root, "status", _STATUS, is_open=True)
+    for key in ("authoritativeDefinitions", "support"):
+        for item in reading.mappings(root, key):
+            check_address(reading, item, "url", "uri")
     servers = tuple(read_servers(reading))
     context = _context(reading, servers)
     service = tuple(read_service(context))
@@ -76,7 +81,7 @@ def _read(reading: Reading) -> Contract:
         owner=owner,
         contacts=contacts,
         domain=reading.text(root, "domain"),
-        models=tuple(_model(context, node, service) for node in reading.mappings(root, "schema")),
+        models=tuple(_models(context, service)),
         servers=servers,
         consumers=tuple(read_consumers(reading)),
         lifecycle=with_policy(reading, _lifecycle(context)),
@@ -84,7 +89,7 @@ def _read(reading: Reading) -> Contract:
     )
 
 
-def _context(reading: Reading, servers: tuple[Server, ...]) -> Context:
+def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> Context:
     """What the document is read with. Of several servers, the first one is spoken of."""
     kind = servers[0].type if servers else None
     version = (reading.text(reading.root, "apiVersion") or "").removeprefix("v")
@@ -97,7 +102,7 @@ def _context(reading: Reading, servers: tuple[Server, ...]) -> Context:
     )
 
 
-def _team(reading: Reading) -> tuple[str | None, tuple[str, ...]]:
+def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
     """The owner and the names of the members: of the list of 3.0, or of the mapping of 3.1."""
     team = reading.mapping(reading.root, "team")
     holder, key = (team, "members") if team is not None else (reading.root, "team")
@@ -132,7 +137,15 @@ def _lifecycle(context: Context) -> Lifecycle:
 # Objects -----------------------------------------------------------------------------------------
 
 
-def _model(context: Context, node: Mapping, service: tuple[tuple[Element, Rule], ...]) -> Model:
+def _models(context: Context, service: tuple[PlacedRule, ...]) -> Iterator[Model]:
+    reading = context.reading
+    for node in reading.mappings(reading.root, "schema"):
+        with reading.of_model(reading.text(node, "name") or ""):
+            model = _model(context, node, service)
+        yield model
+
+
+def _model(context: Context, node: Mapping, service: tuple[PlacedRule, ...]) -> Model:
     reading = context.reading
     name = reading.text(node, "name") or ""
     context = replace(context, model=name)
@@ -147,7 +160,7 @@ def _model(context: Context, node: Mapping, service: tuple[tuple[Element, Rule],
     fields = tuple(read_property(context, column) for column in columns)
     paths = tuple(item.path for item in fields)
     placed: list[tuple[str | None, Rule]] = [
-        (element.path, rule) for element, rule in service if element.model == name
+        (path, rule) for model, path, rule in service if model == name
     ]
     placed += read_rules(context, node, columns=paths)
     own = (rule for path, rule in placed if path is None)
@@ -235,4 +248,6 @@ READER = DialectReader(
     sign="`apiVersion: v3.2.0` and `kind: DataContract`",
     version_key="apiVersion",
     versions=VERSIONS,
+    is_open=True,
+    change_kinds=((("dataGranularityDescription",), "grain_changed"),),
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.odcs.elements import Elements
-from dqx_airflow.contracts.document import Mapping
-from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.source.yaml_document import Mapping
 
 _ABOUT = ("id", "tags", "customProperties", "authoritativeDefinitions")
 _ABOUT_ELEMENTS = ("name", "physicalName", "businessName", "description", "synonyms", "context")
@@ -20,7 +20,7 @@ class Context:
     dates and times. `model` is the object that is being read.
     """
 
-    reading: Reading
+    reading: ClauseReader
     elements: Elements
     sql_dialect: str | None
     is_spark: bool

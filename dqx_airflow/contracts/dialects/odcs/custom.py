@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.model import Consumer, Lifecycle
-from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.source.yaml_document import Mapping
 
 _TEXTS = {
     "deprecationDate": "deprecation_date",
@@ -28,7 +28,7 @@ _DAYS = {
 }
 
 
-def with_policy(reading: Reading, lifecycle: Lifecycle) -> Lifecycle:
+def with_policy(reading: ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
     """The lifecycle with the dates, the periods and the cadence that the document adds."""
     known: dict[str, Any] = {}
     for name, item in _properties(reading):
@@ -39,13 +39,13 @@ def with_policy(reading: Reading, lifecycle: Lifecycle) -> Lifecycle:
     return replace(lifecycle, **known)
 
 
-def read_consumers(reading: Reading) -> Iterator[Consumer]:
+def read_consumers(reading: ClauseReader) -> Iterator[Consumer]:
     for name, item in _properties(reading):
         for one in reading.mappings(item, "value") if name == "consumers" else ():
             if (team := reading.text(one, "team")) is not None:
                 yield Consumer(team, reading.text(one, "useCase"), reading.text(one, "pin"))
 
 
-def _properties(reading: Reading) -> Iterator[tuple[str, Mapping]]:
+def _properties(reading: ClauseReader) -> Iterator[tuple[str, Mapping]]:
     for item in reading.mappings(reading.root, "customProperties"):
         yield reading.text(item, "property") or "", item

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from dqx_airflow.contracts.document import Mapping
-from dqx_airflow.contracts.naming import column_path
-from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.naming import column_path
+from dqx_airflow.contracts.source.yaml_document import Mapping
 from dqx_airflow.diagnostics.nearest import nearest
 
 _OUTSIDE = re.compile(r"(?P<file>[^#]+\.ya?ml)#(?P<inside>.*)", re.DOTALL)
@@ -46,7 +46,7 @@ class Elements:
         if found is not None:
             return found
         near = nearest(name, self.by_name)
-        return f"there is no property '{name}'" + (f": did you mean '{near}'?" if near else "")
+        return f"unknown property '{name}'" + (f": did you mean '{near}'?" if near else "")
 
     def referred(self, reference: str) -> Element | str:
         """The element that the `to` of a relationship means, here or in another contract."""
@@ -56,7 +56,7 @@ class Elements:
             if outside:
                 return "ids of another contract are not known: write `file.yaml#object.property`"
             found = self.by_id.get(inside)
-            return found or f"there is no element with the ids '{inside}'"
+            return found or f"no element with the ids '{inside}'"
         if outside is None and inside in self.by_name:
             return self.by_name[inside]
         model, _, path = inside.partition(".")
@@ -72,7 +72,7 @@ class Elements:
         return found.name if found is not None else name
 
 
-def elements_of(reading: Reading) -> Elements:
+def elements_of(reading: ClauseReader) -> Elements:
     by_name: dict[str, Element] = {}
     by_id: dict[str, Element] = {}
     objects = []
@@ -91,7 +91,7 @@ def elements_of(reading: Reading) -> Elements:
     return Elements(by_name, by_id, tuple(objects))
 
 
-def physical_name(reading: Reading, item: Mapping) -> str:
+def physical_name(reading: ClauseReader, item: Mapping) -> str:
     """The name that a column has in the data."""
     return reading.text(item, "physicalName") or reading.text(item, "name") or ""
 
@@ -105,7 +105,7 @@ class _Way:
     columns: tuple[str, ...] = ()
 
 
-def _below(reading: Reading, owner: Mapping, way: _Way) -> Iterator[_Way]:
+def _below(reading: ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
     for item in reading.mappings(owner, "properties"):
         found = _Way(
             (*way.names, reading.text(item, "name") or ""),

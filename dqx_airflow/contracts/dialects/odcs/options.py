@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dqx_airflow.contracts.document import Mapping, Node, Scalar
-from dqx_airflow.contracts.field_types import bound_rule
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.field_types import bound_rule
+from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.model import (
     Bound,
     Field,
@@ -18,8 +19,7 @@ from dqx_airflow.contracts.model import (
     Rule,
     UniqueItems,
 )
-from dqx_airflow.contracts.reading import Reading
-from dqx_airflow.contracts.rules.values import sql_name
+from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 
@@ -33,7 +33,7 @@ _NUMBERS = ("integer", "number")
 
 
 def option_rules(
-    reading: Reading, owner: Mapping, item: Field, logical: str | None
+    reading: ClauseReader, owner: Mapping, item: Field, logical: str | None
 ) -> Iterator[Rule]:
     """The rules that the options of a property make, whose logical type is known or not."""
     options = reading.mapping(owner, "logicalTypeOptions")
@@ -49,7 +49,7 @@ def option_rules(
     yield from _enum(reading, owner)
 
 
-def _enum(reading: Reading, owner: Mapping) -> Iterator[Rule]:
+def _enum(reading: ClauseReader, owner: Mapping) -> Iterator[Rule]:
     entries = tuple(reading.mappings(owner, "enum"))
     reading.documented_keys(owner, "enum", reason="what a value means")
     values = [entry.get("value") for entry in entries]
@@ -58,7 +58,9 @@ def _enum(reading: Reading, owner: Mapping) -> Iterator[Rule]:
         yield reading.rule("enum", OneOf(accepted), *values)
 
 
-def _bounds(reading: Reading, options: Mapping, item: Field, logical: str | None) -> Iterator[Rule]:
+def _bounds(
+    reading: ClauseReader, options: Mapping, item: Field, logical: str | None
+) -> Iterator[Rule]:
     written = reading.text(options, "format")
     meant = _meant(item, logical, written)
 
@@ -93,7 +95,7 @@ def _bounds(reading: Reading, options: Mapping, item: Field, logical: str | None
                 yield found
 
 
-def _lengths(reading: Reading, options: Mapping) -> Iterator[Rule]:
+def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
     for key, name, op in (
         ("minLength", "min_length", ">="),
         ("maxLength", "max_length", "<="),
@@ -111,8 +113,8 @@ def _lengths(reading: Reading, options: Mapping) -> Iterator[Rule]:
         yield reading.rule("max_items", Length("<=", int(dimensions)), node)
 
 
-def _mark_others(reading: Reading, options: Mapping) -> None:
-    zone = "how the zone of a moment is written: Spark keeps the moment itself"
+def _mark_others(reading: ClauseReader, options: Mapping) -> None:
+    zone = "the notation of the time zone: Spark stores only the timestamp"
     reading.documented_keys(options, "timezone", "defaultTimezone", reason=zone)
     advice = "how the vectors are made and compared"
     reading.documented_keys(
@@ -128,11 +130,13 @@ def _mark_others(reading: Reading, options: Mapping) -> None:
 # Formats -----------------------------------------------------------------------------------------
 
 
-def _format(reading: Reading, options: Mapping, item: Field, logical: str | None) -> Iterator[Rule]:
+def _format(
+    reading: ClauseReader, options: Mapping, item: Field, logical: str | None
+) -> Iterator[Rule]:
     written, node = reading.text(options, "format"), options.get("format")
     if written is None or node is None:
         return
-    readers: dict[str, Callable[[Reading, str, Node, Field], Iterator[Rule]]] = {
+    readers: dict[str, Callable[[ClauseReader, str, Node, Field], Iterator[Rule]]] = {
         "integer": _whole_format,
         "number": _number_format,
         **dict.fromkeys(_TIMES, _time_format),
@@ -140,7 +144,7 @@ def _format(reading: Reading, options: Mapping, item: Field, logical: str | None
     yield from readers.get(logical or "string", _text_format)(reading, written, node, item)
 
 
-def _text_format(reading: Reading, written: str, node: Node, _item: Field) -> Iterator[Rule]:
+def _text_format(reading: ClauseReader, written: str, node: Node, _item: Field) -> Iterator[Rule]:
     name = written.strip().lower()
     if name in _FORMATS:
         yield reading.rule("format", HasFormat(_FORMATS[name]), node)
@@ -149,14 +153,14 @@ def _text_format(reading: Reading, written: str, node: Node, _item: Field) -> It
     elif name in ("password", "binary"):
         reading.documented(node, "every text is one")
     else:
-        reading.unsupported(node, f"there is no format '{written}': write it as a pattern")
+        reading.unsupported(node, f"unknown format '{written}': write it as a pattern")
 
 
-def _whole_format(reading: Reading, written: str, node: Node, _item: Field) -> Iterator[Rule]:
+def _whole_format(reading: ClauseReader, written: str, node: Node, _item: Field) -> Iterator[Rule]:
     """So many bits a whole number has: `i32` is signed, `u8` is not."""
     bits = _BITS.get(written)
     if bits is None:
-        reading.unsupported(node, f"there is no format '{written}': there is {', '.join(_BITS)}")
+        reading.unsupported(node, f"unknown format '{written}': there is {', '.join(_BITS)}")
         return
     is_signed = written.startswith("i")
     if not is_signed:
@@ -168,7 +172,7 @@ def _whole_format(reading: Reading, written: str, node: Node, _item: Field) -> I
     reading.documented(node, "every whole number of Spark is one")
 
 
-def _number_format(reading: Reading, written: str, node: Node, item: Field) -> Iterator[Rule]:
+def _number_format(reading: ClauseReader, written: str, node: Node, item: Field) -> Iterator[Rule]:
     if {"f32": "float", "f64": "double"}.get(written) == item.type:
         reading.documented(node, "the type is checked")
     else:
@@ -176,7 +180,7 @@ def _number_format(reading: Reading, written: str, node: Node, item: Field) -> I
     return iter(())
 
 
-def _time_format(reading: Reading, written: str, node: Node, item: Field) -> Iterator[Rule]:
+def _time_format(reading: ClauseReader, written: str, node: Node, item: Field) -> Iterator[Rule]:
     """The form of a date matters where it is held as a text."""
     if item.type != "string":
         reading.documented(node, "a date has no format once it is one")

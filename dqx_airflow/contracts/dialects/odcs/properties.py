@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from dqx_airflow.contracts.dialects.field_types import with_type
+from dqx_airflow.contracts.dialects.naming import column_path, told_apart
 from dqx_airflow.contracts.dialects.odcs import spark_types
 from dqx_airflow.contracts.dialects.odcs.context import Context
 from dqx_airflow.contracts.dialects.odcs.elements import Element, physical_name
 from dqx_airflow.contracts.dialects.odcs.options import option_rules
 from dqx_airflow.contracts.dialects.odcs.quality import read_rules
-from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence, plain
-from dqx_airflow.contracts.field_types import with_type
+from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import (
     Field,
     HasFormat,
@@ -23,8 +24,7 @@ from dqx_airflow.contracts.model import (
     Rule,
     Unique,
 )
-from dqx_airflow.contracts.naming import column_path, told_apart
-from dqx_airflow.contracts.sensitivity import is_sensitive
+from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence, plain
 
 _STORED = "how the table is stored: no value depends on it"
 _IN_TEXT = {
@@ -91,6 +91,7 @@ def _read(context: Context, node: Mapping, name: str, path: str) -> Field:
         classification=classification,
         tags=tags,
         examples=tuple(value.value for value in examples if isinstance(value, Scalar)),
+        example_spans=tuple(value.span for value in examples if isinstance(value, Scalar)),
     )
     context.document_element(
         node, "semanticType", "examples", "transformDescription", "transformLogic"
@@ -157,8 +158,10 @@ def _by_logical(context: Context, node: Mapping, logical: str | None) -> _Declar
         logical = next((_IMPLIED[key] for key in _IMPLIED if key in node.entries), None)
     if logical is not None and written and spark_types.names_nested(logical, written):
         marks.append(physical_node)
-    else:
+    elif logical is None:
         reading.unsupported(physical_node, "Spark has no type of this name")
+    else:
+        reading.not_understood(physical_node, "Spark has no type of this name")
     options = reading.mapping(node, "logicalTypeOptions")
     if logical == "date" and context.is_3_0 and "H" in (reading.text(options, "format") or ""):
         return _Declared("timestamp", marks)  # 3.0 has one type for dates with and without a time
@@ -186,7 +189,7 @@ def _by_physical(context: Context, node: Mapping, logical: str | None, found: st
         rule = reading.rule("format", HasFormat(_IN_TEXT[logical]), logical_node)
         return _Declared(found, marks, [rule])
     else:
-        reading.unsupported(logical_node, f"the physical type says otherwise: {found}")
+        reading.not_understood(logical_node, f"the physical type says otherwise: {found}")
     return _Declared(found, marks)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dqx_airflow.contracts.dialects.dcs.quality import Placed, read_quality
+from dqx_airflow.contracts.dialects.foreign.thresholds import is_threshold
 from dqx_airflow.contracts.dialects.odcs.context import Context
-from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, Sequence
-from dqx_airflow.contracts.rules.thresholds import is_threshold
+from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, Sequence
 
 _OF_PEOPLE = ("businessImpact", "method", "schedule", "scheduler")
 

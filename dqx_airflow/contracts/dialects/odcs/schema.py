@@ -108,6 +108,7 @@ def _loosen(schema: dict[str, Any]) -> None:
     definitions = schema["$defs"]
     # `rule` is what became `metric`, and valid values stood without an operator.
     definitions["DataQualityLibrary"].pop("required")
+    definitions["DataQualityLibrary"]["properties"]["validValues"] = {}
     definitions["DataQualityOperators"].pop("anyOf")
     _each_mapping(schema, _permit_other_keys)
     _each_mapping(definitions["SchemaBaseProperty"], _permit_true_for_exclusive)

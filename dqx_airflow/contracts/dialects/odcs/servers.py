@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.dialects.addresses import check_address, check_location
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.dcs.servers import STORED_FORMATS, endpoint_options
 from dqx_airflow.contracts.model import Server
-from dqx_airflow.contracts.reading import Reading
+from dqx_airflow.contracts.source.yaml_document import Mapping
 
 FILES = ("local", "s3", "azure", "sftp", "custom")
 """Servers whose data Spark reads itself, so that its types are those of Spark."""
@@ -44,11 +46,14 @@ _PLACES = ("location", "path")
 _TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schema")
 
 
-def read_servers(reading: Reading) -> Iterator[Server]:
+def read_servers(reading: ClauseReader) -> Iterator[Server]:
     """The servers; nothing that is said about them can be broken by data."""
     reading.documented_keys(reading.root, "servers", reason="where the data is found")
     for server in reading.mappings(reading.root, "servers"):
         kind = (reading.text(server, "type") or "").lower()
+        reading.one_of(server, "format", STORED_FORMATS)
+        check_address(reading, server, "endpointUrl", "uri")
+        check_location(reading, server, kind)
         yield Server(
             reading.text(server, "server") or kind,
             kind,
@@ -56,12 +61,12 @@ def read_servers(reading: Reading) -> Iterator[Server]:
             location=_location(reading, server, kind),
             format="iceberg" if kind == "iceberg" else reading.text(server, "format"),
             environment=reading.text(server, "environment"),
-            options=tuple(_options(reading, server)),
+            options=(*_options(reading, server), *endpoint_options(reading, server)),
             sql_dialect=_SQL.get(kind),
         )
 
 
-def _location(reading: Reading, server: Mapping, kind: str) -> str | None:
+def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
     for key in _PLACES:
         if (place := reading.text(server, key)) is not None:
             return place
@@ -71,7 +76,7 @@ def _location(reading: Reading, server: Mapping, kind: str) -> str | None:
     return ".".join([*filter(None, parts), "{model}"])
 
 
-def _options(reading: Reading, server: Mapping) -> Iterator[tuple[str, str]]:
+def _options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
     """What Spark has to know to read the files: JSON in one array takes several lines."""
     delimiter, file_format = (reading.text(server, key) for key in ("delimiter", "format"))
     if file_format == "json" and delimiter == "array":

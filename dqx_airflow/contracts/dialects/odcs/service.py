@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
+from dqx_airflow.contracts.dialects.durations import seconds_of
 from dqx_airflow.contracts.dialects.odcs.context import Context
 from dqx_airflow.contracts.dialects.odcs.elements import Element
-from dqx_airflow.contracts.document import Mapping
-from dqx_airflow.contracts.durations import seconds_of
-from dqx_airflow.contracts.model import Arrives, Demand, Fresh, Retained, Rule
+from dqx_airflow.contracts.model import Arrives, Demand, Fresh, Promise, Retained, Rule
+from dqx_airflow.contracts.source.yaml_document import Mapping, show_path
+from dqx_airflow.diagnostics.nearest import slip_of
 
 _SYNONYMS = {
     "av": "availability",
@@ -29,12 +31,17 @@ _OF_THE_SERVICE = (
     *("timetodetect", "timetonotify", "timetorepair"),
 )
 _DATES = {"generalavailability", "endofsupport", "endoflife"}
+_TIMED = ("freshness", "latency", "retention", "frequency")
 _SAYING = ("value", "valueExt", "unit", "element")
 _REMARKS = ("property", "driver", "description", "scheduler", "schedule")
 
 
-def read_service(context: Context) -> Iterator[tuple[Element, Rule]]:
-    """The rules that the service levels make, each with the property that it is about."""
+PlacedRule: TypeAlias = "tuple[str, str | None, Rule]"
+"""A rule with its object, and the column that it is about; None where it is about the object."""
+
+
+def read_service(context: Context) -> Iterator[PlacedRule]:
+    """The rules that the service levels make."""
     reading = context.reading
     reading.documented_keys(
         reading.root, "slaDefaultElement", reason="holds where a level names no element"
@@ -46,11 +53,16 @@ def read_service(context: Context) -> Iterator[tuple[Element, Rule]]:
             _mark(context, level, "of the service: no value of the data shows it")
         elif kind in _DATES:
             _mark(context, level, "a date in the life of the contract")
-        elif kind in ("freshness", "latency", "retention", "frequency"):
+        elif kind in _TIMED:
             yield from _timed(context, level, kind)
+        elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
+            hint = f"did you mean '{meant}'?"
+            reading.not_understood(
+                level.get("property"), f"unknown property '{kind}'", "E422", hint
+            )
+            _refuse(context, level, f"unknown property '{kind}': {hint}")
         else:
-            for key in ("property", *_SAYING):
-                reading.unsupported(level.get(key), f"no rule is made of '{kind}'")
+            _mark(context, level, f"no value of the data shows whether '{kind}' is kept")
 
 
 def kind_of(context: Context, level: Mapping) -> str:
@@ -63,34 +75,44 @@ def _mark(context: Context, level: Mapping, reason: str) -> None:
     context.reading.documented_keys(level, *_SAYING, reason=reason)
 
 
-def _timed(context: Context, level: Mapping, kind: str) -> Iterator[tuple[Element, Rule]]:
-    reading = context.reading
+def _refuse(context: Context, level: Mapping, reason: str, code: str | None = None) -> None:
+    path = show_path(level.path)
+    for key in _SAYING:
+        context.reading.unsupported(level.get(key), reason, code, promise=Promise(path, path))
+
+
+def _timed(context: Context, level: Mapping, kind: str) -> Iterator[PlacedRule]:
+    reading, objects = context.reading, context.elements.objects
     seconds = _seconds(context, level, kind)
     written = reading.text(level, "element") or reading.text(reading.root, "slaDefaultElement")
+    if written is None and len(objects) == 1:
+        written = objects[0]
     reason = None
     if seconds is None:
-        reason = "this is no duration: write a number and a unit, such as `value: 24`, `unit: h`"
+        reason = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
     elif written is None:
         reason = "of which property? add `element: object.property`"
     elif kind == "frequency" and reading.literal(level, "valueExt") not in (None, 1):
         reason = "the standard does not say what its valueExt means"
     if reason is not None or seconds is None or written is None:
-        for key in _SAYING:
-            reading.unsupported(level.get(key), str(reason))
+        _refuse(context, level, str(reason))
         return
     nodes = [level.get(key) for key in _SAYING]
-    elements = [context.elements.named(name.strip()) for name in written.split(",")]
-    for wrong in (found for found in elements if isinstance(found, str)):
-        for node in nodes:
-            reading.unsupported(node, wrong)
+    names = [name.strip() for name in written.split(",")]
+    elements = [name if name in objects else context.elements.named(name) for name in names]
+    for wrong in (found for found in elements if isinstance(found, str) and found not in objects):
+        _refuse(context, level, wrong, "E420")
         return
+    path: str | None
     for element in elements:
         if isinstance(element, Element):
-            demand = _demand(kind, element.path, seconds)
-            yield element, reading.rule(kind, demand, *nodes)
+            model, path = element.model, element.path
+        else:
+            model, path = element, None
+        yield model, path, reading.rule(kind, _demand(kind, path, seconds), *nodes)
 
 
-def _demand(kind: str, column: str, seconds: float) -> Demand:
+def _demand(kind: str, column: str | None, seconds: float) -> Demand:
     if kind == "retention":
         return Retained(column, seconds)
     return Arrives(column, seconds) if kind == "frequency" else Fresh(column, seconds)

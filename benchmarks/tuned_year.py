@@ -1,0 +1,240 @@
+"""A simulated year of daily metrics: how many false alarms and misses tuned thresholds leave.
+
+    python -m benchmarks.tuned_year [--seed N]
+
+A shop with weekdays, a season, growth, holidays and planted incidents; thresholds as people guess
+them. In the first half of the year people label 60 alerts, `dql tune` proposes every week, and a
+person approves. The second half is judged with what came of it, against the thresholds of the start
+and against a rule of three standard deviations over the last 28 days. Nothing is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from statistics import mean, stdev
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.tuning.backtest import Backtest, PastDay, StoredVerdict
+from dqx_airflow.tuning.protection import judge_change
+from dqx_airflow.tuning.suite_file import with_edits
+from dqx_airflow.tuning.tune import tune
+from dqx_airflow.values import SourceFile, Status
+
+FIRST = date(2025, 1, 1)
+DAYS, LEARNED, MOST_LABELS, MOST_A_WEEK = 365, 182, 60, 3
+WINDOW, SIGMAS = 28, 3
+
+SUITE = """\
+suite "Shop" {
+    const LEAST_ROWS = 9000 tunable [1000, 12000]
+    const LEAST_REVENUE = 190000 tunable [20000, 300000]
+    const MAX_NULLS = 2% tunable [0%, 20%]
+    const MAX_DUPLICATES = 4 tunable [0, 100]
+    const MAX_CHANGE = 0.2 tunable [0.05, 2.0]
+    const LOW_PRICE = 19.5 tunable [5.0, 25.0]
+    const HIGH_PRICE = 20.5 tunable [15.0, 40.0]
+
+    check "Shop" on orders {
+        assert num_rows() >= LEAST_ROWS name "rows"
+        assert sum(revenue) >= LEAST_REVENUE name "revenue"
+        assert null_count(email) / num_rows() <= MAX_NULLS name "nulls"
+        assert duplicate_count([id]) <= MAX_DUPLICATES name "duplicates"
+        assert day_over_day(num_rows()) <= MAX_CHANGE name "change"
+        assert average(price) between LOW_PRICE and HIGH_PRICE name "price"
+        @required
+        assert null_count(id) == 0 name "ids" severity P0
+    }
+}
+"""
+KEYS = {
+    "rows": '["orders","num_rows",[],0]',
+    "before": '["orders","num_rows",[],1]',
+    "revenue": '["orders","sum",["revenue"],0]',
+    "nulls": '["orders","null_count",["email"],0]',
+    "duplicates": '["orders","duplicate_count",["id"],0]',
+    "price": '["orders","average",["price"],0]',
+    "ids": '["orders","null_count",["id"],0]',
+}
+HOLIDAYS = {(1, 1), (4, 18), (5, 1), (10, 3), (12, 25), (12, 26)}
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The metrics of a day, and by assertion whether there was a real issue."""
+
+    date: date
+    metrics: Mapping[str, float]
+    issues: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    false_alarms: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    start: Score
+    three_sigma: Score
+    tuned: Score
+    incidents: int
+    labels: int
+    approved: int
+
+
+def simulated_days(seed: int) -> list[Day]:
+    """The year: about one incident in twelve days."""
+    chance, days, before = random.Random(seed), [], 10_000
+    for number in range(DAYS):
+        on = FIRST + timedelta(days=number)
+        level = (
+            10_000 * (1 + 0.15 * number / DAYS) * (1 + 0.08 * math.sin(number / DAYS * 2 * math.pi))
+        )
+        level *= 0.55 if on.weekday() == 6 else 0.9 if on.weekday() == 5 else 1.0
+        level *= 0.6 if (on.month, on.day) in HOLIDAYS else 1.0
+        rows = int(level * chance.gauss(1, 0.04))
+        price = chance.gauss(20, 0.35)
+        share = min(max(chance.gauss(0.02, 0.006), 0.002), 0.05)
+        duplicates = int(chance.expovariate(1 / 4))
+        ids, issues = 0, set()
+        if number > 30 and chance.random() < 0.085:
+            kind = chance.choice(("lost", "nulls", "duplicates", "price", "ids"))
+            if kind == "lost":
+                rows = int(rows * chance.uniform(0.05, 0.25))
+                issues |= {"rows", "revenue", "change"}
+            elif kind == "nulls":
+                share = chance.uniform(0.12, 0.6)
+            elif kind == "duplicates":
+                duplicates = chance.randint(60, 900)
+            elif kind == "price":
+                price *= chance.choice((0.01, 0.5, 1.6, 100))
+                if price < 15:
+                    issues.add("revenue")
+            else:
+                ids = chance.randint(1, 40)
+            issues |= {kind} & {"nulls", "duplicates", "price", "ids"}
+        metrics = {
+            "rows": rows,
+            "before": before,
+            "revenue": rows * price,
+            "nulls": int(rows * share),
+            "duplicates": duplicates,
+            "price": price,
+            "ids": ids,
+        }
+        days.append(Day(on, metrics, frozenset(issues)))
+        before = rows
+    return days
+
+
+def node_of(text: str) -> nodes.Suite:
+    checked = check_source(SourceFile("suite.dql", text), needs_suite=True)
+    assert checked.suite is not None
+    assert not checked.errors, checked.errors
+    return checked.suite
+
+
+def past_day(day: Day) -> PastDay:
+    values = {KEYS[name]: value for name, value in day.metrics.items()}
+    return PastDay(day.date, Measurements(values))
+
+
+def simulated(seed: int) -> Outcome:
+    """Half a year of labels and proposals, and the half after it."""
+    days = simulated_days(seed)
+    text, approved = SUITE, 0
+    past: list[PastDay] = []
+    labels = 0
+    for week in range(0, LEARNED, 7):
+        suite = node_of(text)
+        fresh = [past_day(day) for day in days[week : min(week + 7, LEARNED)]]
+        backtest = Backtest(suite, fresh)
+        this_week = 0
+        for index, day in enumerate(fresh):
+            said, verdicts = {}, {}
+            for one, row in zip(backtest.assertions, backtest.judge().statuses, strict=True):
+                status = row[index]
+                assert status is not None
+                verdicts[one.key] = StoredVerdict(status, "", None)
+                may = labels < MOST_LABELS and this_week < MOST_A_WEEK
+                if status is Status.FAILED and may:
+                    said[one.key] = one.name in days[week + index].issues
+                    labels, this_week = labels + 1, this_week + 1
+            past.append(replace(day, verdicts=verdicts, labels=said))
+        for tuned in tune(suite, past, lambda more, text=text: _with(text, {}, more)):
+            if tuned.proposal is None:
+                continue
+            profile, values = tuned.proposal.profile, tuned.proposal.values
+            now = node_of(text)
+            if not judge_change(now, _with(text, values, profile), tuned.proposal.agent).refusals:
+                text, approved = with_edits(text, now, values, profile), approved + 1
+    held = days[LEARNED:]
+    return Outcome(
+        score(node_of(SUITE), held),
+        three_sigma(days),
+        score(node_of(text), held),
+        sum(len(day.issues) for day in held),
+        labels,
+        approved,
+    )
+
+
+def _with(text: str, values: Mapping[str, float], profile: str | None) -> nodes.Suite:
+    return node_of(with_edits(text, node_of(text), values, profile))
+
+
+def score(suite: nodes.Suite, days: list[Day]) -> Score:
+    backtest = Backtest(suite, [past_day(day) for day in days])
+    false_alarms = missed = 0
+    for one, row in zip(backtest.assertions, backtest.judge().statuses, strict=True):
+        for day, status in zip(days, row, strict=True):
+            is_issue = one.name in day.issues
+            false_alarms += status is Status.FAILED and not is_issue
+            missed += status is not Status.FAILED and is_issue
+    return Score(false_alarms, missed)
+
+
+def three_sigma(days: list[Day]) -> Score:
+    """An alarm where a value is further than three standard deviations from the mean of the last
+    four weeks, for the same seven values."""
+    false_alarms = missed = 0
+    values = {
+        "rows": [day.metrics["rows"] for day in days],
+        "revenue": [day.metrics["revenue"] for day in days],
+        "nulls": [day.metrics["nulls"] / day.metrics["rows"] for day in days],
+        "duplicates": [day.metrics["duplicates"] for day in days],
+        "change": [abs(day.metrics["rows"] / day.metrics["before"] - 1) for day in days],
+        "price": [day.metrics["price"] for day in days],
+        "ids": [day.metrics["ids"] for day in days],
+    }
+    for name, series in values.items():
+        for number in range(LEARNED, DAYS):
+            window = series[number - WINDOW : number]
+            is_alarm = abs(series[number] - mean(window)) > SIGMAS * stdev(window)
+            is_issue = name in days[number].issues
+            false_alarms += is_alarm and not is_issue
+            missed += is_issue and not is_alarm
+    return Score(false_alarms, missed)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--seed", type=int, nargs="*", default=[1, 2, 3, 4, 5])
+    print("seed  incidents  labels  approved   start FA/miss   3-sigma FA/miss   tuned FA/miss")
+    for seed in arguments.parse_args().seed:
+        found = simulated(seed)
+        cells = (found.start, found.three_sigma, found.tuned)
+        told = "   ".join(f"{one.false_alarms:>9}/{one.missed:<4}" for one in cells)
+        print(f"{seed:>4}  {found.incidents:>9}  {found.labels:>6}  {found.approved:>8}  {told}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The registry of contracts in Python: what `dql contract registry` does, as methods."""
+
+from __future__ import annotations
+
+import os
+from datetime import date, datetime, timezone
+from pathlib import Path
+
+from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.source.references import FolderReader
+from dqx_airflow.contracts.versioning.publication_policy import PublishedVersion
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.errors import RegistryError, RequestError, SourceError
+from dqx_airflow.registry.places import registry_at
+from dqx_airflow.registry.versions import Publication
+
+
+class ContractRegistry:
+    """The published versions of contracts, which never change.
+
+        registry = ContractRegistry("s3://lake/contracts")
+        registry.register("contracts/customers.yaml")
+        registry.get_latest("CustomerMaster").version
+
+    :param place: a folder, or a Delta table: its path, a URL, or `delta:PATH` for one that is to
+        come.
+    :raises RegistryError: no registry can be there.
+    """
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        self._registry = registry_at(os.fspath(place))
+
+    def register(self, path: str | os.PathLike[str], *, on: date | None = None) -> str:
+        """Publishes the version of a contract that a file holds; `id:version`. What is published
+        already stays as it is.
+
+        :param on: the day of the publication, today by default.
+        :raises SourceError: the contract has errors.
+        :raises RegistryError: something speaks against it, such as a breaking change without a
+            major version; or the registry cannot be written.
+        """
+        found = self._publication(path, on, is_dry=False)
+        if found.objections or found.published is None:
+            first = found.objections[0]
+            told = "; ".join(item.problem for item in found.objections)
+            raise RegistryError(f"{path}: {told}", first.hint)
+        contract = found.published.contract
+        return f"{contract.id}:{contract.version}"
+
+    def objections(
+        self, path: str | os.PathLike[str], *, on: date | None = None
+    ) -> tuple[str, ...]:
+        """What speaks against publishing a version; nothing is published.
+
+        :raises SourceError: the contract has errors.
+        """
+        found = self._publication(path, on, is_dry=True)
+        return tuple(f"{item.problem}: {item.hint}" for item in found.objections)
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all contracts."""
+        return self._registry.ids()
+
+    def history(self, contract_id: str) -> tuple[PublishedVersion, ...]:
+        """The published versions of a contract, the oldest first; empty for an unknown one."""
+        return self._registry.versions(contract_id)
+
+    def get_latest(self, contract_id: str) -> Contract | None:
+        """The highest version of a contract; None where none is published."""
+        found = self.history(contract_id)
+        return max(found, key=lambda item: item.version).contract if found else None
+
+    def get(self, contract_id: str, version: str) -> Contract:
+        """A version of a contract: `2.3.0`, or the highest of `2.3` or `2`.
+
+        :raises RequestError: it is not published.
+        """
+        known = self.history(contract_id)
+        found = [item for item in known if objection_to_version(item.contract, version) is None]
+        if not found:
+            names = [str(item.contract.version) for item in known] or list(self.ids())
+            what = f"{contract_id} {version}" if known else contract_id
+            raise RequestError(f"{what} is not published", did_you_mean(version, names) or "")
+        return max(found, key=lambda item: item.version).contract
+
+    def text(self, contract_id: str, version: str) -> str:
+        """The text of a version.
+
+        :raises RequestError: it is not published.
+        """
+        wanted = self.get(contract_id, version).version
+        number = next(
+            item.number for item in self.history(contract_id) if item.contract.version == wanted
+        )
+        return next(iter(self._registry.texts(contract_id, number).values()))
+
+    def _publication(
+        self, path: str | os.PathLike[str], on: date | None, *, is_dry: bool
+    ) -> Publication:
+        place = Path(path)
+        source = read_source(place, place.name)
+        if isinstance(source, Unreadable):
+            raise SourceError(f"{place}: {source.reason}", diagnostics=(source.diagnostic,))
+        read = read_contract(source, FolderReader(place.parent))
+        if read.contract is None or read.errors:
+            raise SourceError(draw(read.errors, read.sources), diagnostics=read.errors)
+        day = on or datetime.now(timezone.utc).date()
+        return self._registry.publish(read.contract, read.sources, day, is_dry=is_dry)

@@ -1,0 +1,194 @@
+"""A contract held against a DataFrame in one call: valid or not, and what is wrong."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date as day
+from datetime import datetime, timezone
+from typing import Any, TypedDict
+
+from dqx_airflow.api.contract import Contract
+from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
+from dqx_airflow.api.frames import is_frame, is_spark_frame, table_of
+from dqx_airflow.api.results import Results
+from dqx_airflow.contracts.enforcement.enforced_contract import Unsupported
+from dqx_airflow.contracts.model import (
+    AllComplete,
+    Complete,
+    Demand,
+    Distinct,
+    Model,
+    OfType,
+    OnlyColumns,
+    Presence,
+    Rule,
+    Unique,
+)
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Outcome, Severity, Status, Verdict
+
+_OF_SCHEMA = (Presence, OfType, OnlyColumns)
+_OF_QUALITY = (Complete, AllComplete, Distinct, Unique)
+
+
+class Validation(TypedDict):
+    """What is wrong with a DataFrame. `valid` is False where a gate would be blocked or broken.
+
+    `schema_errors` are about columns and their types, `field_errors` about the values of single
+    fields, by their names, and `quality_errors` about the rows as a whole, clauses that cannot be
+    enforced among them. `quality_scores` are shares from 0 to 1: `completeness`,
+    `completeness_<field>`, `uniqueness`, `uniqueness_<field>`, of what the contract bounds.
+    """
+
+    valid: bool
+    schema_errors: list[str]
+    field_errors: dict[str, list[str]]
+    quality_errors: list[str]
+    quality_scores: dict[str, float]
+    results: Results
+
+
+class ContractValidator:
+    """Validates DataFrames against a contract.
+
+        report = ContractValidator("contracts/customers.yaml").validate(frame)
+        assert report["valid"], report["field_errors"]
+
+    :param contract: the path of a contract, or one that was loaded.
+    """
+
+    def __init__(self, contract: str | os.PathLike[str] | Contract) -> None:
+        self.contract = contract if isinstance(contract, Contract) else Contract.load(contract)
+
+    def validate(
+        self,
+        frame: Any,
+        *,
+        model: str | None = None,
+        datasets: Mapping[str, Any] | None = None,
+        date_column: str | None = None,
+        date: day | None = None,
+        fail_on: Severity | str = Severity.P1,
+        unsupported: Unsupported = "error",
+        now: datetime | None = None,
+    ) -> Validation:
+        """What is wrong with the rows of a DataFrame.
+
+        :param frame: of pandas (NaN is NULL), Arrow, Polars, or Spark, or rows as mappings.
+        :param model: the model that it holds, of a contract with several.
+        :param datasets: the DataFrames of the same kind that references lead to, by name.
+        :param date_column: the column that tells the date of a row, for clauses about days.
+        :param date: the date that is validated with it, today by default.
+        :param fail_on: the mildest severity that makes the frame invalid.
+        :param unsupported: what becomes of clauses that cannot be enforced: "error" or "warn".
+        :param now: the moment from which ages are measured, by default the clock's.
+        :raises RequestError: it is no DataFrame, or a dataset is missing.
+        """
+        contract = self.contract.of_model(model)
+        (described,) = contract.described
+        on = date or datetime.now(timezone.utc).date()
+        dates = {} if date_column is None else {described.name: date_column}
+        frames = {described.name: frame, **(datasets or {})}
+        with _database(frames, described, dates) as database:
+            results = contract.run(database, on, fail_on=fail_on, now=now, unsupported=unsupported)
+        return _told(results, contract, described)
+
+
+@contextmanager
+def _database(
+    frames: Mapping[str, Any], model: Model, dates: Mapping[str, str]
+) -> Iterator[Database]:
+    first = frames[model.name]
+    if not is_spark_frame(first):
+        types = {item.name: item.type for item in model.fields if item.type is not None}
+        tables = {
+            name: table_of(frame, types if name == model.name else None)
+            if is_frame(frame)
+            else frame
+            for name, frame in frames.items()
+        }
+        yield MemoryDatabase(tables, date_columns=dates)
+        return
+    if not all(map(is_spark_frame, frames.values())):
+        raise RequestError("some of the DataFrames are of Spark and some are not", "convert them")
+    spark = first.sparkSession
+    views = {name: f"dqx_{uuid.uuid4().hex}" for name in frames}
+    try:
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(views[name])
+        settings = {
+            name: {"table": view, **({"date_column": dates[name]} if name in dates else {})}
+            for name, view in views.items()
+        }
+        yield SparkDatabase(spark, settings)
+    finally:
+        for view in views.values():
+            spark.catalog.dropTempView(view)
+
+
+def _told(results: Results, contract: Contract, model: Model) -> Validation:
+    rules = contract.rules_of(results)
+    told = Validation(
+        valid=results.outcome in (Outcome.PASSED, Outcome.WARNED),
+        schema_errors=[],
+        field_errors={},
+        quality_errors=[],
+        quality_scores=dict(_scores(results, rules)),
+        results=results,
+    )
+    for verdict in results.report.verdicts:
+        if verdict.status not in (Status.FAILED, Status.ERROR) or verdict.let_by is not None:
+            continue
+        line = _line(verdict)
+        rule = rules.get(verdict.name)
+        field = _field_of(verdict, model) if rule is not None else None
+        if rule is not None and isinstance(rule.demand, _OF_SCHEMA):
+            told["schema_errors"].append(line)
+        elif field is not None and rule is not None and not isinstance(rule.demand, _OF_QUALITY):
+            told["field_errors"].setdefault(field, []).append(line)
+        else:
+            told["quality_errors"].append(line)
+    return told
+
+
+def _line(verdict: Verdict) -> str:
+    if verdict.reason:
+        return f"{verdict.name}: {verdict.reason}"
+    return f"{verdict.name}: is {verdict.value}, expected {verdict.expected}"
+
+
+def _field_of(verdict: Verdict, model: Model) -> str | None:
+    """The field whose rule an assertion enforces, by its name: `orders.id.required`."""
+    inner = verdict.name.removeprefix(f"{model.name}.")
+    found = [item.name for item in model.fields if inner.startswith(f"{item.path}.")]
+    return max(found, key=len) if found else None
+
+
+def _scores(results: Results, rules: Mapping[str, Rule]) -> Iterator[tuple[str, float]]:
+    rows = max((item.rows or 0 for item in results.datasets[:1]), default=0)
+    for verdict in results.report.verdicts:
+        rule, value = rules.get(verdict.name), verdict.value
+        if rule is None or value is None or isinstance(value, str):
+            continue
+        found = _score(rule.demand, float(value), rows, verdict.expression)
+        if found is not None:
+            yield found
+
+
+def _score(demand: Demand, value: float, rows: int, expression: str) -> tuple[str, float] | None:
+    """A share from 0 to 1, by its name. What is a count is divided by the rows."""
+    is_share = "/" in expression
+    if not is_share and rows == 0:
+        return None
+    match demand:
+        case Complete(column=column):
+            return f"completeness_{column}", value if is_share else 1 - value / rows
+        case AllComplete():
+            return "completeness", 1 - value if is_share else float(value == 0)
+        case Distinct(columns=columns) | Unique(columns=columns):
+            name = "uniqueness" if len(columns) > 1 else f"uniqueness_{columns[0]}"
+            return name, 1 - value if is_share else 1 - value / rows
+    return None

@@ -1,0 +1,142 @@
+"""DataFrames of pandas, Arrow and others as small tables; Spark's stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from math import isnan
+from typing import Any
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.metrics.types import decimal_size
+from dqx_airflow.reference.table import Table, TableError
+
+_WHOLE = {"whole_number", "tinyint", "smallint", "int", "bigint"}
+FRAMES = "give a DataFrame of pandas, Arrow or Spark, or rows as mappings"
+"""What can be validated."""
+
+
+def is_spark_frame(given: object) -> bool:
+    """True for a DataFrame of Spark, classic or Connect."""
+    return type(given).__module__.startswith("pyspark.sql") and hasattr(given, "sparkSession")
+
+
+def is_frame(given: object) -> bool:
+    """True for what says its columns by the C interface of Arrow, or is a DataFrame of pandas."""
+    return hasattr(given, "__arrow_c_stream__") or _is_pandas(given)
+
+
+def table_of(frame: Any, types: Mapping[str, str] | None = None) -> Table:
+    """The rows of a DataFrame. In those of pandas, NaN, NaT and NA are NULL.
+
+    :param types: the types that a contract has for columns. Pandas has neither dates, decimals nor
+        whole numbers with NULL: where all values of a column are values of such a type, it has it.
+    :raises RequestError: it holds what Spark has no type for.
+    """
+    import pyarrow as pa
+
+    try:
+        if _is_pandas(frame):
+            arrow = pa.Table.from_pandas(frame, preserve_index=False)
+        else:
+            arrow = pa.table(frame)
+        named = {name: spark_type(arrow.schema.field(name).type) for name in arrow.column_names}
+        columns = {name: arrow.column(name).to_pylist() for name in arrow.column_names}
+    except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+        told = " ".join(str(error).split())
+        raise RequestError(f"the DataFrame cannot be read: {told}", FRAMES) from None
+    if _is_pandas(frame):
+        for name, wanted in (types or {}).items():
+            if name in columns and (found := _as_type(columns[name], named[name], wanted)):
+                named[name], columns[name] = found
+    rows = list(zip(*columns.values(), strict=True)) if columns else []
+    try:
+        return Table.typed(named, rows)
+    except TableError as error:
+        raise RequestError(f"the DataFrame cannot be read: {error}", FRAMES) from None
+
+
+def _is_pandas(given: object) -> bool:
+    kind = type(given)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+def spark_type(arrow: Any) -> str:
+    """The type that Spark reads an Arrow type as.
+
+    :raises ValueError: there is none.
+    """
+    from pyarrow import types as is_
+
+    if is_.is_dictionary(arrow):
+        return spark_type(arrow.value_type)
+    if is_.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    if is_.is_timestamp(arrow):
+        return "timestamp" if arrow.tz else "timestamp_ntz"
+    if is_.is_list(arrow) or is_.is_large_list(arrow) or is_.is_fixed_size_list(arrow):
+        return f"array<{spark_type(arrow.value_type)}>"
+    if is_.is_struct(arrow):
+        fields = (arrow.field(number) for number in range(arrow.num_fields))
+        return f"struct<{','.join(f'{item.name}:{spark_type(item.type)}' for item in fields)}>"
+    if is_.is_map(arrow):
+        return f"map<{spark_type(arrow.key_type)},{spark_type(arrow.item_type)}>"
+    for test, name in (
+        (is_.is_boolean, "boolean"),
+        (is_.is_int8, "tinyint"),
+        (is_.is_int16, "smallint"),
+        (is_.is_uint8, "smallint"),
+        (is_.is_int32, "int"),
+        (is_.is_uint16, "int"),
+        (is_.is_int64, "bigint"),
+        (is_.is_uint32, "bigint"),
+        (is_.is_uint64, "decimal(20,0)"),
+        (is_.is_float16, "float"),
+        (is_.is_float32, "float"),
+        (is_.is_float64, "double"),
+        (is_.is_date, "date"),
+        (is_.is_null, "void"),
+    ):
+        if test(arrow):
+            return name
+    if is_.is_string(arrow) or is_.is_large_string(arrow) or str(arrow) == "string_view":
+        return "string"
+    if is_.is_binary(arrow) or is_.is_large_binary(arrow) or is_.is_fixed_size_binary(arrow):
+        return "binary"
+    raise ValueError(f"Spark has no type for {arrow}")
+
+
+def _as_type(values: list[Any], found: str, wanted: str) -> tuple[str, list[Any]] | None:
+    """A column of pandas in the type of a contract; None where not all of its values have it."""
+    there = [value for value in values if value is not None]
+    if found == "double" and wanted in _WHOLE:
+        if all(value.is_integer() for value in there):
+            return "bigint", [None if value is None else int(value) for value in values]
+    elif found == "double" and wanted.startswith("decimal"):
+        precision, scale = decimal_size(wanted)
+        exact = [None if value is None else _decimal(value, scale) for value in values]
+        if sum(value is not None for value in exact) == len(there):
+            most = 10 ** (precision - scale)
+            if all(abs(value) < most for value in exact if value is not None):
+                return wanted, exact
+    elif found.startswith("timestamp") and wanted == "date":
+        if all(isinstance(value, datetime) and value.time() == _midnight for value in there):
+            return "date", [None if value is None else value.date() for value in values]
+    elif found == "void" and wanted not in ("any", "array", "map", "struct"):
+        return {"whole_number": "bigint", "number": "double", "text": "string"}.get(
+            wanted, wanted
+        ), values
+    return None
+
+
+_midnight = datetime.combine(date.min, datetime.min.time()).time()
+
+
+def _decimal(value: float, scale: int) -> Decimal | None:
+    """The shortest decimal that the float is written as; None where it has more digits."""
+    if isnan(value) or value in (float("inf"), float("-inf")):
+        return None
+    exact = Decimal(repr(value))
+    rounded = round(exact, scale)
+    return rounded if rounded == exact else None

@@ -1,0 +1,90 @@
+"""The past of a gate as a database: suites are judged by the metric values that it stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from dqx_airflow.errors import UpstreamFailure
+from dqx_airflow.plan.measured import keys_of
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.snapshots import snapshot_of
+from dqx_airflow.values import DatasetRef, DatasetSnapshot
+
+if TYPE_CHECKING:
+    from dqx_airflow.tuning.backtest import PastDay
+
+
+@dataclass(slots=True)
+class StoredDatabase:
+    """The metric values that gates stored: `Suite.run(db=StoredDatabase("results"), date=day)`
+    judges a day of the past again, without Spark.
+
+    A date of which the gate left no results raises `UpstreamFailure`: it never ran.
+
+    :param root: where the results are: a path or a URI.
+    :param gate: the gate, where several run the suite.
+    """
+
+    root: str
+    gate: str | None = None
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+    _days: dict[tuple[str, date], PastDay] = field(default_factory=dict, repr=False)
+    _datasets: tuple[DatasetRef, ...] | None = field(default=None, repr=False)
+
+    @property
+    def datasets(self) -> tuple[DatasetRef, ...]:
+        """The datasets of the runs in the store."""
+        if self._datasets is None:
+            from dqx_airflow.results.past import dataset_names
+
+            names = dataset_names(self.root, storage_options=self.storage_options)
+            self._datasets = tuple(DatasetRef(one, table=one, date_column="?") for one in names)
+        return self._datasets
+
+    def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
+        """What is stored about the requests of the plan.
+
+        :raises UpstreamFailure: the gate left no results of the date.
+        """
+        day = self.day(plan.suite, plan.date)
+        keys = keys_of(plan.requests, plan.date)
+        found = day.measured.scanned(keys)
+        for request, key in keys.items():
+            if request not in found.values and request not in found.failures:
+                found.failures[request] = f"no stored value of {key}"
+        return found, tuple(snapshot_of(ref, plan, found) for ref in self.datasets)
+
+    def day(self, suite: str, on: date) -> PastDay:
+        """What is known of a day: values, verdicts, labels, and when the gate ran.
+
+        :param suite: the name of the suite, as its file says it.
+        :raises UpstreamFailure: the gate left no results of the date.
+        """
+        if (suite, on) not in self._days:
+            from dqx_airflow.results.past_days import past_days
+
+            options = self.storage_options
+            found = past_days(self.root, suite, on, on, gate=self.gate, storage_options=options)
+            if not found:
+                raise UpstreamFailure(
+                    f"no results of suite '{suite}' for {on}: the gate did not run",
+                    "leave the day out, or see what failed before the gate",
+                )
+            self._days[suite, on] = found[0]
+        return self._days[suite, on]
+
+    def query(self, sql: str, *, days: int = 90) -> list[dict[str, Any]]:
+        """The rows of a SELECT over `dql_results`: a row for each assertion that passed or failed,
+        of the last run for each gate and date, with `date`, `assertion_name`, `passed`, `status`,
+        `check`, `gate`, `suite`, `severity` and `value`.
+
+        :param days: stands for `{days}` in the text.
+        :raises StoreError: the store cannot be read, or the SQL makes no sense.
+        """
+        from dqx_airflow.results.past import query_results
+
+        text = sql.replace("{days}", str(int(days)))
+        return query_results(self.root, text, storage_options=self.storage_options)

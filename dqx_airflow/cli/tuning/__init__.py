@@ -1,0 +1,1 @@
+"""The commands around false alarms: history, labels, backtests, review. One module a verb."""

@@ -1,0 +1,151 @@
+"""`dql alerts`: the failures of the last days, and what people said of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.tuning.call import (
+    GateOption,
+    ResultsOption,
+    SuiteArgument,
+    failing_well,
+    results_root,
+    storage_options,
+    suite_name,
+)
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.alerts import Alert
+
+
+class Format(str, Enum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def alerts(
+    suite: SuiteArgument,
+    *,
+    unlabeled: Annotated[
+        bool, typer.Option("--unlabeled", help="Only failures without a label.")
+    ] = False,
+    days: Annotated[
+        int, typer.Option("--days", min=1, help="How many days back, up to the last day.")
+    ] = 7,
+    until: Annotated[
+        datetime | None,
+        typer.Option("--until", formats=["%Y-%m-%d"], help="The last day; default: today."),
+    ] = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For people, for scripts, to fill in for `label`.")
+    ] = Format.TABLE,
+) -> None:
+    """List the failed assertions of the last days, oldest first, with their labels."""
+    with failing_well():
+        from dqx_airflow.results.alerts import alerts as find_alerts
+
+        root = results_root(suite, results)
+        last = until.date() if until else date.today()
+        found = find_alerts(
+            root,
+            suite_name(suite),
+            last - timedelta(days=days - 1),
+            last,
+            gate=gate,
+            unlabelled=unlabeled,
+            storage_options=storage_options(),
+        )
+    match output:
+        case Format.JSON:
+            typer.echo(json.dumps([_plain(one) for one in found], ensure_ascii=False, indent=2))
+        case Format.CSV:
+            typer.echo(_as_csv(found), nl=False)
+        case Format.TABLE if found:
+            _print_table(found)
+        case Format.TABLE:
+            which = "unlabelled alerts" if unlabeled else "alerts"
+            typer.echo(f"no {which} in the {days} days up to {last}")
+
+
+def _plain(alert: Alert) -> dict[str, object]:
+    from fractions import Fraction
+
+    from dqx_airflow.exact import nearest_float
+
+    verdict, label = alert.verdict, alert.label
+    value = verdict.scaled_value
+    return {
+        "date": alert.date.isoformat(),
+        "gate": alert.gate,
+        "check": verdict.check,
+        "assertion": verdict.name,
+        "severity": verdict.severity.value,
+        "value": nearest_float(value) if isinstance(value, Fraction) else value,
+        "expected": verdict.expected,
+        "status": verdict.status.value,
+        "reason": verdict.reason,
+        "run_id": alert.run_id,
+        "label": alert.said.value if alert.said else None,
+        "labelled_by": label.author if label else None,
+        "label_reason": label.reason if label else None,
+    }
+
+
+def _as_csv(found: tuple[Alert, ...]) -> str:
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("date", "check", "assertion", "value", "expected", "label", "reason"))
+    for alert in found:
+        verdict = alert.verdict
+        said = alert.said.value.replace(" ", "_") if alert.said else ""
+        reason = (alert.label.reason if alert.label else None) or ""
+        value = shown_value(alert)
+        writer.writerow(
+            (alert.date, verdict.check, verdict.name, value, verdict.expected, said, reason)
+        )
+    return out.getvalue()
+
+
+def _print_table(found: tuple[Alert, ...]) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+
+    several = len({alert.gate for alert in found}) > 1
+    head = ("date", "gate") if several else ("date",)
+    table = table_of(*head, "assertion", "value", "expected", "status", "label")
+    for alert in found:
+        verdict, label = alert.verdict, alert.label
+        said = f"{alert.said.value} ({label.author})" if alert.said and label else ""
+        cells = (
+            *((alert.date.isoformat(), alert.gate) if several else (alert.date.isoformat(),)),
+            verdict.name,
+            shown_value(alert),
+            verdict.expected,
+            verdict.status.value,
+            said,
+        )
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    console_for().print(table)
+
+
+def shown_value(alert: Alert) -> str:
+    """The value that was compared, as a percentage where its limit is one."""
+    from dqx_airflow.diagnostics.verdicts import format_value, scaled_text
+
+    verdict = alert.verdict
+    value = verdict.scaled_value
+    if "%" in verdict.expected and value is not None and not isinstance(value, str):
+        return f"{format_value(round(float(value) * 100, 4))}%"
+    return scaled_text(verdict)

@@ -1,0 +1,253 @@
+"""`dql backtest`: what past days would have been with other thresholds."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dqx_airflow.cli.run.options import ConfigOption, ConnectionOption, DatasetOption
+from dqx_airflow.cli.tuning.call import (
+    GateOption,
+    ResultsOption,
+    SinceOption,
+    SuiteArgument,
+    UntilOption,
+    failing_well,
+    first_and_last,
+    results_root,
+    storage_options,
+    suite_file,
+)
+
+if TYPE_CHECKING:
+    from dqx_airflow.dql.check import Checked
+    from dqx_airflow.tuning.backtest import PastDay
+    from dqx_airflow.tuning.comparison import Comparison
+
+_MOST_NAMED = 5
+
+
+class Format(str, Enum):
+    TABLE = "table"
+    JSON = "json"
+    SVG = "svg"
+    HTML = "html"
+
+
+def backtest(
+    suite: SuiteArgument,
+    *,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A tunable with another value."),
+    ] = None,
+    proposal: Annotated[
+        Path | None,
+        typer.Option("--proposal", help="A suite as it would be, or a proposal as JSON."),
+    ] = None,
+    fill: Annotated[
+        bool, typer.Option("--fill", help="Measure the days that the store lacks, in one scan.")
+    ] = False,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    dataset: DatasetOption = None,
+    connection: ConnectionOption = None,
+    config: ConfigOption = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For people, for scripts, as a picture.")
+    ] = Format.TABLE,
+    output_file: Annotated[
+        Path | None, typer.Option("--output-file", help="Write it there instead of to stdout.")
+    ] = None,
+) -> None:
+    """Say what would have passed and failed on past days, from stored metric values.
+
+    It looks at 90 days unless --from says otherwise.
+    Nothing is measured, unless by --fill. A day whose values are not stored is unknown.
+    """
+    with failing_well():
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.results.past_days import past_days
+
+        checked = suite_file(suite).read()
+        assert checked.suite is not None
+        first, last = first_and_last(since, until, default=90)
+        root = results_root(suite, results)
+        days = past_days(
+            root,
+            checked.suite.name.value,
+            first,
+            last,
+            gate=gate,
+            storage_options=storage_options(),
+        )
+        if fill:
+            from dqx_airflow.cli.tuning.fill import filled
+
+            days = filled(suite, days, first, last, dataset, connection, config)
+        found = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
+        text = _written(found, output)
+        if output_file is not None:
+            try:
+                output_file.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise RequestError(f"cannot write {output_file}: {error.strerror}") from error
+            return
+    if output is Format.TABLE:
+        _print_table(found)
+    else:
+        typer.echo(text, nl=False)
+
+
+def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
+    """The days with those between them of which there are no results."""
+    from dqx_airflow.plan.measured import Measurements
+    from dqx_airflow.tuning.backtest import PastDay
+
+    known = {day.date: day for day in days}
+    dates = (first + timedelta(days=number) for number in range((last - first).days + 1))
+    return [known.get(on) or PastDay(on, Measurements()) for on in dates]
+
+
+def _compared(
+    checked: Checked, path: Path, days: list[PastDay], typed: list[str], proposal: Path | None
+) -> Comparison:
+    from dqx_airflow.tuning.backtest import Backtest
+    from dqx_airflow.tuning.comparison import compare_judged
+    from dqx_airflow.tuning.literals import typed_values
+    from dqx_airflow.tuning.protection import HUMAN, judge_values
+    from dqx_airflow.tuning.suite_file import refuse
+
+    assert checked.suite is not None
+    today = Backtest(checked.suite, days)
+    values = typed_values(typed)
+    proposed, base = today, checked
+    if proposal is not None:
+        base, more = _proposed(proposal, checked, path)
+        assert base.suite is not None
+        proposed = today if base is checked else Backtest(base.suite, days)
+        values = {**more, **values}
+    assert base.suite is not None
+    refuse(judge_values(base.suite, values, HUMAN).refusals, base.sources)
+    return compare_judged(today, today.judge(), proposed, proposed.judge(values))
+
+
+def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, dict[str, float]]:
+    """The suite that is proposed, and the values of its tunables that are.
+
+    :raises RequestError: the file is neither a suite nor a proposal.
+    """
+    if proposal.suffix == ".dql":
+        return suite_file(proposal).read(), {}
+    from dqx_airflow.tuning.proposals import proposal_from_json
+
+    wanted = proposal_from_json(_read(proposal))
+    if wanted.profile is None:
+        return checked, wanted.values
+    return suite_file(path).with_profile(checked, wanted.profile), wanted.values
+
+
+def _read(path: Path) -> str:
+    from dqx_airflow.errors import RequestError
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"cannot read {path}: {error}") from error
+
+
+def _written(found: Comparison, output: Format) -> str:
+    from dqx_airflow.tuning.calendar_picture import calendar_html, calendar_svg
+
+    match output:
+        case Format.SVG:
+            return calendar_svg(found)
+        case Format.HTML:
+            return calendar_html(found)
+        case Format.JSON:
+            return json.dumps(_plain(found), ensure_ascii=False, indent=1) + "\n"
+        case Format.TABLE:
+            from io import StringIO
+
+            out = StringIO()
+            _print_table(found, out)
+            return out.getvalue()
+
+
+def _plain(found: Comparison) -> dict[str, Any]:
+    from dataclasses import asdict
+    from fractions import Fraction
+
+    from dqx_airflow.exact import nearest_float
+
+    return {
+        "suite": found.suite,
+        "from": found.dates[0].isoformat() if found.dates else None,
+        "to": found.dates[-1].isoformat() if found.dates else None,
+        "values": {"today": dict(found.values_before), "proposed": dict(found.values_after)},
+        "summary": {"today": asdict(found.before), "proposed": asdict(found.after)},
+        "assertions": [
+            {
+                "check": one.check,
+                "assertion": one.name,
+                "severity": one.severity.value,
+                "days": [
+                    {
+                        "date": day.date.isoformat(),
+                        "today": day.before.value if day.before else "unknown",
+                        "proposed": day.after.value if day.after else "unknown",
+                        "label": day.label,
+                        "value": nearest_float(day.value)
+                        if isinstance(day.value, Fraction)
+                        else day.value,
+                        "unknown": day.unknown,
+                    }
+                    for day in one.days
+                ],
+            }
+            for one in found.assertions
+        ],
+    }
+
+
+def _print_table(found: Comparison, file: Any = None) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+    from dqx_airflow.values import Status
+
+    console = console_for(file)
+    is_same = found.values_before == found.values_after and not found.changed
+    columns = ("passed", "failed", "skipped", "error", "unknown")
+    table = table_of("assertion", *columns, *(() if is_same else ("changes side on",)))
+    for one in found.assertions:
+        cells = []
+        for status in (*Status, None):
+            was, becomes = one.count(status, after=False), one.count(status, after=True)
+            cells.append(str(was) if was == becomes else f"{was} -> {becomes}")
+        days = [day.date.isoformat() for day in one.days if day.changes_side]
+        more = f" and {len(days) - _MOST_NAMED} more" if len(days) > _MOST_NAMED else ""
+        last = () if is_same else (", ".join(days[:_MOST_NAMED]) + more,)
+        table.add_row(*(Text(printable(cell)) for cell in (one.name, *cells, *last)))
+    console.print(table)
+    before, after = found.before, found.after
+    lines = [f"{len(found.dates)} days, {len(found.assertions)} assertions"]
+    for name, value in found.values_after.items():
+        if found.values_before.get(name) != value:
+            lines.append(f"{name}: {found.values_before.get(name)} -> {value}")
+    for told, name in (
+        ("alarms", "failed"),
+        ("of them false, by labels", "false_alarms"),
+        ("issues missed, by labels", "missed"),
+        ("unknown", "unknown"),
+    ):
+        was, becomes = getattr(before, name), getattr(after, name)
+        lines.append(f"{told}: {was}" if is_same else f"{told}: {was} -> {becomes}")
+    console.print(Text(printable("\n".join(lines), keep="\n")))

@@ -1,0 +1,123 @@
+"""What the commands around false alarms have in common: the suite, the results, how they fail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from dqx_airflow.tuning.suite_file import SuiteFile
+
+EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE = 2, 4
+
+SuiteArgument: TypeAlias = Annotated[
+    Path, typer.Argument(help="A suite file.", metavar="SUITE", show_default=False)
+]
+ResultsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--results",
+        envvar="DQX_RESULTS_ROOT",
+        help="The root of the results store: a path or URI; default: as in dqx.toml.",
+    ),
+]
+GateOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--gate", help="The gate, if several run the suite."),
+]
+
+
+SinceOption: TypeAlias = Annotated[
+    datetime | None,
+    typer.Option("--from", formats=["%Y-%m-%d"], help="The first day.", show_default=False),
+]
+UntilOption: TypeAlias = Annotated[
+    datetime | None,
+    typer.Option("--to", formats=["%Y-%m-%d"], help="The last day; default: today."),
+]
+
+
+@contextmanager
+def failing_well() -> Iterator[None]:
+    """Turns our exceptions into a message and an exit code."""
+    from dqx_airflow.cli.reports import printable
+    from dqx_airflow.errors import DqxError, RequestError, SourceError
+
+    try:
+        yield
+    except DqxError as error:
+        is_drawn = getattr(error, "diagnostics", ())
+        text = str(error) if is_drawn else f"error: {error}"
+        typer.echo(printable(text, keep="\n"), err=True)
+        is_wrong = isinstance(error, RequestError | SourceError)
+        raise typer.Exit(EXIT_WRONG_CALL if is_wrong else EXIT_INFRASTRUCTURE) from error
+
+
+def first_and_last(
+    since: datetime | None, until: datetime | None, *, default: int
+) -> tuple[date, date]:
+    """The first and the last day of a range.
+
+    :param default: how many days it has where its first day is not given.
+    :raises RequestError: it ends before it begins.
+    """
+    last = until.date() if until else date.today()
+    first = since.date() if since else last - timedelta(days=default - 1)
+    if first > last:
+        from dqx_airflow.errors import RequestError
+
+        raise RequestError(f"--from {first} is after --to {last}", "swap the two dates")
+    return first, last
+
+
+def suite_file(path: Path) -> SuiteFile:
+    from dqx_airflow.tuning.suite_file import SuiteFile
+
+    return SuiteFile.at(path, os.environ)
+
+
+def suite_name(path: Path) -> str:
+    """The name of the suite in a file: by it, results know it.
+
+    :raises SourceError: there is no such file, or the suite has errors.
+    """
+    checked = suite_file(path).read()
+    assert checked.suite is not None
+    return checked.suite.name.value
+
+
+def results_root(suite: Path, given: str | None) -> str:
+    """The root of the results store: as given, else as the nearest `dqx.toml` says.
+
+    :raises RequestError: nothing says it.
+    """
+    found = given or known_results_root(suite)
+    if found:
+        return found
+    from dqx_airflow.errors import RequestError
+
+    raise RequestError(
+        "no results root given",
+        "add --results PATH, set the variable DQX_RESULTS_ROOT, or write results under [defaults] "
+        "in dqx.toml",
+    )
+
+
+def known_results_root(suite: Path) -> str | None:
+    """The results root of the nearest `dqx.toml`; None where there is none."""
+    from dqx_airflow.config.settings import find_settings, read_settings
+
+    place = find_settings(suite.parent) or find_settings(Path())
+    return read_settings(place).results if place else None
+
+
+def storage_options() -> dict[str, str] | None:
+    from dqx_airflow.request_arguments import storage_options_of
+
+    return storage_options_of(os.environ)

@@ -1,0 +1,108 @@
+"""Measures the days that the store lacks: all of them in one scan of each dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.run.spark import Spark
+    from dqx_airflow.plan.model import MetricRequest, Plan
+    from dqx_airflow.tuning.backtest import PastDay
+    from dqx_airflow.values import GateRequest
+
+
+def filled(
+    suite: Path,
+    known: Sequence[PastDay],
+    first: date,
+    last: date,
+    datasets: list[str] | None,
+    connection: str | None,
+    config: Path | None,
+) -> tuple[PastDay, ...]:
+    """The known days, and those between them as they are measured now.
+
+    What depends on the state of other datasets on that day is not measured: references, and SQL
+    over several datasets. Nothing is stored.
+
+    :raises SourceError: the suite does not fit its datasets.
+    :raises DqxError: they cannot be read.
+    """
+    there = {day.date for day in known if day.measured.values}
+    count = (last - first).days + 1
+    missing = [on for n in range(count) if (on := first + timedelta(days=n)) not in there]
+    if not missing:
+        return tuple(known)
+    request, plans, spark = _opened(suite, missing, datasets, connection, config)
+    from dqx_airflow.plan.measured import Measurements, measurements_of
+    from dqx_airflow.tuning.backtest import PastDay
+
+    try:
+        found = spark.measure(request.datasets, _joined(plans))
+    finally:
+        spark.close()
+    labels = {day.date: day.labels for day in known}
+    made = []
+    for plan in plans:
+        parts = (measurements_of(one, plan, found) for one in plan.assertions)
+        measured = reduce(or_, parts, Measurements())
+        # Whoever asks for the days says where the data is: it need not be called as in the gate.
+        measured = replace(measured, reads={})
+        made.append(PastDay(plan.date, measured, labels=labels.get(plan.date, {})))
+    kept = [day for day in known if day.date in there]
+    return tuple(sorted([*kept, *made], key=lambda day: day.date))
+
+
+def _opened(
+    suite: Path,
+    missing: Sequence[date],
+    datasets: list[str] | None,
+    connection: str | None,
+    config: Path | None,
+) -> tuple[GateRequest, list[Plan], Spark]:
+    """The datasets of the suite, its plan for each of the days, and what measures."""
+    from dqx_airflow.cli.run.request_builder import Options, read_call
+    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.imports import inlined
+    from dqx_airflow.errors import SourceError, SparkError
+    from dqx_airflow.plan.resolve import resolve
+
+    options = Options((suite,), connection, datasets=tuple(datasets or ()), config=config)
+    call = read_call(options, date.today())
+    if call.has_errors:
+        raise SourceError(draw(call.diagnostics, call.sources), diagnostics=call.diagnostics)
+    (request,) = call.requests
+    checked = check_source(request.suite, inlined(request.imports))
+    assert checked.suite is not None
+    plans = [
+        resolve(checked.suite, request.suite, request.datasets, on, allow_empty=True)
+        for on in missing
+    ]
+    try:
+        from dqx_airflow.cli.run.spark import Spark
+    except ModuleNotFoundError as error:
+        raise SparkError(
+            f"there is no package {error.name}", "pip install 'dqx-airflow[spark]'"
+        ) from error
+    return request, plans, Spark(call.settings.connection, call.settings.session)
+
+
+def _joined(plans: Sequence[Plan]) -> Plan:
+    """One plan for the requests of all days, but for those that look at other datasets."""
+    from dqx_airflow.metrics.registry import Scan
+    from dqx_airflow.plan.predicates import lookups_of
+
+    def is_of_one_dataset(request: MetricRequest) -> bool:
+        return request.definition.scan is not Scan.QUERY and not lookups_of(request)
+
+    requests = dict.fromkeys(
+        request for plan in plans for request in plan.requests if is_of_one_dataset(request)
+    )
+    return replace(plans[-1], assertions=(), requests=tuple(requests), lookups=())

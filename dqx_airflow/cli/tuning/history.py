@@ -1,0 +1,99 @@
+"""`dql history`: what was changed of a suite, by whom and why."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dqx_airflow.cli.tuning.call import SuiteArgument, failing_well
+
+if TYPE_CHECKING:
+    from dqx_airflow.tuning.history import Entry
+
+_FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
+
+
+class Format(str, Enum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def history(
+    suite: SuiteArgument,
+    *,
+    param: Annotated[
+        str | None, typer.Option("--param", help="Only changes of this tunable.")
+    ] = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="Output format: table, json or csv.")
+    ] = Format.TABLE,
+) -> None:
+    """Show the changes of a suite, oldest first."""
+    with failing_well():
+        entries = _entries(suite, param)
+    match output:
+        case Format.JSON:
+            listed = [{"entry": number, **entry} for number, entry in entries]
+            typer.echo(json.dumps(listed, ensure_ascii=False, indent=2))
+        case Format.CSV:
+            typer.echo(_as_csv(entries), nl=False)
+        case Format.TABLE if entries:
+            _print_table(entries)
+        case Format.TABLE:
+            typer.echo("no changes" if param is None else f"no changes of {param}")
+
+
+def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
+    """The entries with their numbers; says on stderr which lines are damaged.
+
+    :raises RequestError: there is neither a suite nor a history.
+    """
+    from dqx_airflow.cli.reports import printable
+    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.tuning.history import History
+
+    log = History.of(suite)
+    if not suite.is_file() and not log.path.is_file():
+        raise RequestError(f"suite {suite} not found", "give the path of a .dql file")
+    entries, damaged = log.read()
+    if damaged:
+        typer.echo(printable(draw(damaged, {}), keep="\n"), err=True)
+    return [(number, entry) for number, entry in entries if param in (None, entry.get("param"))]
+
+
+def _as_csv(entries: list[tuple[int, Entry]]) -> str:
+    others = dict.fromkeys(key for _, entry in entries for key in entry if key not in _FIRST)
+    columns = (*_FIRST, *others)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("entry", *columns))
+    for number, entry in entries:
+        writer.writerow((number, *(_text(entry.get(column)) for column in columns)))
+    return out.getvalue()
+
+
+def _print_table(entries: list[tuple[int, Entry]]) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+
+    columns = [key for key in _FIRST if any(key in entry for _, entry in entries)]
+    table = table_of("entry", *columns)
+    for number, entry in entries:
+        cells = (printable(_text(entry.get(column))) for column in columns)
+        table.add_row(Text(str(number)), *(Text(cell) for cell in cells))
+    console_for().print(table)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

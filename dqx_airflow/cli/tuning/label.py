@@ -1,0 +1,151 @@
+"""`dql label`: says of verdicts whether there was a real issue."""
+
+from __future__ import annotations
+
+import csv
+import getpass
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.tuning.call import (
+    GateOption,
+    ResultsOption,
+    SuiteArgument,
+    failing_well,
+    results_root,
+    storage_options,
+    suite_name,
+)
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.alerts import Saying
+
+_COLUMNS = ("date", "assertion", "label")
+
+
+def label(
+    suite: SuiteArgument,
+    *,
+    on: Annotated[
+        datetime | None,
+        typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the data."),
+    ] = None,
+    assertion: Annotated[
+        str | None, typer.Option("--assertion", help="The name of the assertion.")
+    ] = None,
+    false_positive: Annotated[
+        bool, typer.Option("--false-positive", help="It failed, and the data was fine.")
+    ] = False,
+    true_positive: Annotated[
+        bool, typer.Option("--true-positive", help="It failed, and there was an issue.")
+    ] = False,
+    missed: Annotated[
+        bool, typer.Option("--missed", help="It passed, and there was an issue.")
+    ] = False,
+    true_negative: Annotated[
+        bool, typer.Option("--true-negative", help="It passed, and the data was fine.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why.")] = None,
+    check: Annotated[
+        str | None, typer.Option("--check", help="Its check, where several have the name.")
+    ] = None,
+    from_csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-csv",
+            help="Many at once: a file with the columns date, assertion, label, and check and "
+            "reason where there are any. `dql alerts --format csv` writes one to fill in.",
+        ),
+    ] = None,
+    author: Annotated[
+        str | None, typer.Option("--author", help="Who says so; default: the user.")
+    ] = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+) -> None:
+    """Label a failure as a false alarm, or a pass as a missed issue. The last label counts."""
+    with failing_well():
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.results.alerts import Said, Saying, labels_for
+        from dqx_airflow.results.labels import write_labels
+
+        root = results_root(suite, results)
+        given = {
+            Said.FALSE_POSITIVE: false_positive,
+            Said.TRUE_POSITIVE: true_positive,
+            Said.MISSED: missed,
+            Said.TRUE_NEGATIVE: true_negative,
+        }
+        said = [one for one, is_given in given.items() if is_given]
+        if from_csv is not None:
+            if said or assertion or on:
+                raise RequestError("--from-csv says all", "leave out the other options")
+            sayings = _read(from_csv)
+        elif len(said) != 1 or assertion is None or on is None:
+            raise RequestError(
+                "what is to be said, and of which verdict?",
+                "give --date, --assertion, and one of --false-positive, --true-positive, "
+                "--missed and --true-negative; or --from-csv FILE",
+            )
+        else:
+            sayings = [Saying(on.date(), assertion, said[0], reason, check)]
+        labels, problems = labels_for(
+            root,
+            suite_name(suite),
+            sayings,
+            author or getpass.getuser(),
+            gate=gate,
+            storage_options=storage_options(),
+        )
+        if problems:
+            raise RequestError("nothing was labelled:\n  " + "\n  ".join(problems))
+        written = write_labels(root, labels, storage_options=storage_options())
+    same = len(labels) - len(written)
+    told = f"{len(written)} labelled"
+    typer.echo(f"{told}, {same} had the same label already" if same else told)
+
+
+def _read(path: Path) -> list[Saying]:
+    """The labels of a file; rows whose label is empty are left out.
+
+    :raises RequestError: the file cannot be read, or has mistakes: all of them at once.
+    """
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.results.alerts import Said, Saying
+
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [one for one in _COLUMNS if one not in (reader.fieldnames or ())]
+            if missing:
+                raise RequestError(
+                    f"{path} has no column {', '.join(missing)}",
+                    "its first line names them: date,assertion,label,reason",
+                )
+            rows = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(f"cannot read {path}: {error}") from error
+    known = {one.value: one for one in Said}
+    sayings, problems = [], []
+    for line, row in rows:
+        text = (row["label"] or "").strip().lower().replace("_", " ").replace("-", " ")
+        if not text:
+            continue
+        if text not in known:
+            listed = ", ".join(one.replace(" ", "_") for one in known)
+            problems.append(f"line {line}: '{row['label']}' is not a label: write {listed}")
+            continue
+        try:
+            on = date.fromisoformat((row["date"] or "").strip())
+        except ValueError:
+            problems.append(f"line {line}: '{row['date']}' is not a date: write 2024-12-20")
+            continue
+        name = (row["assertion"] or "").strip()
+        check, reason = (row.get("check") or "").strip(), (row.get("reason") or "").strip()
+        sayings.append(Saying(on, name, known[text], reason or None, check or None))
+    if problems:
+        raise RequestError(f"{path} has mistakes:\n  " + "\n  ".join(problems))
+    return sayings

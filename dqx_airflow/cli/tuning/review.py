@@ -1,0 +1,203 @@
+"""`dql review`: what algorithms propose, and what people decide about it."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.tuning.call import (
+    ResultsOption,
+    SuiteArgument,
+    failing_well,
+    known_results_root,
+    storage_options,
+    suite_file,
+    suite_name,
+)
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.proposals import StoredProposal
+    from dqx_airflow.tuning.proposals import Proposal
+
+
+class Format(str, Enum):
+    TABLE = "table"
+    JSON = "json"
+
+
+def review(
+    suite: SuiteArgument,
+    *,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="List what waits for a decision; the default.")
+    ] = False,
+    approve: Annotated[
+        str | None,
+        typer.Option("--approve", metavar="ID", help="Approve a proposal, and apply it."),
+    ] = None,
+    reject: Annotated[
+        str | None, typer.Option("--reject", metavar="ID", help="Reject a proposal.")
+    ] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Apply what was approved elsewhere, as in Airflow.")
+    ] = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why.")] = None,
+    author: Annotated[
+        str | None, typer.Option("--author", help="Who decides; default: the user.")
+    ] = None,
+    results: ResultsOption = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For people, for scripts.")
+    ] = Format.TABLE,
+) -> None:
+    """List, approve and reject the changes that algorithms propose.
+
+    They wait in the results store, or in the history of the suite where an algorithm saved it
+    without one.
+    """
+    with failing_well():
+        from dqx_airflow.errors import RequestError
+
+        queue = _Queue(suite, results or known_results_root(suite))
+        wanted = [bool(approve), bool(reject), apply]
+        if sum(wanted) > 1 or (pending and any(wanted)):
+            raise RequestError("one thing at a time", "--pending, --approve, --reject or --apply")
+        who = author or getpass.getuser()
+        if approve is not None:
+            proposal = queue.pending(approve)
+            queue.approve(proposal, who, reason)
+            typer.echo(f"approved and applied: {_told(proposal)}")
+        elif reject is not None:
+            if reason is None:
+                raise RequestError("a rejection needs a reason", "add --reason TEXT")
+            proposal = queue.pending(reject)
+            queue.reject(proposal, who, reason)
+            typer.echo(f"rejected: {_told(proposal)}")
+        elif apply:
+            applied = queue.apply_approved()
+            for one in applied:
+                typer.echo(f"applied: {_told(one)}")
+            if not applied:
+                typer.echo("nothing is approved and not applied yet")
+        else:
+            _show(queue.all_pending(), output)
+
+
+class _Queue:
+    """The proposals for a suite, of the results store and of the history."""
+
+    def __init__(self, path: Path, root: str | None) -> None:
+        self.file = suite_file(path)
+        self.name = suite_name(path)
+        self.root = root
+
+    def all_pending(self) -> list[Proposal]:
+        from dqx_airflow.results.proposals import Stage
+        from dqx_airflow.tuning.proposals import proposal_of_entry
+        from dqx_airflow.tuning.suite_file import pending_in
+
+        stored = [one.proposal for one in self._stored(Stage.PENDING)]
+        entries = (proposal_of_entry(self.name, one) for one in pending_in(self.file.history))
+        known = {one.id for one in stored}
+        return [*stored, *(one for one in entries if one and one.id not in known)]
+
+    def pending(self, proposal_id: str) -> Proposal:
+        """:raises RequestError: no proposal of that id waits."""
+        from dqx_airflow.errors import RequestError
+
+        waiting = self.all_pending()
+        found = [one for one in waiting if one.id.startswith(proposal_id)]
+        if len(found) == 1:
+            return found[0]
+        what = "several proposals have" if found else "no proposal that waits has"
+        listed = ", ".join(one.id for one in waiting) or "none"
+        raise RequestError(f"{what} the id {proposal_id}", f"there wait: {listed}")
+
+    def approve(self, proposal: Proposal, author: str, reason: str | None) -> None:
+        from dqx_airflow.results.proposals import Stage
+        from dqx_airflow.tuning.review import apply_proposal, require_allowed
+
+        require_allowed(self.file, proposal)
+        self._decide(proposal, Stage.APPROVED, author, reason)
+        apply_proposal(self.file, proposal, author, reason)
+        self._decide(proposal, Stage.APPLIED, author, None)
+
+    def reject(self, proposal: Proposal, author: str, reason: str) -> None:
+        from dqx_airflow.results.proposals import Stage
+        from dqx_airflow.tuning.review import reject_in_history
+
+        self._decide(proposal, Stage.REJECTED, author, reason)
+        reject_in_history(self.file, proposal, author, reason)
+
+    def apply_approved(self) -> list[Proposal]:
+        """Applies what was approved, one after the other; what it was."""
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.results.proposals import Stage
+        from dqx_airflow.tuning.review import apply_proposal
+
+        if self.root is None:
+            raise RequestError(
+                "which results?",
+                "add --results PATH, or set the variable DQX_RESULTS_ROOT: proposals that were "
+                "approved elsewhere are there",
+            )
+        applied = []
+        for one in self._stored(Stage.APPROVED):
+            apply_proposal(self.file, one.proposal, one.agent, one.reason)
+            self._decide(one.proposal, Stage.APPLIED, one.agent, None)
+            applied.append(one.proposal)
+        return applied
+
+    def _stored(self, stage: object) -> list[StoredProposal]:
+        from dqx_airflow.results.proposals import read_proposals
+
+        if self.root is None:
+            return []
+        found = read_proposals(self.root, self.name, storage_options=storage_options())
+        return [one for one in found if one.stage is stage]
+
+    def _decide(self, proposal: Proposal, stage: object, author: str, reason: str | None) -> None:
+        """Records a decision about a proposal of the store; that of a history says it itself."""
+        from dqx_airflow.results.proposals import Stage, decide, read_proposals
+
+        assert isinstance(stage, Stage)
+        if self.root is None:
+            return
+        options = storage_options()
+        known = {one.proposal.id for one in read_proposals(self.root, storage_options=options)}
+        if proposal.id in known:
+            decide(self.root, proposal, stage, author, reason, storage_options=options)
+
+
+def _told(proposal: Proposal) -> str:
+    changes = [f"{one.param}: {one.old} -> {one.new}" for one in proposal.changes]
+    if proposal.profile is not None:
+        changes.append("a profile")
+    return f"{', '.join(changes)} ({proposal.id} by {proposal.agent})"
+
+
+def _show(waiting: list[Proposal], output: Format) -> None:
+    if output is Format.JSON:
+        listed = [json.loads(one.to_json()) for one in waiting]
+        typer.echo(json.dumps(listed, ensure_ascii=False, indent=2))
+        return
+    if not waiting:
+        typer.echo("nothing waits for a decision")
+        return
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+
+    table = table_of("id", "proposed", "agent", "change", "why")
+    for one in waiting:
+        changes = [f"{item.param}: {item.old} -> {item.new}" for item in one.changes]
+        changes += [] if one.profile is None else [" ".join(one.profile.split())]
+        at = f"{one.at:%Y-%m-%d %H:%M}Z"
+        cells = (one.id, at, one.agent, ", ".join(changes), one.reason or "")
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    console_for().print(table)

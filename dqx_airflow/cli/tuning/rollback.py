@@ -1,0 +1,69 @@
+"""`dql rollback`: sets the tunables of a suite back to what they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.tuning.call import SuiteArgument, failing_well, suite_file
+
+if TYPE_CHECKING:
+    from dqx_airflow.tuning.suite_file import ParamChange
+
+
+def rollback(
+    suite: SuiteArgument,
+    *,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="DATE|TIME|ENTRY",
+            help="The end of a day (UTC), a time, or the number of an entry of `dql history`.",
+        ),
+    ],
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="The reason, stored in the history.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change.")
+    ] = False,
+) -> None:
+    """Restore earlier values of the tunables. The history gets new entries, and keeps those that
+    are undone.
+    """
+    with failing_well():
+        changes, before, gone = _changes(suite, to, reason)
+        if changes and not dry_run:
+            suite_file(suite).save(changes)
+    for name in gone:
+        typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
+    for change in changes:
+        typer.echo(f"{change.param}: {before[change.param]} -> {change.value}")
+    if not changes:
+        typer.echo("nothing to change")
+
+
+def _changes(
+    suite: Path, to: str, reason: str | None
+) -> tuple[list[ParamChange], dict[str, float], list[str]]:
+    """What to set, the values before, and the names that are no tunables any more."""
+    from dqx_airflow.tuning.history import History, new_id
+    from dqx_airflow.tuning.rollback import cut_of, values_at
+    from dqx_airflow.tuning.suite_file import ParamChange
+    from dqx_airflow.tuning.tunables import tunables_of
+
+    log = History.of(suite)
+    checked = suite_file(suite).read()
+    assert checked.suite is not None
+    now = {one.name: one.value for one in tunables_of(checked.suite)}
+    wanted = values_at(log.changes(), cut_of(to, log))
+    facts = (("to", to), ("id", new_id()))
+    changes = [
+        ParamChange(name, value, reason=reason, action="rollback", facts=facts)
+        for name, value in wanted.items()
+        if name in now and now[name] != value
+    ]
+    return changes, now, [name for name in wanted if name not in now]

@@ -1,0 +1,216 @@
+"""`dql tune`: values of tunables, and profiles, that would have cost less on past days."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.tuning.call import (
+    GateOption,
+    ResultsOption,
+    SinceOption,
+    SuiteArgument,
+    UntilOption,
+    failing_well,
+    first_and_last,
+    results_root,
+    storage_options,
+    suite_file,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dqx_airflow.dql import nodes
+    from dqx_airflow.tuning.backtest import PastDay
+    from dqx_airflow.tuning.proposals import Proposal
+    from dqx_airflow.tuning.suite_file import SuiteFile
+    from dqx_airflow.tuning.tuner import Rules, Tuned
+
+_MOST_NAMED = 5
+
+
+class Format(str, Enum):
+    TABLE = "table"
+    JSON = "json"
+
+
+class Days(str, Enum):
+    EXCLUDE = "exclude"
+    INCLUDE = "include"
+
+
+def tune(
+    suite: SuiteArgument,
+    *,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    profile_days: Annotated[
+        Days, typer.Option("--profile-days", help="Whether days with profiles count.")
+    ] = Days.EXCLUDE,
+    max_move: Annotated[
+        float,
+        typer.Option(
+            "--max-move", min=0.01, max=1, help="How far a value may move: a share of its range."
+        ),
+    ] = 0.25,
+    min_labels: Annotated[
+        int, typer.Option("--min-labels", min=4, help="Without as many, nothing is proposed.")
+    ] = 6,
+    holidays: Annotated[
+        str | None,
+        typer.Option("--holidays", metavar="COUNTRY", help="Look at public holidays: US, DE-BY."),
+    ] = None,
+    propose: Annotated[
+        bool, typer.Option("--propose", help="Put the proposals into the review queue.")
+    ] = False,
+    output_dir: Annotated[
+        Path | None,
+        typer.Option("--output-dir", help="Write each proposal and its charts to this folder."),
+    ] = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For people, for scripts.")
+    ] = Format.TABLE,
+) -> None:
+    """Propose thresholds that would have cost less on labelled days, with the evidence.
+
+    It looks at 180 days unless --from says otherwise. The suite is not changed: `dql review`
+    decides about what --propose puts into the queue.
+    """
+    with failing_well():
+        from dqx_airflow.tuning.tuner import ProfileDays, Rules
+
+        first, last = first_and_last(since, until, default=180)
+        root, file = results_root(suite, results), suite_file(suite)
+        rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
+        days, tuned = _tuned(file, root, first, last, rules, holidays, gate)
+        proposals = [one.proposal for one in tuned if one.proposal is not None]
+        if propose:
+            _queue(root, file, proposals)
+        if output_dir is not None:
+            _write(output_dir, proposals)
+    if output is Format.JSON:
+        typer.echo(json.dumps([_plain(one) for one in tuned], ensure_ascii=False, indent=1))
+        return
+    _print(tuned, days, first, last)
+    if propose:
+        typer.echo(f"{len(proposals)} proposals wait for review: dql review {suite}")
+
+
+def _tuned(
+    file: SuiteFile,
+    root: str,
+    first: date,
+    last: date,
+    rules: Rules,
+    country: str | None,
+    gate: str | None,
+) -> tuple[Sequence[PastDay], Sequence[Tuned]]:
+    """The past days of a suite, and what the tuner makes of them."""
+    from dqx_airflow.results.past import one_gate, past_runs
+    from dqx_airflow.results.past_days import past_days
+    from dqx_airflow.tuning.calendars import holidays_of
+    from dqx_airflow.tuning.tune import tune as tune_suite
+
+    checked, options = file.read(), storage_options()
+    assert checked.suite is not None
+    name = checked.suite.name.value
+    days = past_days(root, name, first, last, gate=gate, storage_options=options)
+    runs = past_runs(root, name, first, last, (), gate=gate, storage_options=options)
+
+    def with_profile(text: str) -> nodes.Suite:
+        found = file.with_profile(checked, text).suite
+        assert found is not None
+        return found
+
+    holidays = holidays_of(country, first, last) if country else None
+    tuned = tune_suite(
+        checked.suite, days, with_profile, rules, holidays=holidays, gate=one_gate(runs)
+    )
+    return days, tuned
+
+
+def _queue(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> None:
+    """Puts the proposals into the queue, but for those that wait there already."""
+    from dqx_airflow.results.proposals import Stage, read_proposals
+    from dqx_airflow.results.proposals import propose as put
+
+    checked, options = file.read(), storage_options()
+    assert checked.suite is not None
+    name = checked.suite.name.value
+    stored = read_proposals(root, name, stage=Stage.PENDING, storage_options=options)
+    waiting = [(one.proposal.changes, one.proposal.profile) for one in stored]
+    for one in proposals:
+        if (one.changes, one.profile) not in waiting:
+            put(root, one, storage_options=options)
+
+
+def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.tuning.cost_chart import cost_svg
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in proposals:
+            name = "-".join(change.param for change in one.changes) or _file_name(one)
+            text = json.dumps(json.loads(one.to_json()), ensure_ascii=False, indent=1) + "\n"
+            (folder / f"{name}.json").write_text(text, encoding="utf-8")
+            for curve in one.evidence.get("curves", ()):
+                place = folder / f"{curve['param']}.svg"
+                place.write_text(cost_svg(curve), encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"cannot write to {folder}: {error.strerror}") from error
+
+
+def _file_name(proposal: Proposal) -> str:
+    found = re.search(r'profile "([^"]*)"', proposal.profile or "")
+    return re.sub(r"[^\w.]+", "-", found[1] if found else "profile").strip("-")
+
+
+def _plain(tuned: Tuned) -> dict[str, object]:
+    proposal = tuned.proposal
+    return {
+        "about": list(tuned.about),
+        "reason": tuned.reason,
+        "labels": tuned.labels,
+        "lacking": tuned.lacking,
+        "proposal": json.loads(proposal.to_json()) if proposal else None,
+    }
+
+
+def _print(tuned: Sequence[Tuned], days: Sequence[PastDay], first: date, last: date) -> None:
+    from dqx_airflow.cli.reports import printable
+
+    labels = sum(len(day.labels) for day in days)
+    lines = [f"{len(days)} days with results from {first} to {last}, {labels} labels"]
+    if not tuned:
+        lines.append("the suite has no tunables: write `const NAME = VALUE tunable [LOW, HIGH]`")
+    for one in tuned:
+        lines.append("")
+        if one.proposal is None:
+            lines.append(f"{', '.join(one.about)}: no proposal: {one.reason}")
+            continue
+        proposal = one.proposal
+        lines += [f"{item.param}: {item.old} -> {item.new}" for item in proposal.changes]
+        lines += (proposal.profile or "").rstrip().splitlines()
+        lines.append(f"  {one.reason}")
+        held = proposal.evidence["held_out"]
+        lines.append(f"  gains {held['gain']:.3g} a fold; noise of the folds: {held['noise']:.3g}")
+        lines.append(f"  changes side: {_days(proposal)}")
+    typer.echo(printable("\n".join(lines), keep="\n"))
+
+
+def _days(proposal: Proposal) -> str:
+    changes = proposal.evidence["changes"]
+    words = {None: "no label", True: "real issue", False: "false alarm"}
+    shown = [f"{one['date']} ({words[one['label']]})" for one in changes[:_MOST_NAMED]]
+    more = len(changes) - _MOST_NAMED
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

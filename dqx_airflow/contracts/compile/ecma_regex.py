@@ -1,0 +1,245 @@
+"""Regular expressions of the ECMA dialect, as contracts have them, as Java and so Spark reads them.
+
+Both mean nearly the same (ECMA-262, section "RegExp Objects"; `java.util.regex.Pattern`). What
+differs is written anew: `$` is the very end in ECMA and may be before a last line end in Java,
+`\\s` knows more spaces, brackets within brackets are plain characters, `[^]` is any character, and
+so on. What has no counterpart is refused with the reason; whether the rest is sound is judged by
+the reader of Java's expressions. One thing is left alone to keep patterns readable: `.` stops at
+U+0085 in Java and not in ECMA.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dqx_airflow.patterns.syntax import PatternError, read
+
+
+class UntranslatableError(ValueError):
+    """Why a pattern has no counterpart in Java, in a few words."""
+
+
+class BrokenPatternError(UntranslatableError):
+    """Why a pattern is invalid in every dialect."""
+
+
+def java_pattern(pattern: str) -> str:
+    """The expression that finds with Java what `pattern` finds with ECMA.
+
+    >>> java_pattern("^M[0-9]{4}$")
+    '^M[0-9]{4}\\\\z'
+
+    :raises UntranslatableError: there is none, or the pattern is broken.
+    """
+    groups: list[str | None] = []
+    translated = _TOKEN.sub(lambda token: _written(token, groups), pattern)
+    try:
+        read(translated)
+    except PatternError as error:
+        raise BrokenPatternError(str(error)) from error
+    return translated
+
+
+_SPACES = r"\s\p{Z}\x{feff}"
+_WORD_EDGE = {
+    "b": r"(?:(?<=\w)(?!\w)|(?<!\w)(?=\w))",
+    "B": r"(?:(?<=\w)(?=\w)|(?<!\w)(?!\w))",
+}
+_WRITTEN = {"$": r"\z", "{": r"\{", "}": r"\}", "]": r"\]"}
+_PUNCTUATION = "^$\\.*+?()[]{}|"
+_CLASSES = (r"\d", r"\D", r"\w", r"\W", _SPACES)
+_OPPOSITES = ({r"\d", r"\D"}, {r"\w", r"\W"})
+_CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "v": r"\x0b", "0": r"\x00"}
+_OF_OTHERS = {
+    "A": "write ^",
+    "Z": "write $",
+    "z": "write $",
+    "h": r"write [ \t]",
+    "H": r"write [^ \t]",
+    "R": r"write \r?\n",
+    "Q": "escape each character",
+    "E": "escape each character",
+    "G": "leave it out",
+    "K": "leave it out",
+    "X": "write .",
+}
+"""Letters that mean something behind a backslash to other dialects, and what ECMA has instead."""
+
+
+_ESCAPE = (
+    r"\\(?:(?P<sign>[pP])\{(?:(?P<key>\w+)=)?(?P<property>\w+)\}"
+    r"|x(?P<byte>[0-9a-fA-F]{2})|u\{(?P<long>[0-9a-fA-F]{1,8})\}|c(?P<control>[a-zA-Z])"
+    r"|u(?P<unit>[0-9a-fA-F]{4})(?:\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2}))?"
+    r"|(?P<zeros>0[0-9]+)|(?P<character>.)|(?P<end>\Z))"
+)
+_TOKEN = re.compile(
+    r"\\(?P<edge>[bB])|\\(?P<space>[sS])|\\(?P<back>[1-9]\d*)|\\k<(?P<back_name>[^>]*)>"
+    rf"|{_ESCAPE}|\[(?P<inverted>\^)?(?P<inside>(?:\\.|[^\]\\])*)(?P<closed>\])?"
+    r"|\(\?<(?P<name>[^=!>][^>]*)>|\(\?(?P<plain><?[=!]|:|[is]+[:)])|(?P<refused>\(\?.{0,2})"
+    r"|(?P<group>\()|(?P<count>\{\d+(?:,\d*)?\})|(?P<written>[${}\]])|(?P<half>[\ud800-\udfff])",
+    re.DOTALL,
+)
+"""What Java may read in another way, outside of brackets."""
+_INSIDE = re.compile(rf"\\(?P<space>[sS])|\\(?P<back>b)|{_ESCAPE}|(?P<plain>.)", re.DOTALL)
+"""One character, or a class of them, between brackets."""
+_JAVA_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]*")
+
+_CATEGORIES = {
+    "Letter": "L",
+    "Uppercase_Letter": "Lu",
+    "Lowercase_Letter": "Ll",
+    "Titlecase_Letter": "Lt",
+    "Modifier_Letter": "Lm",
+    "Other_Letter": "Lo",
+    "Mark": "M",
+    "Number": "N",
+    "Decimal_Number": "Nd",
+    "Punctuation": "P",
+    "Symbol": "S",
+    "Separator": "Z",
+    "Space_Separator": "Zs",
+    "Other": "C",
+    "Control": "Cc",
+}
+_SHORT_CATEGORY = re.compile(r"C[cfon]?|L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?")
+_BINARY = {
+    "Alphabetic": "IsAlphabetic",
+    "Uppercase": "IsUppercase",
+    "Lowercase": "IsLowercase",
+    "White_Space": "IsWhite_Space",
+    "Ideographic": "IsIdeographic",
+    "ASCII": "ASCII",
+}
+
+
+def _written(token: re.Match[str], groups: list[str | None]) -> str:
+    """A token as Java writes it; `groups` are the names of the groups so far, None without one."""
+    match token.lastgroup:
+        case "edge":
+            return _WORD_EDGE[token["edge"]]
+        case "space":
+            return f"[{_SPACES}]" if token["space"] == "s" else f"[^{_SPACES}]"
+        case "back":
+            return _back(int(token["back"]), groups)
+        case "back_name":
+            if token["back_name"] not in groups:
+                raise UntranslatableError(f"no group before it has the name {token['back_name']}")
+            return _back(groups.index(token["back_name"]) + 1, groups)
+        case "inverted" | "inside" | "closed":
+            if token["closed"] is None:
+                raise BrokenPatternError("a bracket is not closed")
+            return _class(token["inside"], is_inverted=token["inverted"] is not None)
+        case "name":
+            if token["name"] in groups:
+                raise UntranslatableError(f"two groups have the name {token['name']}")
+            groups.append(token["name"])
+            # Only what refers back to it needs its name, and we number that.
+            return token[0] if _JAVA_NAME.fullmatch(token["name"]) else "("
+        case "refused":
+            raise UntranslatableError(f"ECMA has no group that begins with {token[0]}")
+        case "group":
+            groups.append(None)
+            return "("
+        case "plain" | "count":
+            return token[0]
+        case "written":
+            return _WRITTEN[token[0]]
+        case "half":
+            raise UntranslatableError("half of a character")
+        case _:
+            return _escaped(token, is_in_class=False)
+
+
+def _back(number: int, groups: list[str | None]) -> str:
+    if number > len(groups):
+        raise UntranslatableError(f"\\{number} refers to a group that is not before it")
+    # In parentheses, so that a digit behind it stays one.
+    return f"(?:\\{number})"
+
+
+def _escaped(token: re.Match[str], *, is_in_class: bool) -> str:
+    """One character, or a class of them, that a backslash begins."""
+    if token["property"]:
+        return _property(token["sign"], token["key"], token["property"])
+    if token["control"]:
+        return f"\\x{ord(token['control']) % 32:02x}"
+    if token["byte"]:
+        return f"\\x{token['byte']}"
+    if token["long"] or token["unit"]:
+        return _coded(int(token["long"] or token["unit"], 16), token["low"])
+    character = token["character"]
+    if token["zeros"] or character is None:
+        if character is None:
+            raise BrokenPatternError("a backslash is at the end")
+        raise UntranslatableError(f"{token[0]} is undefined in ECMA")
+    if character in "dDwW":
+        return token[0]
+    if character in _CONTROLS:
+        return _CONTROLS[character]
+    if character in _OF_OTHERS:
+        help_ = _OF_OTHERS[character]
+        raise UntranslatableError(f"\\{character} is the letter {character} to ECMA: {help_}")
+    if character.isascii() and character.isalnum():
+        raise UntranslatableError(f"\\{character} is undefined in ECMA")
+    is_special = character in _PUNCTUATION or (is_in_class and character in "-&")
+    return "\\" + character if is_special else character
+
+
+def _class(text: str, *, is_inverted: bool) -> str:
+    """What is between brackets."""
+    inside: list[str] = []
+    spaces: set[str] = set()
+    for token in _INSIDE.finditer(text):
+        if token["space"]:
+            spaces.add(token["space"])
+            if token["space"] == "s" and _SPACES not in inside:
+                inside.append(_SPACES)
+        elif token["back"]:
+            inside.append(r"\x08")
+        elif (character := token["plain"]) is None:
+            inside.append(_escaped(token, is_in_class=True))
+        else:
+            before = inside[-1] if inside else ""
+            is_special = (
+                character == "["
+                or (character == "^" and not inside)
+                or (character == "&" and before == "&")
+                or (character == "-" and before in _CLASSES)
+            )
+            inside.append("\\" + character if is_special else character)
+    return _bracketed(inside, spaces, is_negated=is_inverted)
+
+
+def _bracketed(inside: list[str], spaces: set[str], *, is_negated: bool) -> str:
+    """A class of characters; `spaces` are `s` and `S` where these are in it."""
+    is_everything = len(spaces) == 2 or any(pair <= set(inside) for pair in _OPPOSITES)
+    if is_everything or not (inside or spaces):
+        return r"[\s\S]" if is_everything is not is_negated else "(?!)"
+    text = "".join(inside)
+    if "S" not in spaces:
+        return f"[^{text}]" if is_negated else f"[{text}]"
+    if is_negated:  # spaces alone, and none of those that are listed
+        return f"(?:(?![{text}])[{_SPACES}])" if text else f"[{_SPACES}]"
+    return f"(?:[^{_SPACES}]|[{text}])" if text else f"[^{_SPACES}]"
+
+
+def _property(sign: str, key: str | None, name: str) -> str:
+    """A class of Unicode as Java spells it."""
+    if key in ("Script", "sc"):
+        return f"\\{sign}{{script={name}}}"
+    if key in (None, "General_Category", "gc"):
+        category = _CATEGORIES.get(name, name)
+        if _SHORT_CATEGORY.fullmatch(category):
+            return f"\\{sign}{{{category}}}"
+    if key is None and name in _BINARY:
+        return f"\\{sign}{{{_BINARY[name]}}}"
+    raise UntranslatableError(f"Java has no class {sign}{{{name}}} of characters")
+
+
+def _coded(code: int, low: str | None) -> str:
+    """A character by its number, or by the two halves of UTF-16."""
+    if low and 0xD800 <= code < 0xDC00:
+        code = 0x10000 + ((code - 0xD800) << 10) + int(low, 16) - 0xDC00
+    elif low or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
+        raise UntranslatableError("half of a character, or a character that does not exist")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\x{{{code:x}}}"

@@ -1,0 +1,110 @@
+"""A rule where it stands, and what is claimed for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show, show_number, show_text
+from dqx_airflow.values import DatasetRef
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an assertion claims, as DQL; `others` are the datasets that it reads beside its own."""
+
+    text: str
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcedByType:
+    """The assertion about the type of a field enforces this rule along with its own."""
+
+    column: Field
+
+
+@dataclass(frozen=True, slots=True)
+class RuleContext:
+    """A rule where it stands. `way` leads from the column to the field; empty without a field.
+    `ref` is the dataset of the model and `on` the date of its data, where they are known."""
+
+    contract: Contract
+    model: Model
+    way: tuple[Field, ...]
+    rule: Rule
+    ref: DatasetRef | None = None
+    on: date | None = None
+
+    @property
+    def item(self) -> Field | None:
+        return self.way[-1] if self.way else None
+
+    @property
+    def reachable(self) -> tuple[Field, ...]:
+        """The part of the way that a path of DQL can go: up to the first array or map."""
+        for number, (outer, inner) in enumerate(pairwise(self.way)):
+            if all(inner is not part for part in outer.fields):
+                return self.way[: number + 1]
+        return self.way
+
+    @property
+    def is_reachable(self) -> bool:
+        return len(self.reachable) == len(self.way)
+
+    def field_at(self, path: str) -> Field | None:
+        """The field of the model at a path; None for a column that the contract does not have."""
+        return self.model.field_at(path)
+
+    def dataset(self, written: str) -> str:
+        """The dataset that a table is: a model of the contract by its name, its location, or its
+        place on a server (`public.orders`), or as written.
+        """
+        wanted = written.replace("`", "").lower()
+        for model in self.contract.models:
+            if model.name == written:
+                return model.name
+        for model in self.contract.models:
+            table = (model.location or model.name).lower()
+            if wanted in (model.name.lower(), table):
+                return model.name
+            for server in self.contract.servers:
+                located = (server.location or "").lower().replace("{model}", table)
+                if f".{located}".endswith(f".{wanted}"):
+                    return model.name
+        return written.replace("`", "")
+
+
+def each_row(predicate: nodes.Expression, share: float = 1.0) -> Claim:
+    """`each row: predicate`, or `N% of rows: predicate`."""
+    if share >= 1:
+        return Claim(f"each row: {show(predicate)}")
+    return Claim(f"{show_number(terms.share(share))} of rows: {show(predicate)}")
+
+
+def sql(expression: str) -> str:
+    """`sql("...")`
+
+    :raises UnenforceableError: it cannot stand in a file of text.
+    """
+    return f"sql({show_text(terms.text(expression).value)})"
+
+
+def query(text: str) -> str:
+    """`query("...")`
+
+    :raises UnenforceableError: it cannot stand in a file of text.
+    """
+    return f"query({show_text(terms.text(text).value)})"
+
+
+def no_rows(expression: str, share: float = 1.0, of: str = "num_rows()") -> Claim:
+    """That a number of rows is 0, or at most what a share leaves of those that were evaluated."""
+    if share >= 1:
+        return Claim(f"{expression} == 0")
+    rest = show_number(terms.share(round(1 - share, 12)))
+    return Claim(f"coalesce({expression} / {of}, 0) <= {rest}")

@@ -1,0 +1,84 @@
+"""Clauses that nothing checks, and who accepts that: in the contract's own way of extending.
+
+    quality:
+      - type: custom
+        engine: monte-carlo
+        x-dqx-accepted: {owner: data-platform, reason: the vendor checks it}
+
+At the root it is a list, whose items name a `clause`. In ODCS, whose objects take no keys of one's
+own, it is a custom property with the mapping as its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.model import Acceptance
+from dqx_airflow.contracts.source.yaml_document import (
+    Mapping,
+    Node,
+    Path,
+    Scalar,
+    Sequence,
+    leaves,
+    show_path,
+)
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+
+KEY = "x-dqx-accepted"
+_CUSTOM = "customProperties"
+_EXAMPLE = f"write `{KEY}: {{owner: data-platform, reason: ...}}`"
+
+
+def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Acceptance, ...]:
+    """All acceptances of the document. One without an owner or a reason is reported, and counts
+    for nothing.
+
+    :param models: with their names begin the names of assertions.
+    """
+    found = list(_within(reading, reading.root))
+    known = [show_path(leaf.path) for leaf in leaves(reading.root)]
+    for item in found:
+        is_name = any(item.clause.startswith(f"{name}.") for name in models)
+        if not is_name and not any(map(item.covers, known)):
+            message = f"unknown clause '{item.clause}' to accept"
+            help_line = "remove it, or write the path of a clause, as `dql contract coverage` does"
+            reading.report(Diagnostic(message, item.span, "W022", help=help_line))
+    return tuple(found)
+
+
+def _within(reading: ClauseReader, node: Node) -> Iterator[Acceptance]:
+    if isinstance(node, Sequence):
+        for item in node.items:
+            yield from _within(reading, item)
+    if not isinstance(node, Mapping):
+        return
+    for key, entry in node.entries.items():
+        if key == KEY:
+            yield from _read(reading, entry.node, node.path)
+        elif key == _CUSTOM:
+            for item in reading.items(node, key):
+                if isinstance(item, Mapping) and reading.text(item, "property") == KEY:
+                    yield from _read(reading, item.get("value") or item, node.path)
+        else:
+            yield from _within(reading, entry.node)
+
+
+def _read(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance]:
+    reading.documented(node, "who accepts that a clause is not checked")
+    for item in node.items if isinstance(node, Sequence) else (node,):
+        given = item if isinstance(item, Mapping) else None
+        clause = reading.text(given, "clause") or show_path(owner)
+        who, why = (_said(given, key) for key in ("owner", "reason"))
+        if who and why and clause:
+            yield Acceptance(clause, why, who, item.span)
+            continue
+        missing = "owner" if not who else "reason" if not why else "clause"
+        message = f"the acceptance names no {missing}"
+        reading.report(Diagnostic(message, item.span, "E411", help=_EXAMPLE))
+
+
+def _said(node: Mapping | None, key: str) -> str:
+    found = node.get(key) if node is not None else None
+    return " ".join(found.text.split()) if isinstance(found, Scalar) and found.value else ""

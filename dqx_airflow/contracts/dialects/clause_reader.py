@@ -1,0 +1,270 @@
+"""What readers of the dialects share: taking values from nodes, with an account of every leaf.
+
+A reader asks for what it knows. What it makes a rule of it takes as a `clause`, what it understands
+and no data can break it marks as documented; every leaf that nobody asked for ends as unsupported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from collections.abc import Mapping as MappingType
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import isfinite
+
+from dqx_airflow.contracts.model import (
+    Clause,
+    Demand,
+    Literal,
+    Note,
+    Promise,
+    Rule,
+    Treatment,
+    UnknownKey,
+)
+from dqx_airflow.contracts.source.references import References
+from dqx_airflow.contracts.source.unknown_keys import promises_check
+from dqx_airflow.contracts.source.yaml_document import (
+    Mapping,
+    Node,
+    Path,
+    Scalar,
+    Sequence,
+    leaves,
+    show_path,
+)
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
+from dqx_airflow.exact import WrittenFloat
+
+_EXTENSION = "an extension: the dialect gives it no meaning"
+
+
+def clause_of(node: Node) -> Clause:
+    """The clause that a node is."""
+    text = node.text if isinstance(node, Scalar) else ""
+    return Clause(show_path(node.path), " ".join(text.split()), node.span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Treated:
+    """What became of a leaf, see `Note`."""
+
+    treatment: Treatment
+    reason: str
+    code: str | None = None
+    help: str | None = None
+    promise: Promise | None = None
+
+
+def _unasked(leaf: Node, slips: MappingType[tuple[str, str], UnknownKey]) -> _Treated:
+    """What becomes of a leaf that no reader asked for."""
+    for end in range(len(leaf.path), 0, -1):
+        if slip := slips.get((leaf.span.file, show_path(leaf.path[:end]))):
+            hint = f": did you mean '{slip.meant}'?" if slip.meant else ""
+            reason = f"the key '{slip.key}' is unknown here{hint}"
+            promise = Promise(slip.path, slip.path) if promises_check(slip) else None
+            return _Treated(Treatment.UNSUPPORTED, reason, promise=promise)
+    return _Treated(Treatment.DOCUMENTED, _EXTENSION)
+
+
+@dataclass(slots=True)
+class ClauseReader:
+    """The reading of one document: its references, what was found wrong, what became of leaves.
+
+    `model` is the model that is being read, None outside of all of them.
+    """
+
+    root: Mapping
+    references: References
+    report: Callable[[Diagnostic], None]
+    model: str | None = None
+    _treated: dict[tuple[str, Path], _Treated] = field(default_factory=dict)
+    _promises: dict[tuple[str, Path], Promise] = field(default_factory=dict)
+    _known: dict[tuple[str, Path], Node] = field(default_factory=dict)
+
+    # Taking values -------------------------------------------------------------------------------
+
+    def mapping(self, node: Mapping | None, key: str) -> Mapping | None:
+        """The mapping at a key, its `$ref` resolved; None where there is none."""
+        found = node.get(key) if node is not None else None
+        return self.resolved(found) if isinstance(found, Mapping) else None
+
+    def resolved(self, node: Mapping) -> Mapping:
+        """The mapping with what its `$ref` brings; the reference itself is documented."""
+        reference = node.get("$ref")
+        if reference is None:
+            return node
+        self.documented(reference, "what it leads to is read in its place")
+        return self.references.resolve(node)
+
+    def mappings(self, node: Mapping | None, key: str) -> Iterator[Mapping]:
+        """The mappings in the list at a key."""
+        for item in self.items(node, key):
+            if isinstance(item, Mapping):
+                yield self.resolved(item)
+
+    def items(self, node: Mapping | None, key: str) -> tuple[Node, ...]:
+        found = node.get(key) if node is not None else None
+        return found.items if isinstance(found, Sequence) else ()
+
+    def text(self, node: Mapping | None, key: str) -> str | None:
+        """What is written at a key, numbers and versions as they are spelled."""
+        found = node.get(key) if node is not None else None
+        if isinstance(found, Scalar) and found.value is not None:
+            return found.text
+        return None
+
+    def texts(self, node: Mapping | None, key: str) -> tuple[str, ...]:
+        """The texts in a list at a key; a text alone is a list of one."""
+        found = node.get(key) if node is not None else None
+        if isinstance(found, Scalar) and found.value is not None:
+            return (found.text,)
+        return tuple(item.text for item in self.items(node, key) if isinstance(item, Scalar))
+
+    def truth(self, node: Mapping | None, key: str) -> bool | None:
+        found = node.get(key) if node is not None else None
+        return found.value if isinstance(found, Scalar) and isinstance(found.value, bool) else None
+
+    def number(self, node: Mapping | None, key: str) -> int | float | None:
+        """The finite number at a key; one that is written as a text counts as well."""
+        found = node.get(key) if node is not None else None
+        if not isinstance(found, Scalar) or isinstance(found.value, bool):
+            return None
+        value = found.value
+        if isinstance(value, str):
+            try:
+                value = int(value) if value.strip().lstrip("+-").isdigit() else WrittenFloat(value)
+            except ValueError:
+                return None
+        return value if value is not None and isfinite(value) else None
+
+    def literal(self, node: Mapping | None, key: str) -> Literal:
+        found = node.get(key) if node is not None else None
+        return found.value if isinstance(found, Scalar) else None
+
+    # Accounting for leaves -----------------------------------------------------------------------
+
+    @contextmanager
+    def of_model(self, name: str) -> Iterator[None]:
+        """What is read within belongs to this model."""
+        before, self.model = self.model, name
+        try:
+            yield
+        finally:
+            self.model = before
+
+    def clause(self, node: Node) -> Clause:
+        """The clause that a node is, for a rule that carries it."""
+        self._mark(node, Treatment.CHECKED, "")
+        return clause_of(node)
+
+    def rule(self, name: str, demand: Demand, *nodes: Node | None) -> Rule:
+        """A rule that the nodes make; those that are None are not there."""
+        clauses = tuple(self.clause(node) for node in nodes if node is not None)
+        return Rule(name, demand, clauses)
+
+    def documented(self, node: Node | None, reason: str = "") -> None:
+        """Every leaf below the node is understood, and nothing that data could break."""
+        if node is not None:
+            self._mark(node, Treatment.DOCUMENTED, reason)
+
+    def unsupported(
+        self,
+        node: Node | None,
+        reason: str,
+        code: str | None = None,
+        help: str | None = None,
+        *,
+        promise: Promise | None = None,
+    ) -> None:
+        """Every leaf below the node would have to be checked, and is not: the reason says why.
+
+        :param code: of the mistake, where the document is wrong; `help` says what to write.
+        :param promise: the check that the node is part of; by default it is one of its own.
+        """
+        if node is None:
+            return
+        self._mark(node, Treatment.UNSUPPORTED, reason, code, help)
+        path = show_path(node.path)
+        kept = promise or Promise(path, path, self.model)
+        for leaf in leaves(node):
+            self._promises[(leaf.span.file, leaf.path)] = kept
+
+    def not_understood(
+        self, node: Node | None, reason: str, code: str | None = None, help: str | None = None
+    ) -> None:
+        """Every leaf below the node means nothing here, and states no check of its own."""
+        if node is not None:
+            self._mark(node, Treatment.UNSUPPORTED, reason, code, help)
+
+    def mistaken(self, node: Node | None, code: str, reason: str, help: str | None) -> None:
+        """What is written there makes no rule, and is wrong all the same: lint says so."""
+        if node is not None:
+            self._mark(node, Treatment.DOCUMENTED, reason, code, help)
+
+    def one_of(
+        self, owner: Mapping | None, key: str, choices: Collection[str], *, is_open: bool = False
+    ) -> None:
+        """Reports a value that is none of those which its place has, in whatever case.
+
+        :param is_open: others are permitted; what is a slip of one of these is reported alone.
+        """
+        written, node = self.text(owner, key), owner.get(key) if owner is not None else None
+        if written is None or written.strip().lower() in {choice.lower() for choice in choices}:
+            return
+        if is_open and slip_of(written, choices) is None:
+            return
+        reason = f"'{written}' is not one of the values of '{key}'"
+        self.mistaken(node, "E422", reason, did_you_mean(written, choices))
+
+    def documented_keys(self, node: Mapping | None, *keys: str, reason: str = "") -> None:
+        """Marks what is at these keys of a mapping as documented."""
+        for key in keys:
+            self.documented(node.get(key) if node is not None else None, reason)
+
+    def notes(self, unknown: Collection[UnknownKey] = ()) -> tuple[Note, ...]:
+        """All leaves that no rule carries, in the order of the document.
+
+        Leaves of other files count where something refers to them. What nobody asked for is an
+        extension, unless it is below one of the `unknown` keys.
+        """
+        slips = {(key.span.file, key.path): key for key in unknown}
+        everywhere = {(leaf.span.file, leaf.path): leaf for leaf in leaves(self.root)}
+        notes = []
+        for place, leaf in (everywhere | self._known).items():
+            treated = self._treated.get(place) or _unasked(leaf, slips)
+            if treated.treatment is not Treatment.CHECKED:
+                is_promise = treated.treatment is Treatment.UNSUPPORTED
+                notes.append(
+                    Note(
+                        clause_of(leaf),
+                        treated.treatment,
+                        treated.reason,
+                        treated.code,
+                        treated.help,
+                        self._promises.get(place, treated.promise) if is_promise else None,
+                    )
+                )
+        return tuple(notes)
+
+    def _mark(
+        self,
+        node: Node,
+        treatment: Treatment,
+        reason: str,
+        code: str | None = None,
+        help: str | None = None,
+    ) -> None:
+        for leaf in leaves(node):
+            key = (leaf.span.file, leaf.path)
+            self._known[key] = leaf
+            before = self._treated.get(key)
+            # What one use of a definition checks, another one does not uncheck; and a mistake is
+            # not taken back by what is said about all that is around it.
+            is_told = before is not None and before.code is not None
+            if before is None or (
+                before.treatment is not Treatment.CHECKED
+                and not (is_told and treatment is Treatment.DOCUMENTED)
+            ):
+                self._treated[key] = _Treated(treatment, reason, code, help)

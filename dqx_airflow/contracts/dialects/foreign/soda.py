@@ -1,0 +1,314 @@
+"""Checks of Soda's data contracts (`type: row_count`), as its check reference for 3.3 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.thresholds import (
+    conditions,
+    is_number,
+    is_threshold,
+    permits_none,
+)
+from dqx_airflow.contracts.dialects.foreign.values import (
+    ValueDemand,
+    aggregate_query,
+    invalid_values,
+    repeated_rows,
+    sql_name,
+    values_in,
+)
+from dqx_airflow.contracts.dialects.naming import column_path
+from dqx_airflow.contracts.model import (
+    Bound,
+    Condition,
+    Demand,
+    Fresh,
+    HasFormat,
+    Length,
+    MetricRule,
+    OneOf,
+    Pattern,
+    QueryGives,
+    Refers,
+    Required,
+)
+
+_REMARKS = ("name", "attributes")
+_FORMATS = {
+    "decimal": "number",
+    "email": "email",
+    "integer": "integer",
+    "ipv4 address": "ipv4",
+    "ipv6 address": "ipv6",
+    "uuid": "uuid",
+}
+_AGGREGATES = {"avg": "average", "sum": "sum", "min": "minimum", "max": "maximum"}
+_AGGREGATES |= {name: name for name in ("min_length", "max_length")}
+_AGGREGATES |= dict.fromkeys(("variance", "var_samp"), "variance")
+_EXPRESSIONS = {
+    "avg_length": "avg(char_length({}))",
+    "stddev": "stddev_samp({})",
+    "stddev_samp": "stddev_samp({})",
+    "stddev_pop": "stddev_pop({})",
+    "var_pop": "var_pop({})",
+}
+_AGES = {"freshness_in_days": DAY_S, "freshness_in_hours": HOUR_S, "freshness_in_minutes": MINUTE_S}
+_REGEX_KEYS = ("valid_regex", "valid_regex_sql", "valid_sql_regex")
+_MISSING_REGEX_KEYS = ("missing_regex", "missing_regex_sql", "missing_sql_regex")
+_VALIDITY = (
+    *("valid_values", "valid_format", "valid_min", "valid_max"),
+    *("valid_length", "valid_min_length", "valid_max_length"),
+    *_REGEX_KEYS,
+)
+_EXPRESSION_KEYS = ("expression_sql", "sql_expression")
+_QUERY_KEYS = ("query_sql", "query")
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A check that is being translated: what it says, and the comparisons that it makes."""
+
+    kind: str
+    keys: Mapping[str, Any]
+    column: str | None
+    compared: tuple[Condition, ...]
+    sql_dialect: str | None
+
+    def first(self, keys: Iterable[str]) -> Any:
+        """The value of the first of some spellings of one key."""
+        return next((self.keys[key] for key in keys if key in self.keys), None)
+
+    @property
+    def is_percent(self) -> bool:
+        return self.kind.endswith("_percent")
+
+
+_Found = tuple[Demand, ...] | str
+
+
+def translate(
+    check: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
+) -> Translation | str:
+    """What a check demands of a column, or of a model where `column` is None.
+
+    :param sql_dialect: the dialect of the SQL in the check.
+    """
+    kind = str(check.get("type") or "")
+    if kind not in _KINDS:
+        return f"Soda's check '{kind}' has no counterpart"
+    found_kind = _KINDS[kind]
+    for key in check:
+        if key not in ("type", *_REMARKS, *found_kind.keys) and not is_threshold(key):
+            return f"Soda's '{key}' has no counterpart for {kind}"
+    compared = comparisons(check)
+    if isinstance(compared, str):
+        return compared
+    if found_kind.implied is not None and compared:
+        return f"{kind} takes no threshold"
+    compared = compared or (found_kind.implied or ())
+    if not compared:
+        return f"{kind} has no threshold: write must_be, must_be_less_than or another one"
+    if found_kind.needs_column and column is None:
+        return f"{kind} belongs to a field"
+    found = found_kind.demands(_Check(kind, check, column, compared, sql_dialect))
+    if isinstance(found, str):
+        return found
+    name = check.get("name")
+    return Translation(
+        kind, found, column, str(name) if name else None, remarks=tuple({*_REMARKS} & {*check})
+    )
+
+
+def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...] | str:
+    """The comparisons; a lower bound above the upper one asks for a value outside of both."""
+    found = conditions(check)
+    if isinstance(found, str):
+        return found
+    lower = [condition for condition in found if condition.op in (">", ">=")]
+    upper = [condition for condition in found if condition.op in ("<", "<=")]
+    if not (lower and upper) or lower[0].bound <= upper[0].bound:
+        return found
+    if lower[0].op == ">" and upper[0].op == "<":
+        return (Condition("not between", upper[0].bound, lower[0].bound),)
+    return "its bounds leave out a range with one end of it: use must_be_not_between"
+
+
+def _row_count(check: _Check) -> _Found:
+    return tuple(MetricRule("num_rows", (), condition) for condition in check.compared)
+
+
+def _duplicates(check: _Check) -> _Found:
+    named = check.keys.get("columns")
+    if not isinstance(named, list) and check.column is None:
+        return f"{check.kind} has no columns"
+    names = tuple(column_path(str(name)) for name in named) if isinstance(named, list) else ()
+    columns = names or (str(check.column),)
+    return tuple(
+        demand
+        for condition in check.compared
+        for demand in repeated_rows(columns, condition, is_percent=check.is_percent)
+    )
+
+
+def _missing(check: _Check) -> _Found:
+    column, pattern = str(check.column), check.first(_MISSING_REGEX_KEYS)
+    counted = values_in(check.keys["missing_values"]) if "missing_values" in check.keys else ()
+    if counted is None or not isinstance(pattern, str | None):
+        return "missing_values takes a list of values, and missing_regex a text"
+    demands: list[Demand] = []
+    for condition in check.compared:
+        if counted or pattern:
+            measured = MetricRule(
+                "missing_count", (column,), condition, check.is_percent, counted, pattern
+            )
+            demands.append(measured)
+        elif permits_none(condition, is_percent=check.is_percent):
+            demands.append(Required())
+        else:
+            demands.append(MetricRule("null_count", (column,), condition, check.is_percent))
+    return tuple(demands)
+
+
+def _invalid(check: _Check) -> _Found:
+    reference = check.keys.get("valid_values_reference_data")
+    if reference is not None:
+        return _reference(check, reference)
+    valid = _valid(check)
+    if isinstance(valid, str):
+        return valid
+    if not valid:
+        return f"{check.kind} has no key that says what is valid, such as valid_values"
+    return tuple(
+        demand
+        for condition in check.compared
+        for demand in invalid_values(
+            str(check.column), valid, condition, is_percent=check.is_percent
+        )
+    )
+
+
+def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
+    """What a valid value satisfies: all of it."""
+    keys, found = check.keys, list[ValueDemand]()
+    pattern = check.first(_REGEX_KEYS)
+    if "valid_values" in keys:
+        values = values_in(keys["valid_values"])
+        if values is None:
+            return "valid_values takes a list of values"
+        found.append(OneOf(values))
+    if pattern is not None:
+        found.append(Pattern(str(pattern)))
+    if "valid_format" in keys:
+        written = str(keys["valid_format"])
+        name = _FORMATS.get(written.replace("_", " ").lower())
+        if name is None:
+            return f"Soda's format '{written}' has no counterpart"
+        found.append(HasFormat(name))
+    for key, op in (("valid_min", ">="), ("valid_max", "<=")):
+        if key in keys:
+            if not is_number(keys[key]):
+                return f"{key} takes a number"
+            found.append(Bound(op, keys[key]))
+    for key, ops in (
+        ("valid_length", (">=", "<=")),
+        ("valid_min_length", (">=",)),
+        ("valid_max_length", ("<=",)),
+    ):
+        if key in keys:
+            count = keys[key]
+            if not isinstance(count, int) or isinstance(count, bool):
+                return f"{key} takes a whole number"
+            found += [Length(op, count) for op in ops]
+    return tuple(found)
+
+
+def _reference(check: _Check, reference: object) -> _Found:
+    match reference:
+        case {"dataset": str(dataset), "column": str(column)}:
+            pass
+        case _:
+            return "valid_values_reference_data takes a dataset and a column"
+    if any(key in check.keys for key in _VALIDITY):
+        return "valid_values_reference_data cannot be combined with other keys for valid values"
+    if not all(permits_none(item, is_percent=check.is_percent) for item in check.compared):
+        return "a reference is held by all rows or is broken: use no_invalid_values"
+    return (Refers((str(check.column),), dataset, (column_path(column),)),)
+
+
+def _aggregate(check: _Check) -> _Found:
+    metric, column = _AGGREGATES[check.kind], str(check.column)
+    return tuple(MetricRule(metric, (column,), condition) for condition in check.compared)
+
+
+def _expression(check: _Check) -> _Found:
+    value = _EXPRESSIONS[check.kind].format(sql_name(str(check.column)))
+    query = aggregate_query(value)
+    return tuple(QueryGives(query, condition) for condition in check.compared)
+
+
+def _freshness(check: _Check) -> _Found:
+    ages = []
+    for condition in check.compared:
+        if condition.op not in ("<", "<="):
+            return f"{check.kind} is a bound from above: use must_be_less_than"
+        ages.append(Fresh(str(check.column), condition.bound * _AGES[check.kind]))
+    return tuple(ages)
+
+
+def _metric_expression(check: _Check) -> _Found:
+    return _query(check, _EXPRESSION_KEYS, aggregate_query)
+
+
+def _metric_query(check: _Check) -> _Found:
+    return _query(check, _QUERY_KEYS, str.strip)
+
+
+def _query(check: _Check, keys: tuple[str, ...], query_of: Callable[[str], str]) -> _Found:
+    sql = check.first(keys)
+    if not isinstance(sql, str):
+        return f"{check.kind} has no {keys[0]}"
+    query = query_of(sql).replace("{table_name}", "{model}")
+    return tuple(QueryGives(query, condition, check.sql_dialect) for condition in check.compared)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of check: how it is translated, and the keys that it knows beside thresholds.
+
+    `implied` is the comparison of a kind that takes no threshold.
+    """
+
+    demands: Callable[[_Check], _Found]
+    keys: tuple[str, ...] = ()
+    needs_column: bool = True
+    implied: tuple[Condition, ...] | None = None
+
+
+_NONE = (Condition("==", 0),)
+_MISSING_KEYS = ("missing_values", *_MISSING_REGEX_KEYS)
+_INVALID_KEYS = (*_VALIDITY, "valid_values_reference_data")
+_KINDS = {
+    "row_count": _Kind(_row_count, needs_column=False),
+    "rows_exist": _Kind(_row_count, needs_column=False, implied=(Condition(">", 0),)),
+    "no_duplicate_values": _Kind(_duplicates, ("columns",), needs_column=False, implied=_NONE),
+    "duplicate_count": _Kind(_duplicates, ("columns",), needs_column=False),
+    "duplicate_percent": _Kind(_duplicates, ("columns",), needs_column=False),
+    "no_missing_values": _Kind(_missing, _MISSING_KEYS, implied=_NONE),
+    "missing_count": _Kind(_missing, _MISSING_KEYS),
+    "missing_percent": _Kind(_missing, _MISSING_KEYS),
+    "no_invalid_values": _Kind(_invalid, _INVALID_KEYS, implied=_NONE),
+    "invalid_count": _Kind(_invalid, _INVALID_KEYS),
+    "invalid_percent": _Kind(_invalid, _INVALID_KEYS),
+    **dict.fromkeys(_AGGREGATES, _Kind(_aggregate)),
+    **dict.fromkeys(_EXPRESSIONS, _Kind(_expression)),
+    **dict.fromkeys(_AGES, _Kind(_freshness)),
+    "metric_expression": _Kind(
+        _metric_expression, ("metric", *_EXPRESSION_KEYS), needs_column=False
+    ),
+    "metric_query": _Kind(_metric_query, ("metric", *_QUERY_KEYS), needs_column=False),
+}

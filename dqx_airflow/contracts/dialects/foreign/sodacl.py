@@ -1,0 +1,117 @@
+"""Checks of SodaCL, the older language of Soda: `row_count > 0`, `freshness(at) < 24h`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dqx_airflow.contracts.dialects.durations import seconds_of
+from dqx_airflow.contracts.dialects.foreign import Translation, soda
+from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.contracts.dialects.naming import column_path
+from dqx_airflow.contracts.model import Fresh, QueryGives, Refers
+
+_CHECK = re.compile(
+    r"\s*(?P<metric>\w+)\s*(\((?P<arguments>[^()]*)\))?\s*(?P<comparison>.*?)\s*", re.DOTALL
+)
+_COMPARISON = re.compile(r"(?P<op><=|>=|!=|<>|<|>|=)\s*(?P<bound>\S.*)")
+_RANGE = re.compile(r"(?P<negation>not\s+)?between\s+(?P<low>\S+)\s+and\s+(?P<high>\S+)")
+_REFERENCE = re.compile(
+    r"\s*values\s+in\s+\((?P<columns>[^()]+)\)\s+must\s+exist\s+in\s+"
+    r"(?P<dataset>[^\s()]+)\s*\((?P<others>[^()]+)\)\s*"
+)
+_THRESHOLDS = {
+    "=": "must_be",
+    "!=": "must_not_be",
+    "<>": "must_not_be",
+    "<": "must_be_less_than",
+    "<=": "must_be_less_than_or_equal_to",
+    ">": "must_be_greater_than",
+    ">=": "must_be_greater_than_or_equal_to",
+}
+_OF_ROWS = ("row_count",)
+_OF_COLUMNS = ("duplicate_count", "duplicate_percent")
+
+
+def translate(check: object) -> Translation | str:
+    """What a check demands: a text, or a mapping of one with what it is configured to."""
+    text, given = next(iter(check.items())) if isinstance(check, dict) and check else (check, {})
+    if not isinstance(text, str) or not isinstance(given, Mapping):
+        return f"SodaCL's check '{text}' has no counterpart"
+    settings = {str(key).replace(" ", "_"): value for key, value in given.items()}
+    if (found := _REFERENCE.fullmatch(text)) is not None:
+        return _reference(found) if not settings else "a reference with more about it"
+    parts = _CHECK.fullmatch(text)
+    if parts is None:
+        return f"SodaCL's check '{text}' has no counterpart"
+    arguments = _names(parts["arguments"] or "")
+    if parts["metric"] == "freshness":
+        return _freshness(arguments, parts["comparison"])
+    threshold = _threshold(parts["comparison"])
+    if threshold is None:
+        return f"SodaCL's check '{text}' compares with no number"
+    if parts["metric"] == "percentile":
+        return _percentile(arguments, threshold)
+    rule = {"type": parts["metric"], **settings, **threshold}
+    if parts["metric"] in _OF_COLUMNS and len(arguments) > 1:
+        return soda.translate({**rule, "columns": arguments}, None)
+    expected = 0 if parts["metric"] in _OF_ROWS else 1
+    if len(arguments) != expected:
+        return f"SodaCL's check '{text}' has no counterpart"
+    return soda.translate(rule, _path(arguments[0]) if arguments else None)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip().strip('"`') for name in text.split(",") if name.strip()]
+
+
+def _path(name: str) -> str:
+    return ".".join(map(column_path, name.split(".")))
+
+
+def _number(text: str) -> int | float | None:
+    """A number; SodaCL writes percentages with their sign or without."""
+    bare = text.strip().removesuffix("%").strip()
+    if not re.fullmatch(r"[-+]?\d+(\.\d+)?", bare):
+        return None
+    return float(bare) if "." in bare else int(bare)
+
+
+def _threshold(comparison: str) -> dict[str, Any] | None:
+    if found := _RANGE.fullmatch(comparison):
+        bounds = [_number(found["low"]), _number(found["high"])]
+        key = "must_not_be_between" if found["negation"] else "must_be_between"
+        return {key: bounds} if None not in bounds else None
+    found = _COMPARISON.fullmatch(comparison)
+    bound = _number(found["bound"]) if found else None
+    return {_THRESHOLDS[found["op"]]: bound} if found and bound is not None else None
+
+
+def _reference(found: re.Match[str]) -> Translation | str:
+    columns, others = _names(found["columns"]), _names(found["others"])
+    if len(columns) != len(others):
+        return "a reference needs as many columns on both sides"
+    paths, other_paths = tuple(map(_path, columns)), tuple(map(_path, others))
+    demand = Refers(paths, found["dataset"], other_paths)
+    return Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
+
+
+def _freshness(arguments: list[str], comparison: str) -> Translation | str:
+    found = _COMPARISON.fullmatch(comparison)
+    seconds = seconds_of(found["bound"]) if found and found["op"] in ("<", "<=") else None
+    if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
+        return "freshness of a column is less than a duration: write `freshness(at) < 24h`"
+    path = _path(arguments[0])
+    return Translation("freshness", (Fresh(path, seconds),), path)
+
+
+def _percentile(arguments: list[str], threshold: dict[str, Any]) -> Translation | str:
+    share = _number(arguments[1]) if len(arguments) == 2 else None
+    compared = soda.comparisons(threshold)
+    if share is None or not 0 <= share <= 1 or isinstance(compared, str):
+        return "a percentile has a column and a share between 0 and 1"
+    path = _path(arguments[0])
+    query = aggregate_query(f"percentile({sql_name(path)}, {share})")
+    demands = tuple(QueryGives(query, condition) for condition in compared)
+    return Translation("percentile", demands, path)

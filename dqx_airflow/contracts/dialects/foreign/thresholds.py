@@ -1,0 +1,67 @@
+"""The thresholds of quality rules: `mustBeLessThan: 5`, `must_be_between: [1, 5]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, TypeGuard
+
+from dqx_airflow.contracts.dialects.naming import slug
+from dqx_airflow.contracts.model import Condition
+
+_OPERATORS = {
+    "must_be": "==",
+    "must_not_be": "!=",
+    "must_be_greater_than": ">",
+    "must_be_greater_or_equal_to": ">=",
+    "must_be_greater_than_or_equal": ">=",
+    "must_be_greater_than_or_equal_to": ">=",
+    "must_be_less_than": "<",
+    "must_be_less_or_equal_to": "<=",
+    "must_be_less_than_or_equal": "<=",
+    "must_be_less_than_or_equal_to": "<=",
+    "must_be_between": "between",
+    "must_not_be_between": "not between",
+    "must_be_not_between": "not between",
+}
+
+
+def is_threshold(key: str) -> bool:
+    """True for a key such as `mustBe` or `must_be_between`."""
+    return slug(key) in _OPERATORS
+
+
+def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...] | str:
+    """All comparisons that a rule makes of its value, or why one of them cannot be made."""
+    found = []
+    for key, value in rule.items():
+        if not is_threshold(key):
+            continue
+        op = _OPERATORS[slug(key)]
+        condition = _condition(op, value)
+        if condition is None:
+            wanted = "two numbers, the lower first" if op.endswith("between") else "a number"
+            return f"{key} takes {wanted}"
+        found.append(condition)
+    return tuple(found)
+
+
+def permits_none(condition: Condition, *, is_percent: bool = False) -> bool:
+    """True where zero alone satisfies the condition on a count, or on a percentage of the rows."""
+    op, bound = condition.op, condition.bound
+    if op == "==" or is_percent:
+        return op in ("==", "<=") and bound == 0
+    return (op == "<" and 0 < bound <= 1) or (op == "<=" and 0 <= bound < 1)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _condition(op: str, value: object) -> Condition | None:
+    if not op.endswith("between"):
+        return Condition(op, value) if is_number(value) else None
+    match value:
+        case [low, high] if is_number(low) and is_number(high) and low <= high:
+            return Condition(op, low, high)
+    return None

@@ -1,0 +1,115 @@
+"""Demands on the values of a column, and their SQL for Spark where some values may break them.
+
+Columns are written as DQL writes them: `address.city`, backticks around what is no plain word.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TypeAlias
+
+from dqx_airflow.contracts.dialects.foreign.thresholds import is_number, permits_none
+from dqx_airflow.contracts.model import (
+    Bound,
+    Condition,
+    Demand,
+    HasFormat,
+    Length,
+    Literal,
+    MetricRule,
+    OneOf,
+    Pattern,
+    QueryGives,
+    Unique,
+)
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.patterns.bounds import ended
+from dqx_airflow.patterns.syntax import PatternError
+
+ValueDemand: TypeAlias = OneOf | Pattern | HasFormat | Bound | Length
+"""A demand that each value of a column satisfies, or not."""
+
+
+def values_in(items: object) -> tuple[Literal, ...] | None:
+    """The values in a list, NULL left out; None where it is no list, or nothing to compare with."""
+    if not isinstance(items, list):
+        return None
+    values = tuple(item for item in items if item is not None)
+    return values if values and all(map(is_value, values)) else None
+
+
+def is_value(item: object) -> bool:
+    """True for a value that a column may have: no mapping, no list, no NaN."""
+    return isinstance(item, str | bool) or is_number(item)
+
+
+def sql_name(column: str) -> str:
+    """A column of DQL as Spark SQL writes it: each part of its path in backticks."""
+    parts = re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", column)
+    return quote_name(*(quoted.replace("``", "`") or plain for quoted, plain in parts))
+
+
+def rlike(name: str, expression: str) -> str:
+    """That a string matches an expression of which `$` is the very end, as Spark SQL."""
+    with suppress(PatternError):  # what is wrong with it is said when the SQL is read
+        expression = ended(expression)
+    return f"{name} RLIKE {quote_literal(expression)}"
+
+
+def predicate(column: str, demand: ValueDemand) -> str:
+    """A predicate of Spark SQL that holds where the value of the column satisfies the demand."""
+    name = sql_name(column)
+    match demand:
+        case OneOf(values):
+            return f"{name} IN ({literals(values)})"
+        case Pattern(expression):
+            return rlike(name, expression)
+        case HasFormat(format_name):
+            return rlike(name, whole(TEXT_FORMATS[format_name].pattern))
+        case Bound(op, value):
+            return f"{name} {op} {literals((value,))}"
+        case Length(op, count):
+            return f"char_length({name}) {op} {count}"
+
+
+def all_hold(column: str, demands: tuple[ValueDemand, ...]) -> str:
+    return " AND ".join(predicate(column, demand) for demand in demands)
+
+
+def aggregate_query(value: str) -> str:
+    """The query for an aggregate over the rows of a model."""
+    return " ".join(("SELECT", value.strip(), "FROM {model}"))
+
+
+def literals(values: tuple[Literal, ...]) -> str:
+    return ", ".join("NULL" if value is None else quote_literal(value) for value in values)
+
+
+def invalid_values(
+    column: str, demands: tuple[ValueDemand, ...], condition: Condition, *, is_percent: bool
+) -> tuple[Demand, ...]:
+    """What a condition on the number of invalid values demands; NULL is not invalid."""
+    if permits_none(condition, is_percent=is_percent):
+        return demands
+    match demands:
+        case (OneOf(values),):
+            return (MetricRule("invalid_count", (column,), condition, is_percent, values),)
+        case (Pattern(expression),):
+            measured = MetricRule(
+                "invalid_count", (column,), condition, is_percent, pattern=expression
+            )
+            return (measured,)
+    invalid = f"count_if(NOT ({all_hold(column, demands)}))"
+    value = f"100 * {invalid} / count(*)" if is_percent else invalid
+    return (QueryGives(aggregate_query(value), condition),)
+
+
+def repeated_rows(
+    columns: tuple[str, ...], condition: Condition, *, is_percent: bool
+) -> tuple[Demand, ...]:
+    """What a condition on the number of duplicates in columns demands."""
+    if permits_none(condition, is_percent=is_percent):
+        return (Unique(columns),)
+    return (MetricRule("duplicate_count", columns, condition, is_percent),)

@@ -1,0 +1,43 @@
+"""What is to be done when a contract is broken, where its dialect has no words for it.
+
+    x-dqx-incident:
+      channel: "#orders"
+      runbook: https://wiki.example.com/orders
+      response: page data-platform
+      business_hours: 9x5
+
+In ODCS it is a custom property with the mapping as its value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.model import Incident
+from dqx_airflow.contracts.source.yaml_document import Mapping
+
+KEY = "x-dqx-incident"
+
+
+def with_extension(reading: ClauseReader, said: Incident) -> Incident:
+    """What a dialect says, and what the extension of the document says beside it."""
+    found = reading.mapping(reading.root, KEY) or _custom(reading)
+    if found is None:
+        top = reading.mapping(reading.root, "contract")
+        found = reading.mapping(top, KEY)
+    reading.documented(found, "what is done in an incident")
+    return replace(
+        said,
+        channel=reading.text(found, "channel") or said.channel,
+        runbook=reading.text(found, "runbook") or said.runbook,
+        response=reading.text(found, "response") or said.response,
+        business_hours=reading.text(found, "business_hours") or said.business_hours,
+    )
+
+
+def _custom(reading: ClauseReader) -> Mapping | None:
+    for item in reading.mappings(reading.root, "customProperties"):
+        if reading.text(item, "property") == KEY:
+            return reading.mapping(item, "value")
+    return None

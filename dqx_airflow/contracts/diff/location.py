@@ -1,0 +1,42 @@
+"""Where a change is: the path and the spans that all changes of one thing share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dqx_airflow.contracts.diff.change import Change
+from dqx_airflow.contracts.diff.kinds import KINDS
+from dqx_airflow.values import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A thing of a contract, in both versions; a span is None where it is missing."""
+
+    path: str
+    old_span: Span | None
+    new_span: Span | None
+    model: str | None = None
+    column: str | None = None
+
+    def below(self, name: str, old_span: Span | None, new_span: Span | None) -> Location:
+        """The place of a part of the thing."""
+        path = f"{self.path}.{name}" if self.path else name
+        return replace(self, path=path, old_span=old_span, new_span=new_span)
+
+    def change(
+        self, kind: str, message: str, old: str | None = None, new: str | None = None
+    ) -> Change:
+        found = KINDS[kind]
+        return Change(
+            found,
+            self.path,
+            message,
+            found.bump,
+            old,
+            new,
+            self.old_span,
+            self.new_span,
+            self.model,
+            self.column,
+        )

@@ -1,0 +1,1 @@
+"""A contract as a gate enforces it: pinned, linted, compiled, every clause accounted for."""

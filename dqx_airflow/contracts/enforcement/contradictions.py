@@ -1,0 +1,185 @@
+"""Bounds in a contract that nothing can keep: a minimum above the maximum, and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dqx_airflow.contracts.model import (
+    Bound,
+    Condition,
+    Contract,
+    Digits,
+    HourlyVolume,
+    Length,
+    Literal,
+    MetricRule,
+    OneOf,
+    QueryGives,
+    Rule,
+    Volume,
+)
+
+_UPPER, _LOWER = ("<", "<="), (">", ">=")
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Rules that exclude each other, or one that excludes everything; `what` says it in words."""
+
+    rules: tuple[Rule, ...]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A bound of the values, or of their lengths."""
+
+    rule: Rule
+    op: str
+    value: Literal
+
+
+def contradictions(contract: Contract) -> Iterator[Contradiction]:
+    """All of a contract, in its order."""
+    for model in contract.models:
+        for item in model.walk():
+            yield from _among(item.rules)
+        yield from _among(model.rules)
+
+
+def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
+    # A share of the rows leaves room for others.
+    strict = [rule for rule in rules if rule.share >= 1]
+    bounds = [
+        _Limit(rule, rule.demand.op, rule.demand.value)
+        for rule in strict
+        if isinstance(rule.demand, Bound)
+    ]
+    lengths = [
+        _Limit(rule, rule.demand.op, rule.demand.count)
+        for rule in strict
+        if isinstance(rule.demand, Length)
+    ]
+    yield from _crossed(bounds, "minimum", "maximum")
+    yield from _crossed(lengths, "least length", "greatest length")
+    yield from _no_value_left(strict, [limit.rule for limit in (*bounds, *lengths)])
+    yield from _conditions(rules)
+    for rule in rules:
+        match rule.demand:
+            case Digits(precision=precision, scale=scale) if scale > precision:
+                what = f"{scale} digits after the point are more than {precision} digits in all"
+                yield Contradiction((rule,), what)
+            case Volume(low=float() | int() as low, high=float() | int() as high) if low > high:
+                yield Contradiction((rule,), f"the band begins at {low} and ends at {high}")
+            case HourlyVolume(low=float() | int() as low, high=float() | int() as high) if (
+                low > high
+            ):
+                yield Contradiction((rule,), f"at least {low} rows an hour, and at most {high}")
+
+
+def _crossed(limits: Sequence[_Limit], least: str, most: str) -> Iterator[Contradiction]:
+    for low in limits:
+        for high in limits:
+            if low.op in _LOWER and high.op in _UPPER:
+                is_strict = "=" not in low.op or "=" not in high.op
+                if _is_above(low.value, high.value, or_equal=is_strict):
+                    what = f"the {least} {low.value} is above the {most} {high.value}"
+                    if low.value == high.value:
+                        what = f"no value lies between {low.value} and {high.value}, ends excluded"
+                    yield Contradiction((low.rule, high.rule), what)
+
+
+def _is_above(low: Literal, high: Literal, *, or_equal: bool) -> bool:
+    """False for what cannot be compared; dates are compared as ISO writes them."""
+    if isinstance(low, str) and isinstance(high, str):
+        length = min(len(low), len(high))
+        return low > high and low[:length] > high[:length]
+    if isinstance(low, bool) or isinstance(high, bool):
+        return False
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        return low > high or (or_equal and low == high)
+    return False
+
+
+def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Contradiction]:
+    """The lists of values of which no value keeps the limits beside it."""
+    for rule in rules:
+        if isinstance(rule.demand, OneOf) and rule.demand.values:
+            for limit in limits:
+                kept = (_keeps(value, limit.demand) for value in rule.demand.values)
+                if not any(kept):
+                    yield Contradiction((rule, limit), "none of the values keeps the bound")
+
+
+def _keeps(value: Literal, limit: object) -> bool:
+    match limit:
+        case Length(op=op, count=count) if isinstance(value, str):
+            return _holds(len(value), op, count)
+        case Bound(op=op, value=bound) if (
+            isinstance(value, int | float)
+            and isinstance(bound, int | float)
+            and not isinstance(value, bool)
+        ):
+            return _holds(value, op, bound)
+    return True
+
+
+def _holds(value: float, op: str, bound: float) -> bool:
+    return {">": value > bound, ">=": value >= bound, "<": value < bound, "<=": value <= bound}[op]
+
+
+# Conditions of one number ------------------------------------------------------------------------
+
+
+def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
+    """Conditions of the same number that exclude each other, or hold of no number."""
+    numbers: dict[object, list[tuple[Rule, _Span | None]]] = {}
+    for rule in rules:
+        match rule.demand:
+            case MetricRule() as demand:
+                key: object = (
+                    *(demand.metric, demand.arguments, demand.is_percent),
+                    *(demand.values, demand.pattern),
+                )
+            case QueryGives(query=query):
+                key = query
+            case _:
+                continue
+        numbers.setdefault(key, []).append((rule, _span_of(rule.demand.condition)))
+    for group in numbers.values():
+        for position, (rule, span) in enumerate(group):
+            if span is None:
+                yield Contradiction((rule,), "no number is between these bounds")
+                continue
+            for other, one in group[:position]:
+                if one is not None and _is_apart(one, span):
+                    yield Contradiction((other, rule), "no number keeps both thresholds")
+
+
+_Span: TypeAlias = "tuple[float, bool, float, bool]"
+"""The ends of a range, each with whether it is part of it."""
+
+_EVERYTHING: _Span = (float("-inf"), True, float("inf"), True)
+
+
+def _span_of(condition: Condition) -> _Span | None:
+    """The numbers that keep a condition; None for none at all."""
+    bound, high = float(condition.bound), condition.high
+    match condition.op:
+        case "==":
+            return (bound, True, bound, True)
+        case "<" | "<=":
+            return (float("-inf"), True, bound, condition.op == "<=")
+        case ">" | ">=":
+            return (bound, condition.op == ">=", float("inf"), True)
+        case "between" if high is not None:
+            return (bound, True, float(high), True) if bound <= high else None
+    return _EVERYTHING
+
+
+def _is_apart(one: _Span, other: _Span) -> bool:
+    low, has_low = max((one[:2], other[:2]), key=lambda end: (end[0], not end[1]))
+    high, has_high = min((one[2:], other[2:]), key=lambda end: (end[0], end[1]))
+    return low > high or (low == high and not (has_low and has_high))

@@ -1,0 +1,77 @@
+"""What becomes of every clause of a contract: checked, documented, or unsupported and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.compile import Compiled
+from dqx_airflow.contracts.model import Clause, Contract, Rule, Treatment
+from dqx_airflow.values import Span
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseCoverage:
+    """A clause: its place, what becomes of it, why, and the assertions that enforce it.
+
+    A list that a rule takes as a whole is one clause.
+    """
+
+    path: str
+    span: Span
+    treatment: Treatment
+    reason: str
+    assertions: tuple[str, ...] = ()
+
+
+def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ...]:
+    """All clauses in the order of the document, each once. Those of other files come behind."""
+    found: dict[tuple[str, str], ClauseCoverage] = {}
+    accepted = {
+        _key(clause): left.acceptance
+        for left in compiled.unenforced
+        for clause in left.clauses
+        if left.acceptance is not None
+    }
+    for note in (*contract.notes, *compiled.notes):
+        clause, treatment, reason = note.clause, note.treatment, note.reason
+        who = accepted.get(_key(clause)) or contract.acceptance_of("", clause.path)
+        if treatment is Treatment.UNSUPPORTED and who is not None:
+            treatment = Treatment.ACCEPTED
+            reason = f"{reason}; accepted by {who.owner}: {who.reason}"
+        found[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
+    # A clause of several rules is checked if one of them is.
+    for clause, assertions in _enforced(compiled).values():
+        found[_key(clause)] = ClauseCoverage(
+            clause.path, clause.span, Treatment.CHECKED, "", assertions
+        )
+    files = dict.fromkeys((contract.span.file, *(file for file, _ in found)))
+    order = {file: number for number, file in enumerate(files)}
+    return tuple(
+        sorted(
+            found.values(),
+            key=lambda item: (order[item.span.file], item.span.line, item.span.column),
+        )
+    )
+
+
+def counts(clauses: Iterable[ClauseCoverage]) -> dict[Treatment, int]:
+    """How many clauses are treated how; all treatments are there."""
+    counted = Counter(clause.treatment for clause in clauses)
+    return {treatment: counted[treatment] for treatment in Treatment}
+
+
+def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[Clause, tuple[str, ...]]]:
+    """The clauses that are enforced, with their assertions."""
+    found: dict[tuple[str, str], tuple[Clause, tuple[str, ...]]] = {}
+    pairs: tuple[tuple[str, Rule], ...] = (*compiled.enforced, *compiled.included)
+    for assertion, rule in pairs:
+        for clause in rule.clauses:
+            _, before = found.get(_key(clause), (clause, ()))
+            found[_key(clause)] = clause, tuple(dict.fromkeys((*before, assertion)))
+    return found
+
+
+def _key(clause: Clause) -> tuple[str, str]:
+    return clause.span.file, clause.path

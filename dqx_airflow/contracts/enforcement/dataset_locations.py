@@ -1,0 +1,232 @@
+"""Where the data of a contract is found: from its servers and fields to settings of datasets."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dqx_airflow.contracts.model import Contract, Digits, Field, Model, Server, Unique
+from dqx_airflow.dataset_settings import format_of, settings_of
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql.syntax.grammar import unquoted
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import FORMATS, DatasetRef
+
+_TEXT_FORMATS = ("csv", "json")
+_MERGED_FORMATS = ("parquet", "orc")
+_CATALOGS = ("databricks", "fabric", "hive", "glue", "trino", "spark", "unity", "iceberg")
+_ELSEWHERE = (
+    *("kafka", "pubsub", "kinesis", "postgres", "mysql", "snowflake", "bigquery", "redshift"),
+    *("oracle", "sqlserver", "api", "custom"),
+)
+"""Servers that Spark does not read by a path or the name of a table alone."""
+_FOLDERS_BELOW = "/{,*/,*/*/,*/*/*/}"
+"""What `/**/` means, in globs of Spark: the folder itself, and those in it, three deep."""
+_AZURE = re.compile(
+    r"(?:az|https|wasbs?|abfss?)://(?P<account>[\w-]+)\.(?:blob|dfs)\.core\.windows\.net/"
+    r"(?P<container>[^/]+)/(?P<path>.*)"
+)
+_FILES = ("local", "s3", "azure", "gcs", "adls", "hdfs", "sftp", "file")
+_TYPE_OF_WORD = {
+    "number": "double",
+    "whole_number": "bigint",
+    "text": "string",
+    "any": "string",
+    None: "string",
+}
+
+
+def dataset_settings(
+    contract: Contract, given: Mapping[str, Any], server: str | None = None
+) -> dict[str, Any]:
+    """What a gate has to know of the datasets of a contract, by the names that its suite uses.
+
+    What is `given` wins over the server; what the contract alone knows (keys, the columns of files
+    of text) is added where nothing is said about it. What it has masked stays masked.
+
+    :raises RequestError: the contract has no such server, or it is not known where a model is.
+    """
+    found = _server(contract, server) if server is not None else _only_server(contract)
+    settings: dict[str, Any] = {}
+    for model in contract.models:
+        place = given.get(model.name)
+        if place is None:
+            place = _place_of(model, found) if found is not None else _table_of(contract, model)
+        if place is not None:
+            settings[model.name] = place
+    # A gate is about its first dataset: what the models refer to comes behind them.
+    settings |= {name: place for name, place in given.items() if name not in settings}
+    missing = [model.name for model in contract.models if model.name not in settings]
+    if missing:
+        raise RequestError(
+            f"it is not known where {', '.join(missing)} is found",
+            _where_to_say_it(contract, found, missing[0]),
+        )
+    for model in contract.models:
+        said = _as_settings(settings[model.name])
+        if said is not None:
+            known = known_of(model, file_format=said.get("format"))
+            settings[model.name] = known | said
+            if masked := (*known.get("masked", ()), *_columns(said.get("masked", ()))):
+                # A gate may hide more than its contract, never less.
+                settings[model.name]["masked"] = list(dict.fromkeys(masked))
+            if "options" in known:
+                options = dict(known["options"]) | dict(said.get("options", ()))
+                settings[model.name]["options"] = options
+    return settings
+
+
+def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
+    """How the dataset of a contract is read: keys, masked columns, the columns of its files."""
+    known: dict[str, Any] = {}
+    if keys := _keys_of(model):
+        known["keys"] = list(keys)
+    if masked := [item.name for item in model.fields if _holds_sensitive(item)]:
+        known["masked"] = masked
+    if file_format in _TEXT_FORMATS and model.fields:
+        known["schema"] = spark_schema(model)
+    if file_format in _MERGED_FORMATS:
+        # Else Spark takes the columns of one file for those of all.
+        known["options"] = {"mergeSchema": "true"}
+    return known
+
+
+def spark_schema(model: Model) -> str:
+    """The columns of a model as Spark's DDL: `id bigint, price double`."""
+    return ", ".join(f"{_quoted(item.name)} {spark_type(item)}" for item in model.fields)
+
+
+def spark_type(item: Field) -> str:
+    """A type of Spark that holds the values of a field; of several, the widest."""
+    match item.type:
+        case "array":
+            return f"array<{spark_type(item.items) if item.items else 'string'}>"
+        case "map":
+            key = spark_type(item.keys) if item.keys else "string"
+            return f"map<{key},{spark_type(item.values) if item.values else 'string'}>"
+        case "struct":
+            inner = ",".join(f"{_quoted(part.name)}:{spark_type(part)}" for part in item.fields)
+            return f"struct<{inner}>" if inner else "string"
+        case kind:
+            return _TYPE_OF_WORD.get(kind) or str(kind)
+
+
+def table_type(item: Field) -> str:
+    """The type of a column in its table: a decimal where the contract says how many digits."""
+    digits = next((rule.demand for rule in item.rules if isinstance(rule.demand, Digits)), None)
+    if item.type == "number" and digits is not None:
+        return f"decimal({digits.precision},{digits.scale})"
+    return spark_type(item)
+
+
+def _as_settings(given: Any) -> dict[str, Any] | None:
+    """A dataset as a mapping of settings; None for what the checks of datasets turn down."""
+    if isinstance(given, DatasetRef):
+        given = settings_of(given)
+    elif isinstance(given, str | os.PathLike):
+        text = os.fspath(given)
+        given = {"path" if "/" in text or isinstance(given, os.PathLike) else "table": text}
+    if not isinstance(given, Mapping):
+        return None
+    said = {key: value for key, value in given.items() if value not in (None, "", ())}
+    if "path" in said and "format" not in said and (told := format_of(str(said["path"]))):
+        said["format"] = told
+    return said
+
+
+def _columns(given: Any) -> list[str]:
+    """The columns of a setting: a list of them, or a text with commas between them."""
+    if isinstance(given, str):
+        return [column for part in given.split(",") if (column := part.strip())]
+    return list(given)
+
+
+def _keys_of(model: Model) -> tuple[str, ...]:
+    """The columns by which people know a row."""
+    for rule in model.rules:
+        if rule.name == "primary_key" and isinstance(rule.demand, Unique):
+            return tuple(map(unquoted, rule.demand.columns))
+    return tuple(item.name for item in model.fields if item.is_key)
+
+
+def _holds_sensitive(item: Field) -> bool:
+    return any(inner.is_sensitive for inner in item.walk())
+
+
+def _server(contract: Contract, name: str) -> Server:
+    for server in contract.servers:
+        if server.name == name:
+            return server
+    names = [server.name for server in contract.servers]
+    hint = did_you_mean(name, names) or "the contract names no server: give the datasets"
+    raise RequestError(f"the contract {contract.id} has no server '{name}'", hint)
+
+
+def _only_server(contract: Contract) -> Server | None:
+    return contract.servers[0] if len(contract.servers) == 1 else None
+
+
+def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
+    """The settings of the dataset of a model on a server; None where Spark cannot go there."""
+    location = server.location or model.location
+    if location is None or server.type in _ELSEWHERE:
+        return None
+    location = location.replace("{model}", model.location or model.name)
+    if server.type in _CATALOGS and "/" not in location:
+        return {"table": location}
+    if server.type in _FILES or "/" in location:
+        told = server.format or format_of(location)
+        options = dict(server.options)
+        path = _readable(location.replace("/**/", _FOLDERS_BELOW), server)
+        place: dict[str, Any] = {"path": path}
+        if told in FORMATS:
+            place["format"] = told
+        if options:
+            place["options"] = options
+        return place
+    return {"table": location} if server.type == "table" else None
+
+
+def _readable(location: str, server: Server) -> str:
+    """A location as the file systems of Hadoop write it: `az` and `https` of Azure are `abfss`."""
+    if found := _AZURE.fullmatch(location):
+        return "abfss://{container}@{account}.dfs.core.windows.net/{path}".format(
+            **found.groupdict()
+        )
+    if location.startswith("az://"):
+        container, _, path = location.removeprefix("az://").partition("/")
+        raise RequestError(
+            f"the location {location} names no account",
+            f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/{path}",
+        )
+    scheme, mark, rest = location.partition("://")
+    # An endpoint is an option of S3A alone; what `s3` is without one, the cluster knows.
+    has_endpoint = any(name == "fs.s3a.endpoint" for name, _ in server.options)
+    if mark and scheme in ("s3", "s3n") and has_endpoint:
+        return f"s3a://{rest}"
+    return f"gs://{rest}" if mark and scheme == "gcs" else location
+
+
+def _table_of(contract: Contract, model: Model) -> dict[str, Any] | None:
+    """The table that a model names with its schema, where the contract has no servers."""
+    named = model.location or ""
+    is_table = "." in named and "/" not in named and not contract.servers
+    return {"table": named} if is_table else None
+
+
+def _where_to_say_it(contract: Contract, server: Server | None, name: str) -> str:
+    if server is not None:
+        return (
+            f"Spark does not read the server '{server.name}' of type {server.type}: "
+            f"give the dataset {name}"
+        )
+    if contract.servers:
+        names = ", ".join(item.name for item in contract.servers)
+        return f"name one of the servers {names}, or give the dataset {name}"
+    return f"the contract names no server: give the dataset {name}"
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,271 @@
+"""A contract as a gate enforces it: read, pinned, compiled, each assertion tied to its clause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Literal, TypeAlias
+
+from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
+from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
+from dqx_airflow.contracts.enforcement.version_pins import objection_to_version, standing
+from dqx_airflow.contracts.model import Contract, Demand, Model, Note, OnlyColumns, Rule, Treatment
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.source.references import FileReader, no_files
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.limits import LONGEST_KEPT_SOURCE
+from dqx_airflow.plan.clauses import told_as_unenforced
+from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.values import (
+    DatasetRef,
+    EnforcedClause,
+    EnforcedContract,
+    SourceFile,
+    UnenforcedClause,
+)
+
+Unsupported: TypeAlias = Literal["error", "warn"]
+"""What becomes of clauses that state a check and cannot be enforced."""
+
+_MOST_NOT_UNDERSTOOD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Enforced:
+    """The suite that enforces a contract over given datasets.
+
+    `clauses` are all clauses of the document with what became of them, `objections` tell what they
+    ask of the datasets and do not get.
+    """
+
+    suite: SourceFile
+    contract: EnforcedContract
+    clauses: tuple[ClauseCoverage, ...]
+    objections: tuple[str, ...]
+
+    @property
+    def account(self) -> tuple[str, ...]:
+        """What no assertion checks, one line each; those first that state a check."""
+        contract = self.contract
+        return tuple(map(told_as_unenforced, contract.unenforced)) + contract.not_understood
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcement:
+    """A contract that is to be enforced, or why it must not.
+
+    `contract` is None where the document has errors. `refused` tells why the contract may not be
+    relied on: another version than the one that is pinned, or a contract past its end. `warnings`
+    are about its state too.
+    """
+
+    source: SourceFile
+    contract: Contract | None
+    refused: tuple[str, ...]
+    warnings: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    sources: Mapping[str, str]
+    pin: str | None = None
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
+
+    def over(
+        self,
+        datasets: Sequence[DatasetRef],
+        *,
+        on: date | None = None,
+        unsupported: Unsupported = "error",
+    ) -> Enforced:
+        """The suite over these datasets. Clauses that compare days need one with dates.
+
+        :param on: the date of the data.
+        :param unsupported: what becomes of clauses that state a check and cannot be enforced:
+            "error", or "warn" to let them through.
+        """
+        contract = self.contract
+        assert contract is not None
+        compiled = compile_contract(contract, datasets, on=on)
+        clauses = coverage(contract, compiled)
+        lines = {file: text.split("\n") for file, text in self.sources.items()}
+        counted = counts(clauses)
+        enforced = EnforcedContract(
+            contract.id,
+            contract.version,
+            contract.dialect.value,
+            tuple(
+                EnforcedClause(
+                    name, clause.path, clause.span, lines[clause.span.file][clause.span.line - 1]
+                )
+                for name, rule in compiled.enforced
+                for clause in rule.clauses[:1]
+            ),
+            checked=counted[Treatment.CHECKED],
+            documented=counted[Treatment.DOCUMENTED],
+            unsupported=counted[Treatment.UNSUPPORTED],
+            sources=tuple(
+                SourceFile(file, text)
+                for file, text in self.sources.items()
+                if len(text) <= LONGEST_KEPT_SOURCE
+            ),
+            pin=self.pin,
+            unenforced=tuple(
+                UnenforcedClause(
+                    left.name,
+                    clause.path,
+                    clause.span,
+                    lines[clause.span.file][clause.span.line - 1],
+                    left.dataset,
+                    left.severity,
+                    left.reason,
+                    _let_by(left, unsupported),
+                    left.acceptance is not None,
+                )
+                for left in compiled.unenforced
+                for clause in left.clauses[:1]
+            ),
+            accepted=counted[Treatment.ACCEPTED],
+            responsible=contract.responsible,
+            not_understood=_not_understood(clauses, compiled),
+        )
+        suite = SourceFile(f"{self.source.name} (compiled)", compiled.text)
+        return Enforced(suite, enforced, clauses, _objections(suite, enforced, datasets))
+
+    def of_models(self, models: Sequence[str]) -> Enforcement:
+        """The same of some of the models."""
+        assert self.contract is not None
+        return replace(self, contract=_restricted(self.contract, models, is_strict=False))
+
+    def closed(self) -> Enforcement:
+        """The same, with columns that a model does not name as violations."""
+        assert self.contract is not None
+        return replace(self, contract=_restricted(self.contract, (), is_strict=True))
+
+    def narrowed(self, model: str, is_kept: Callable[[Demand], bool]) -> Enforcement:
+        """The same of one model, and of those of its rules whose demand is kept."""
+        assert self.contract is not None
+        models = (_with_rules(item, is_kept) for item in self.contract.models if item.name == model)
+        notes = tuple(replace(note, promise=None) for note in self.contract.notes)
+        return replace(self, contract=replace(self.contract, models=tuple(models), notes=notes))
+
+
+def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tuple[str, ...]:
+    """A line for each clause that is not checked and states no check."""
+    unenforced = (clause for one in compiled.unenforced for clause in one.clauses)
+    told = {(clause.span.file, clause.path) for clause in unenforced}
+    lines = [
+        f"not checked: {item.path}: {item.reason}"
+        for item in clauses
+        if item.treatment is Treatment.UNSUPPORTED and (item.span.file, item.path) not in told
+    ]
+    more = len(lines) - _MOST_NOT_UNDERSTOOD
+    rest = (f"not checked: {more} more; see `dql contract coverage`",) if more > 0 else ()
+    return (*lines[:_MOST_NOT_UNDERSTOOD], *rest)
+
+
+def _let_by(left: Unenforced, unsupported: Unsupported) -> str | None:
+    """Who lets a clause through that is not enforced."""
+    if (accepted := left.acceptance) is not None:
+        return f"{accepted.owner}: {accepted.reason}"
+    return None if unsupported == "error" else f"unsupported={unsupported}"
+
+
+def enforce(
+    source: SourceFile,
+    read: FileReader = no_files,
+    *,
+    on: date,
+    expect_version: str | None = None,
+    models: Sequence[str] = (),
+    is_strict: bool = False,
+) -> Enforcement:
+    """What there is to enforce of the contract that a text holds.
+
+    :param on: the day on which it is relied on.
+    :param expect_version: the version that is pinned: `2`, `2.3` or `2.3.0`.
+    :param models: the models that are enforced; all of them by default.
+    :param is_strict: columns that a model does not name are violations for every model.
+    """
+    document = read_contract(source, read)
+    contract = document.contract
+    if contract is None or document.errors:
+        return Enforcement(source, None, (), (), document.diagnostics, document.sources)
+    refused: list[str] = []
+    if expect_version is not None:
+        refused += filter(None, [objection_to_version(contract, expect_version, models)])
+    state = standing(contract, on)
+    warnings = [state.message] if state is not None and not state.is_refused else []
+    refused += [state.message] if state is not None and state.is_refused else []
+    for name in models:
+        if contract.model(name) is None:
+            hint = did_you_mean(name, [model.name for model in contract.models])
+            refused.append(f"{contract.id} has no model '{name}': {hint}")
+    return Enforcement(
+        source,
+        _restricted(contract, models, is_strict=is_strict),
+        tuple(refused),
+        tuple(warnings),
+        document.diagnostics,
+        document.sources,
+        expect_version,
+    )
+
+
+def _objections(
+    suite: SourceFile, contract: EnforcedContract, datasets: Sequence[DatasetRef]
+) -> tuple[str, ...]:
+    """What the clauses of a contract ask of the datasets of a gate, and do not get."""
+    checked = check_source(suite, needs_suite=True)
+    if checked.suite is None or checked.errors:
+        return tuple(f"{item.message} ({item.span.file})" for item in checked.errors)
+    clauses = {item.assertion: item.path for item in contract.clauses}
+    named = [
+        (item.span.line, clauses.get(item.name.value, ""))
+        for check in checked.suite.checks
+        for item in check.assertions
+        if item.name is not None
+    ]
+    told = []
+    for found in check_datasets(checked.suite, datasets):
+        paths = [path for line, path in named if line <= found.span.line and path]
+        where = f"{paths[-1]}: " if paths else ""
+        advice = "give it in `datasets`" if found.code == "E009" else found.help
+        told.append(f"{where}{found.message}; {advice}")
+    return tuple(told)
+
+
+def _with_rules(model: Model, is_kept: Callable[[Demand], bool]) -> Model:
+    def kept(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+        return tuple(rule for rule in rules if is_kept(rule.demand))
+
+    fields = tuple(replace(item, rules=kept(item.rules)) for item in model.fields)
+    return replace(model, fields=fields, rules=kept(model.rules))
+
+
+def _restricted(contract: Contract, models: Sequence[str], *, is_strict: bool) -> Contract:
+    """The contract with these models alone, all of them closed where it is strict."""
+    kept = [model for model in contract.models if not models or model.name in models]
+    others = {model.name for model in contract.models} - {model.name for model in kept}
+    if is_strict:
+        kept = [model if _is_closed(model) else _closed(model) for model in kept]
+    return replace(contract, models=tuple(kept), notes=tuple(_without(contract.notes, others)))
+
+
+def _without(notes: Iterable[Note], models: Collection[str]) -> Iterator[Note]:
+    """The notes without the promises of these models."""
+    for note in notes:
+        is_left_out = note.promise is not None and note.promise.model in models
+        yield replace(note, promise=None) if is_left_out else note
+
+
+def _is_closed(model: Model) -> bool:
+    return any(isinstance(rule.demand, OnlyColumns) for rule in model.rules)
+
+
+def _closed(model: Model) -> Model:
+    only = Rule("only_columns", OnlyColumns(), ())
+    return replace(model, rules=(*model.rules, only), is_closed=True)

@@ -1,0 +1,237 @@
+"""Examples in a contract that break the contract itself: found in memory, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
+from dqx_airflow.contracts.enforcement.example_values import NoValueError, held, text_of
+from dqx_airflow.contracts.model import (
+    VALUE_DEMANDS,
+    Contract,
+    Demand,
+    ExampleRows,
+    Field,
+    Model,
+    Required,
+    RowsSatisfy,
+    Rule,
+    Unique,
+)
+from dqx_airflow.diagnostics.nearest import slip_of
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.metrics.types import canonical_type
+from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.reference.measure import measure
+from dqx_airflow.reference.table import Table
+from dqx_airflow.values import DatasetRef, SourceFile, Span, Status
+from dqx_airflow.values import Field as Column
+
+_ANY_DAY = date(2000, 1, 1)
+_OF_ROWS = (*VALUE_DEMANDS, Required, RowsSatisfy, Unique)
+_NESTED = ("array", "map", "struct")
+_LONGEST_VALUE = 60
+_MOST_ROWS = 50
+"""So many rows are tried one by one, to tell which of them break a rule."""
+_COLUMN = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenExample:
+    """An example, or a default, that is no value of its field, or that breaks a rule.
+
+    `what` says so in words, with row, column and value; `kind` is "example" or "default".
+    """
+
+    what: str
+    place: Span
+    rule: Rule | None = None
+    kind: str = "example"
+
+
+def broken_examples(contract: Contract) -> Iterator[BrokenExample]:
+    """The examples of fields and models, and the defaults, that the contract itself turns down."""
+    for model in contract.models:
+        for item in model.walk():
+            yield from _of_field(contract, model, item)
+        for example in model.examples:
+            yield from _Rows(contract, model, example).broken()
+
+
+def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenExample]:
+    """What is nested is held against its rules as if it were a column."""
+    if item.type in _NESTED:
+        return
+    path = f"{model.name}.{item.path}"
+    spans = (*item.example_spans, *[item.span] * len(item.examples))
+    given = [("example", *pair) for pair in zip(item.examples, spans, strict=False)]
+    if item.has_default and item.default is not None:
+        given.append(("default", item.default, item.span))
+    for kind, example, span in given:
+        shown = _shown(text_of(example))
+        try:
+            value = held(example, _type_of(item))
+        except NoValueError as error:
+            what = f"the {kind} {_shown(error.text)} of {path} is not of type {_type_of(item)}"
+            yield BrokenExample(what, span, None, kind)
+            continue
+        if value is not None:
+            column = replace(item, name=_COLUMN, path=_COLUMN)
+            alone = replace(model, fields=(column,), rules=())
+            for rule in _broken_rules(contract, alone, (column,), [[value]], VALUE_DEMANDS):
+                yield BrokenExample(f"the {kind} {shown} of {path} is rejected", span, rule, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Example rows of a model, held against its rules."""
+
+    contract: Contract
+    model: Model
+    example: ExampleRows
+
+    def broken(self) -> Iterator[BrokenExample]:
+        columns = [name.lower() for name in self.example.columns]
+        cells = self.example.rows
+        yield from self._unknown_columns()
+        nested = _NESTED if self.example.is_text else ()
+        known = {item.name: item for item in self.model.fields if item.type not in nested}
+        fields = [
+            item for name, item in known.items() if name.lower() in columns or not item.is_nullable
+        ]
+        if not fields or not cells:
+            return
+        rows: list[list[Any]] = [[None] * len(fields) for _ in cells]
+        for position, item in enumerate(fields):
+            place = (
+                columns.index(item.name.lower()) if item.name.lower() in columns else len(columns)
+            )
+            for number, row in enumerate(cells):
+                cell = row[place] if place < len(row) else None
+                try:
+                    rows[number][position] = held(cell, _type_of(item))
+                except NoValueError as error:
+                    what = f"{_shown(error.text)} in {item.path} is not of type {_type_of(item)}"
+                    yield self._in_row(number, what)
+        named = {item.path for item in fields}
+        own = tuple(rule for rule in self.model.rules if _columns_of(rule.demand) <= named)
+        kept = replace(self.model, fields=tuple(fields), rules=own)
+        for rule in _broken_rules(self.contract, kept, fields, rows, _OF_ROWS):
+            yield from self._rows_of(rule, fields, rows)
+
+    def _unknown_columns(self) -> Iterator[BrokenExample]:
+        names = [item.name for item in self.model.fields]
+        for column in self.example.columns if names else ():
+            meant = slip_of(column, names)
+            is_there = column.lower() in [name.lower() for name in names]
+            if not is_there and (meant is not None or self.model.is_closed):
+                hint = f": did you mean '{meant}'?" if meant else ""
+                what = f"the examples of {self.model.name} have a column '{column}', and the model"
+                yield BrokenExample(f"{what} has none{hint}", self.example.span)
+
+    def _rows_of(
+        self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
+    ) -> Iterator[BrokenExample]:
+        """The rows that break a rule; all of them together, where it is about several."""
+        owner = next((item for item in fields for own in item.walk() if rule in own.rules), None)
+        if isinstance(rule.demand, Unique):
+            yield from self._repeated(rule, fields, rows)
+            return
+        one = replace(self.model, fields=tuple(fields), rules=() if owner else (rule,))
+        if owner is not None:
+            one = replace(one, fields=(owner,))
+        broken: list[tuple[int, str]] = []
+        for number, row in enumerate(rows[:_MOST_ROWS]):
+            cells = [row[fields.index(owner)]] if owner is not None else row
+            if rule in _broken_rules(self.contract, one, one.fields, [cells], _OF_ROWS):
+                what = "it is rejected"
+                if owner is not None:
+                    is_plain = owner.type not in _NESTED
+                    what = f"{owner.path} is {_cell(cells[0]) if is_plain else 'rejected'}"
+                broken.append((number, what))
+        if broken:
+            more = f", and {len(broken) - 1} more like it" if len(broken) > 1 else ""
+            number, what = broken[0]
+            yield self._in_row(number, what + more, rule)
+
+    def _repeated(
+        self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
+    ) -> Iterator[BrokenExample]:
+        assert isinstance(rule.demand, Unique)
+        paths = [item.path for item in fields]
+        places = [paths.index(column) for column in rule.demand.columns]
+        seen: dict[tuple[Any, ...], int] = {}
+        for number, row in enumerate(rows):
+            key = tuple(row[place] for place in places)
+            first = seen.setdefault(key, number)
+            if first != number and None not in key:
+                shown = ", ".join(map(_cell, key))
+                columns = ", ".join(rule.demand.columns)
+                what = f"{columns} is {shown}, as in row {first + 1}"
+                yield self._in_row(number, what, rule)
+
+    def _in_row(self, number: int, what: str, rule: Rule | None = None) -> BrokenExample:
+        spans = self.example.row_spans
+        place = spans[number] if number < len(spans) else self.example.span
+        where = f"row {number + 1} of the examples of {self.model.name}"
+        return BrokenExample(f"{where}: {what}", place, rule)
+
+
+def _cell(value: object) -> str:
+    return "missing" if value is None else _shown(text_of(value))
+
+
+def _broken_rules(
+    contract: Contract,
+    model: Model,
+    fields: Sequence[Field],
+    rows: Sequence[Sequence[Any]],
+    demands: tuple[type[Demand], ...],
+) -> Iterator[Rule]:
+    """The rules with one of these demands that rows break."""
+
+    def kept(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+        return tuple(rule for rule in rules if isinstance(rule.demand, demands))
+
+    def narrowed(item: Field) -> Field:
+        return replace(
+            item,
+            rules=kept(item.rules),
+            fields=tuple(map(narrowed, item.fields)),
+            items=item.items and narrowed(item.items),
+            keys=item.keys and narrowed(item.keys),
+            values=item.values and narrowed(item.values),
+        )
+
+    asked = replace(model, fields=tuple(map(narrowed, model.fields)), rules=kept(model.rules))
+    compiled = compile_contract(replace(contract, models=(asked,), notes=()))
+    rules = dict(compiled.enforced)
+    source = SourceFile("examples.dql", compiled.text)
+    suite = check_source(source).suite
+    if not rules or suite is None:
+        return
+    columns = tuple(Column(item.name, _type_of(item)) for item in fields)
+    table = Table(columns, tuple(map(tuple, rows)))
+    refs = (DatasetRef(model.name, table=model.name),)
+    plan = resolve(suite, source, refs, _ANY_DAY, allow_empty=True)
+    # What only Spark can answer is an error here, and says nothing about the examples.
+    for verdict in evaluate(plan, measure(plan, refs, {model.name: table})):
+        if verdict.status is Status.FAILED and verdict.name in rules:
+            yield rules[verdict.name]
+
+
+def _columns_of(demand: Demand) -> set[str]:
+    return set(demand.columns) if isinstance(demand, Unique) else set()
+
+
+def _type_of(item: Field) -> str:
+    return canonical_type(spark_type(item))
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."

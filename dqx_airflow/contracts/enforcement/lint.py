@@ -1,0 +1,358 @@
+"""What a contract should have and has not: ONE entry a rule, each of which can be left out.
+
+Errors keep a contract from saying what it means: a reference that leads nowhere, an example that it
+would turn down. The others are the practice of seed 003: a contract without an owner, or a column
+without a meaning, is half a contract.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.compile.ecma_regex import (
+    BrokenPatternError,
+    UntranslatableError,
+    java_pattern,
+)
+from dqx_airflow.contracts.compile.rule_context import RuleContext
+from dqx_airflow.contracts.dialects import reader_of
+from dqx_airflow.contracts.dialects.sensitivity import looks_personal
+from dqx_airflow.contracts.enforcement.contradictions import contradictions
+from dqx_airflow.contracts.enforcement.examples import broken_examples
+from dqx_airflow.contracts.enforcement.lifecycle_dates import contradicting_dates
+from dqx_airflow.contracts.enforcement.sql_columns import missing_columns
+from dqx_airflow.contracts.model import (
+    AllComplete,
+    Arrives,
+    Clause,
+    Complete,
+    Contract,
+    Demand,
+    Distinct,
+    Fresh,
+    HourlyVolume,
+    MetricRule,
+    Model,
+    Note,
+    Prompt,
+    QueryGives,
+    Refers,
+    Retained,
+    RowsSatisfy,
+    Rule,
+    Treatment,
+    Unique,
+    UnknownKey,
+    Volume,
+)
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
+from dqx_airflow.diagnostics.nearest import did_you_mean, nearest, slip_of
+from dqx_airflow.values import Span
+
+_SEMVER = re.compile(r"v?\d+\.\d+\.\d+([-+][\w.+-]+)?", re.ASCII)
+_FORMAT = re.compile(r"^\s*v?\d+\s*$", re.ASCII)
+
+_QUALITY = (
+    AllComplete,
+    Complete,
+    Distinct,
+    Fresh,
+    MetricRule,
+    Prompt,
+    QueryGives,
+    RowsSatisfy,
+    Volume,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LintRule:
+    """A rule: the name by which it is left out, its code, what it is for, and what it finds."""
+
+    name: str
+    code: str
+    doc: str
+    find: Callable[[Contract], Iterator[Diagnostic]]
+
+
+def lint(contract: Contract, *, ignored: Collection[str] = ()) -> tuple[Diagnostic, ...]:
+    """All that the rules find, in the order of the document.
+
+    :param ignored: names or codes of rules that do not count.
+    """
+    cannot_say = reader_of(contract.dialect).cannot_say
+    found = [
+        diagnostic
+        for rule in RULES
+        if rule.name not in {*ignored, *cannot_say} and rule.code not in ignored
+        for diagnostic in rule.find(contract)
+    ]
+    found.sort(key=lambda item: (item.span.file, item.span.line, item.span.column))
+    return tuple(dict.fromkeys(found))
+
+
+def unknown_rules(names: Collection[str]) -> Iterator[tuple[str, str | None]]:
+    """Names that are of no rule, each with what was probably meant."""
+    known = [word for rule in RULES for word in (rule.name, rule.code)]
+    for name in names:
+        if name not in known:
+            yield name, did_you_mean(name, [rule.name for rule in RULES])
+
+
+def _mistakes(code: str) -> Callable[[Contract], Iterator[Diagnostic]]:
+    """What the reader of the dialect found wrong: one finding for each cause."""
+
+    def find(contract: Contract) -> Iterator[Diagnostic]:
+        for note in _causes(note for note in contract.notes if note.code == code):
+            named = f"{_parent(note)}: " if note.treatment is Treatment.UNSUPPORTED else ""
+            yield Diagnostic(f"{named}{note.reason}", note.clause.span, code, help=note.help)
+
+    return find
+
+
+def _causes(notes: Iterable[Note]) -> Iterator[Note]:
+    """The first of the notes that say the same about the leaves of one rule."""
+    seen: set[tuple[str, str, str]] = set()
+    for note in notes:
+        path = _parent(note)
+        above = (path[:end] for end in range(len(path) + 1) if path[end : end + 1] in ("", "."))
+        if not any((note.clause.span.file, part, note.reason) in seen for part in above):
+            seen.add((note.clause.span.file, path, note.reason))
+            yield note
+
+
+def _parent(note: Note) -> str:
+    return note.clause.path.rpartition(".")[0]
+
+
+def _spelling(contract: Contract) -> Iterator[Diagnostic]:
+    for key in contract.unknown_keys:
+        if key.meant is not None:
+            help_line = f"did you mean '{key.meant}'?"
+        elif key.is_check:
+            help_line = "no rule is made of it here: move it to where it belongs"
+        else:
+            help_line = "remove it, or let the name of your own key begin with x-"
+        yield Diagnostic(f"unknown key '{key.key}'", key.span, "W021", help=help_line)
+
+
+def _is_below(clause: Clause, key: UnknownKey) -> bool:
+    rest = clause.path.removeprefix(key.path)
+    is_within = clause.path.startswith(key.path) and rest[:1] in ("", ".", "[")
+    return is_within and clause.span.file == key.span.file
+
+
+def _enforceable(contract: Contract) -> Iterator[Diagnostic]:
+    """The clauses that would have to be checked and are not, but for those with another finding."""
+    others = {note.clause for note in contract.notes if note.code is not None}
+    others |= {clause for rule, _ in _broken_patterns(contract) for clause in rule.clauses}
+    compiled = compile_contract(contract)
+    for left in compiled.unenforced:
+        if left.acceptance is not None:
+            others.update(left.clauses)
+    notes = (
+        note
+        for note in (*contract.notes, *compiled.notes)
+        if note.treatment is Treatment.UNSUPPORTED
+        and note.clause not in others
+        and not any(_is_below(note.clause, key) for key in contract.unknown_keys)
+    )
+    for note in _causes(notes):
+        message = f"{note.clause.path} is not checked: {note.reason}"
+        yield Diagnostic(message, note.clause.span, "W020")
+
+
+def _references(contract: Contract) -> Iterator[Diagnostic]:
+    yield from _mistakes("E420")(contract)
+    models = {model.name: model for model in contract.models}
+    for model, item, rule in contract.rules():
+        demand = rule.demand
+        span = rule.clauses[0].span if rule.clauses else model.span
+        if isinstance(demand, Refers):
+            target = models.get(demand.dataset)
+            if target is None:
+                near = nearest(demand.dataset, models)
+                if near is not None and "." not in demand.dataset:
+                    message = f"unknown model '{demand.dataset}'"
+                    yield Diagnostic(message, span, "E420", help=f"did you mean '{near}'?")
+            else:
+                for column in demand.other_columns:
+                    yield from _no_field(target, column, span)
+        if isinstance(demand, QueryGives | RowsSatisfy):
+            way = (item,) if item is not None else ()
+            columns = missing_columns(RuleContext(contract, model, way, rule))
+            named: Iterable[str] = dict.fromkeys(columns)
+        else:
+            named = _columns_of(demand)
+        for column in named:
+            for found in _no_field(model, column, span):
+                # SQL may read columns that the table has beside those of the contract.
+                paths = [one.path for one in model.walk()]
+                is_sql = isinstance(demand, QueryGives | RowsSatisfy)
+                is_sure = not is_sql or model.is_closed or slip_of(column, paths) is not None
+                yield found if is_sure else replace(found, is_mild=True)
+
+
+def _no_field(model: Model, column: str, span: Span) -> Iterator[Diagnostic]:
+    paths = [item.path for item in model.walk()]
+    if paths and column not in paths:
+        message = f"'{model.name}' has no field '{column}'"
+        yield Diagnostic(message, span, "E420", help=did_you_mean(column, paths))
+
+
+def _columns_of(demand: Demand) -> tuple[str, ...]:
+    match demand:
+        case Unique(columns=columns) | Distinct(columns=columns) | Refers(columns=columns):
+            return columns
+        case MetricRule(arguments=columns):
+            return columns
+        case Fresh(column=None) | Retained(column=None):
+            return ()
+        case (
+            Complete(column=str(column)) | Fresh(column=str(column)) | Retained(column=str(column))
+        ):
+            return (column,)
+        case HourlyVolume(column=str(column)) | Arrives(column=str(column)):
+            return (column,)
+        case Prompt(source=source, processed=processed):
+            return source, processed
+    return ()
+
+
+def _examples(contract: Contract) -> Iterator[Diagnostic]:
+    for broken in broken_examples(contract):
+        clauses = broken.rule.clauses[:1] if broken.rule is not None else ()
+        related = tuple(Related(clause.span, "by this clause") for clause in clauses)
+        help_line = f"correct the {broken.kind}, or the clause"
+        yield Diagnostic(broken.what, broken.place, "E421", related=related, help=help_line)
+
+
+def _semantics(contract: Contract) -> Iterator[Diagnostic]:
+    word = reader_of(contract.dialect).meaning_key
+    for model in contract.models:
+        for item in model.fields:
+            if not (item.semantic or "").strip():
+                message = f"the field '{item.path}' of '{model.name}' has no {word}"
+                help_line = f"write `{word}:`, what its values mean: a type does not say it"
+                yield Diagnostic(message, item.span, "W030", help=help_line)
+
+
+def _owner(contract: Contract) -> Iterator[Diagnostic]:
+    if not contract.owner and not contract.contacts:
+        message = f"the contract {contract.id} has no owner"
+        help_line = "name the responsible team, so that there is a contact"
+        yield Diagnostic(message, contract.span, "W031", help=help_line)
+
+
+def _version(contract: Contract) -> Iterator[Diagnostic]:
+    if not contract.version:
+        message = f"the contract {contract.id} has no version"
+        help_line = "write one, such as 1.0.0: a contract without a version cannot be pinned"
+        yield Diagnostic(message, contract.span, "W032", help=help_line)
+    elif not _SEMVER.fullmatch(contract.version):
+        message = f"the version {contract.version} is not of the form MAJOR.MINOR.PATCH"
+        hint = f"{contract.version.strip()}.0.0" if _FORMAT.match(contract.version) else "1.0.0"
+        yield Diagnostic(message, contract.span, "W032", help=f"write {hint}")
+
+
+def _keys(contract: Contract) -> Iterator[Diagnostic]:
+    for model in contract.models:
+        demands = [rule.demand for item in model.walk() for rule in item.rules]
+        demands += [rule.demand for rule in model.rules]
+        if model.fields and not any(isinstance(item, Unique | Distinct) for item in demands):
+            message = f"nothing identifies the rows of '{model.name}'"
+            help_line = "name a primary key, or a column that is unique"
+            yield Diagnostic(message, model.span, "W033", help=help_line)
+
+
+def _quality(contract: Contract) -> Iterator[Diagnostic]:
+    demands = [rule.demand for _, _, rule in contract.rules()]
+    if contract.models and not any(isinstance(item, _QUALITY) for item in demands):
+        message = f"the contract {contract.id} promises a schema alone"
+        help_line = "promise freshness, completeness or volume too: a stale table has a schema"
+        yield Diagnostic(message, contract.span, "W034", help=help_line)
+
+
+def _sensitive(contract: Contract) -> Iterator[Diagnostic]:
+    for model in contract.models:
+        for item in model.walk():
+            if looks_personal(item.name) and not item.is_sensitive:
+                message = f"'{item.path}' of '{model.name}' looks like data about a person"
+                help_line = "mark it (pii, classification), so that its values stay hidden"
+                yield Diagnostic(message, item.span, "W035", help=help_line)
+
+
+def _bounds(contract: Contract) -> Iterator[Diagnostic]:
+    for found in contradictions(contract):
+        first, *others = [clause for rule in found.rules for clause in rule.clauses[:1]]
+        related = tuple(Related(clause.span, "and this") for clause in others)
+        message = f"no value can satisfy this: {found.what}"
+        help_line = "correct one of them" if others else "correct it"
+        yield Diagnostic(message, first.span, "E423", related=related, help=help_line)
+
+
+def _patterns(contract: Contract) -> Iterator[Diagnostic]:
+    for rule, problem in _broken_patterns(contract):
+        message = f"invalid regular expression: {problem}"
+        yield Diagnostic(message, rule.clauses[0].span, "E424", help="correct the pattern")
+
+
+def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
+    for _, _, rule in contract.rules():
+        expression = getattr(rule.demand, "expression", None) or getattr(
+            rule.demand, "pattern", None
+        )
+        if isinstance(expression, str) and rule.clauses:
+            try:
+                java_pattern(expression)
+            except BrokenPatternError as error:
+                yield rule, str(error)
+            except UntranslatableError:
+                pass  # a pattern, but none that Spark can match: coverage tells it
+
+
+def _models(contract: Contract) -> Iterator[Diagnostic]:
+    if not contract.models:
+        message = f"the contract {contract.id} has no models, so nothing is checked"
+        help_line = "add the tables that it is about, with their fields"
+        yield Diagnostic(message, contract.span, "W036", help=help_line)
+    for model in contract.models:
+        if not model.fields:
+            message = f"'{model.name}' has no fields"
+            yield Diagnostic(message, model.span, "W036", help="add the fields that it has")
+
+
+def _elements(contract: Contract) -> Iterator[Diagnostic]:
+    missing = [name for name in reader_of(contract.dialect).elements if name not in contract.parts]
+    if missing:
+        message = f"the contract {contract.id} lacks {', '.join(missing)}"
+        help_line = "each of these is part of a complete contract"
+        yield Diagnostic(message, contract.span, "W039", help=help_line)
+
+
+RULES: tuple[LintRule, ...] = (
+    LintRule("references", "E420", "References lead to fields that exist.", _references),
+    LintRule("examples", "E421", "Examples and defaults keep the contract.", _examples),
+    LintRule("values", "E422", "Closed sets have no other values.", _mistakes("E422")),
+    LintRule("bounds", "E423", "Bounds leave room for a value.", _bounds),
+    LintRule("patterns", "E424", "Patterns are regular expressions.", _patterns),
+    LintRule("thresholds", "E425", "Queries have a threshold.", _mistakes("E425")),
+    LintRule("addresses", "E426", "Addresses are addresses.", _mistakes("E426")),
+    LintRule("dates", "E427", "Dates and periods of the lifecycle agree.", contradicting_dates),
+    LintRule("enforceable", "W020", "Every clause that promises a check has one.", _enforceable),
+    LintRule("spelling", "W021", "Keys are known at their places.", _spelling),
+    LintRule("semantics", "W030", "Every field says what it means.", _semantics),
+    LintRule("owner", "W031", "The contract has an owner.", _owner),
+    LintRule("version", "W032", "The contract has a version that can be pinned.", _version),
+    LintRule("keys", "W033", "The rows of a model can be identified.", _keys),
+    LintRule("quality", "W034", "The contract promises more than a schema.", _quality),
+    LintRule("sensitive", "W035", "Data about people is marked.", _sensitive),
+    LintRule("models", "W036", "The contract has models with fields.", _models),
+    LintRule("layout", "W037", "Partitions are columns of the schema.", _mistakes("W037")),
+    LintRule("naming", "W038", "Columns keep the naming convention.", _mistakes("W038")),
+    LintRule("elements", "W039", "The contract has all of its parts.", _elements),
+)
+"""All rules, in the order in which they are told about."""

@@ -1,0 +1,60 @@
+"""The columns that SQL in a contract asks for, and that no model it reads has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dqx_airflow.contracts.compile.measured import placeholders
+from dqx_airflow.contracts.compile.rule_context import RuleContext
+from dqx_airflow.contracts.compile.sql_rules import filled_in, parsed
+from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.model import Model, QueryGives, RowsSatisfy
+
+if TYPE_CHECKING:
+    from sqlglot import Expr
+
+
+def missing_columns(place: RuleContext) -> Iterator[str]:
+    """The columns of a rule of SQL, as they are written. Where a table is read that is no model of
+    the contract, or makes columns of its own, nothing is known.
+    """
+    from sqlglot import exp
+
+    demand = place.rule.demand
+    assert isinstance(demand, QueryGives | RowsSatisfy)
+    sql = demand.query if isinstance(demand, QueryGives) else demand.predicate
+    try:
+        tree = parsed(filled_in(sql, placeholders(place)), demand.sql_dialect)
+    except UnenforceableError:
+        return  # coverage tells it
+    models = _models_read(place, tree)
+    if models is None:
+        return
+    named = (*tree.find_all(exp.Alias), *tree.find_all(exp.CTE), *tree.find_all(exp.Subquery))
+    tables = {place.model.name.lower()}
+    tables |= {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
+    tables |= {one.alias.lower() for one in named}
+    known = {item.name.lower() for model in models for item in model.fields}
+    known |= {one.alias.lower() for one in named}
+    for column in tree.find_all(exp.Column):
+        parts = [part.name for part in column.parts]
+        if parts[0].lower() in tables and len(parts) > 1:
+            parts = parts[1:]
+        is_given = column.find_ancestor(exp.Lambda) is not None or isinstance(column.this, exp.Star)
+        if not is_given and parts[0].lower() not in known:
+            yield ".".join(parts)
+
+
+def _models_read(place: RuleContext, tree: Expr) -> list[Model] | None:
+    """The models behind the tables; None where one is not known, or makes columns of its own."""
+    from sqlglot import exp
+
+    if tree.find(exp.Lateral, exp.Unnest, exp.Values, exp.Pivot, exp.UDTF):
+        return None
+    made = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    tables = [table for table in tree.find_all(exp.Table) if table.name.lower() not in made]
+    names = {place.dataset(".".join(part.name for part in table.parts)) for table in tables}
+    models = [place.contract.model(name) for name in (names | {place.model.name})]
+    found = [model for model in models if model is not None and model.fields]
+    return found if len(found) == len(models) else None

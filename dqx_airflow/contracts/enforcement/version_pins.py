@@ -1,0 +1,108 @@
+"""Whether a contract may be relied on: the version that a gate pins, and its state on a day."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from dqx_airflow.contracts.model import Contract
+
+_VERSION = re.compile(r"v?(\d+(?:\.\d+)*)([-+.][\w.+-]+)?", re.ASCII)
+_WHOLE = 3
+"""So many numbers make a whole version: major, minor, patch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What there is to say about the state of a contract; `is_refused`: no gate may rely on it."""
+
+    message: str
+    is_refused: bool
+
+
+def is_version(pin: str) -> bool:
+    """True for what can be pinned: `2`, `2.3`, `2.3.0`."""
+    return _VERSION.fullmatch(pin) is not None
+
+
+def objection_to_version(
+    contract: Contract, expected: str, models: Collection[str] = ()
+) -> str | None:
+    """Why the version of a contract is not the one that is pinned; None where it is.
+
+    `2` admits every 2.x.y, `2.3` every 2.3.x. A whole version such as `2.3.0`, and one with a
+    suffix such as `2.3.0-rc1`, admit themselves alone. Where each model has a version of its own,
+    those of the `models` are meant: all of them by default.
+    """
+    own = [
+        replace(contract, id=model.title or model.name, version=model.version, models=())
+        for model in contract.models
+        if model.version is not None and (not models or model.name in models)
+    ]
+    if contract.version is None and own:
+        objections = (objection_to_version(one, expected) for one in own)
+        return next((objection for objection in objections if objection is not None), None)
+    pin = _VERSION.fullmatch(expected.strip())
+    if pin is None:
+        return f"the pin '{expected}' is not a version: write 2, 2.3 or 2.3.0"
+    written = contract.version
+    if written is None:
+        return f"{contract.id} names no version, and version {expected} is pinned"
+    if written == expected.strip():
+        return None
+    found = _VERSION.fullmatch(written.strip())
+    if found is None:
+        return f"{contract.id} has version '{written}', which is none that a pin could mean"
+    wanted, there = pin[1].split("."), found[1].split(".")
+    there += ["0"] * (len(wanted) - len(there))
+    is_itself = len(there) == len(wanted) and found[2] == pin[2]
+    is_series = len(wanted) < _WHOLE and pin[2] is None
+    same = [int(part) for part in there[: len(wanted)]] == [int(part) for part in wanted]
+    if same and (is_series or is_itself):
+        return None
+    return (
+        f"{contract.id} is at version {written}, and version {expected} is pinned: "
+        "see what changed with `dql contract diff`, then set the pin"
+    )
+
+
+def standing(contract: Contract, on: date) -> Standing | None:
+    """What the lifecycle of a contract means on a day; None where it is simply in force.
+
+    A contract past its sunset is refused, and a deprecated one when its notice has run out.
+    """
+    cycle = contract.lifecycle
+    sunset, deprecated = _day(cycle.sunset_date), _day(cycle.deprecation_date)
+    use = f"; its successor is {cycle.successor}" if cycle.successor else ""
+    if cycle.status == "sunset" or (sunset is not None and sunset <= on):
+        when = f" on {sunset}" if sunset is not None else ""
+        return Standing(f"{contract.id} was sunset{when}{use}", is_refused=True)
+    if deprecated is not None and deprecated > on:
+        return Standing(f"{contract.id} will be deprecated on {deprecated}{use}", is_refused=False)
+    if cycle.status == "deprecated" or deprecated is not None:
+        since = f" since {deprecated}" if deprecated is not None else ""
+        notice = cycle.notice_days
+        if sunset is None and deprecated is not None and notice is not None:
+            end = deprecated + timedelta(days=notice)
+            if end <= on:
+                message = f"{contract.id} is deprecated{since}, its notice ended on {end}{use}"
+                return Standing(message, is_refused=True)
+            return Standing(
+                f"{contract.id} is deprecated{since}, until {end}{use}", is_refused=False
+            )
+        until = f", until {sunset}" if sunset is not None else ""
+        return Standing(f"{contract.id} is deprecated{since}{until}{use}", is_refused=False)
+    starts = _day(cycle.effective_date)
+    if starts is not None and starts > on:
+        return Standing(f"{contract.id} is not in force before {starts}", is_refused=False)
+    return None
+
+
+def _day(text: str | None) -> date | None:
+    """The day that an ISO text names; None for no text, and for one that names none."""
+    try:
+        return date.fromisoformat(text[:10]) if text else None
+    except ValueError:
+        return None

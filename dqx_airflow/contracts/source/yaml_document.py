@@ -1,0 +1,398 @@
+"""A YAML or JSON text as nodes that know where they are written.
+
+Scalars are resolved as YAML 1.2 does it: `yes` is a text and so is `2024-01-31`; only numbers may
+have underscores, as in YAML 1.1. The parser's events are read without recursion, so that no text is
+too deep for the stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias
+
+import yaml
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
+from dqx_airflow.exact import WrittenFloat
+from dqx_airflow.values import SourceFile, Span
+
+Path: TypeAlias = tuple[str | int, ...]
+"""The keys and positions on the way from the top of a document."""
+
+Plain: TypeAlias = "str | int | float | bool | None"
+
+DEEPEST = 60
+MOST_NODES = 200_000
+"""So many nodes a document may have, those that aliases repeat counted every time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A leaf. `text` is as written, without quotes; `value` is what that means.
+
+    `is_block`: the text begins on the line below, as `|` has it.
+    """
+
+    value: Plain
+    text: str
+    path: Path
+    span: Span = field(compare=False)
+    is_block: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    items: tuple[Node, ...]
+    path: Path
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key of a mapping, with the place where it is written."""
+
+    key: str
+    node: Node
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    entries: dict[str, Entry]
+    path: Path
+    span: Span = field(compare=False)
+
+    def get(self, key: str) -> Node | None:
+        entry = self.entries.get(key)
+        return entry.node if entry else None
+
+    def span_of(self, key: str) -> Span:
+        """The place of a key; of the mapping where it has none."""
+        entry = self.entries.get(key)
+        return entry.span if entry else self.span
+
+
+Node: TypeAlias = Scalar | Sequence | Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document: its text, and its top node; None where the text could not be read."""
+
+    source: SourceFile
+    root: Node | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def show_path(path: Path) -> str:
+    """`models.orders.quality[0].mustBe`; a key that is no plain word stands in backticks."""
+    shown = ""
+    for part in path:
+        if isinstance(part, int):
+            shown += f"[{part}]"
+            continue
+        word = part if re.fullmatch(r"[\w$-]+", part) else f"`{part}`"
+        shown += f".{word}" if shown else word
+    return shown
+
+
+def plain(node: Node | None) -> Any:
+    """The node as dicts, lists and plain values."""
+    match node:
+        case Mapping():
+            return {key: plain(entry.node) for key, entry in node.entries.items()}
+        case Sequence():
+            return [plain(item) for item in node.items]
+        case Scalar():
+            return node.value
+    return None
+
+
+def leaves(node: Node) -> Iterator[Node]:
+    """The scalars below a node, and the mappings and sequences that are empty."""
+    match node:
+        case Mapping(entries=entries) if entries:
+            for entry in entries.values():
+                yield from leaves(entry.node)
+        case Sequence(items=items) if items:
+            for item in items:
+                yield from leaves(item)
+        case _:
+            yield node
+
+
+def find(root: Node, path: Path) -> Node | None:
+    """The node at the end of a path."""
+    node: Node | None = root
+    for part in path:
+        if isinstance(node, Mapping) and isinstance(part, str):
+            node = node.get(part)
+        elif isinstance(node, Sequence) and isinstance(part, int) and 0 <= part < len(node.items):
+            node = node.items[part]
+        else:
+            return None
+    return node
+
+
+def read_document(source: SourceFile) -> Document:
+    """The document that a text holds, with all that is wrong with it as YAML."""
+    return _Composer(source).compose()
+
+
+def suspicious_text(value: str) -> bool:
+    """True where other readers of YAML would not see a text: `yes`, `on`, `2024-01-31`."""
+    return bool(_YAML_1_1.fullmatch(value))
+
+
+# Events to nodes -----------------------------------------------------------------------------
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
+_OTHER_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_YAML_1_1 = re.compile(r"(?i:y|n|yes|no|on|off)|\d{4}-\d\d?-\d\d?([Tt ].*)?")
+_MANY_DIGITS = 400
+
+_TAGS = {"str", "int", "float", "bool", "null", "map", "seq", "timestamp"}
+_OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
+_TAG_PREFIX = "tag:yaml.org,2002:"
+
+
+def _resolved(text: str) -> Plain:
+    if _NULL.fullmatch(text):
+        return None
+    if text in _TRUTH:
+        return _TRUTH[text]
+    if len(text) > _MANY_DIGITS:
+        return text
+    if _OTHER_BASE.fullmatch(text):
+        return int(text, 0)
+    if _INTEGER.fullmatch(text):
+        return int(text.replace("_", ""))
+    if _FLOAT.fullmatch(text) and text not in (".", "+.", "-."):
+        return WrittenFloat(text)
+    if found := _SPECIAL.fullmatch(text):
+        return float("nan") if found[3] else float(f"{found[1]}inf")
+    return text
+
+
+@dataclass(slots=True)
+class _Open:
+    """A mapping or sequence that is being read."""
+
+    is_mapping: bool
+    path: Path
+    span: Span
+    anchor: str | None
+    entries: dict[str, Entry] = field(default_factory=dict)
+    merged: list[Node] = field(default_factory=list)
+    items: list[Node] = field(default_factory=list)
+    key: tuple[str, Span] | None = None
+
+
+class _RefusedError(Exception):
+    """The text is no document; the diagnostic is reported."""
+
+
+class _Composer:
+    """Builds nodes from the events of the YAML parser."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self.source = source
+        self.found: list[Diagnostic] = []
+        self.anchors: dict[str, Node] = {}
+        self.sizes: dict[int, int] = {}
+        self.nodes = 0
+        self.open: list[_Open] = []
+        self.root: Node | None = None
+
+    def compose(self) -> Document:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        documents = 0
+        try:
+            for event in yaml.parse(self.source.text, Loader=loader):
+                if isinstance(event, yaml.DocumentStartEvent):
+                    documents += 1
+                    if documents > 1:
+                        self._refuse(
+                            "E401",
+                            "a second document begins here",
+                            self._span(event),
+                            "one contract a file: move it to a file of its own",
+                        )
+                self._take(event)
+        except _RefusedError:
+            self.root = None
+        except yaml.YAMLError as error:
+            self._report_syntax(error)
+            self.root = None
+        if self.root is None and not self.found:
+            start = Span(self.source.name, 1, 1, 1, 2)
+            self._report("E401", "the file is empty", start, "write a contract, or name another")
+        return Document(self.source, self.root, tuple(self.found))
+
+    def _take(self, event: Any) -> None:
+        match event:
+            case yaml.ScalarEvent():
+                self._scalar(event)
+            case yaml.AliasEvent():
+                self._alias(event)
+            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
+                self._begin(event)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._end()
+
+    def _scalar(self, event: Any) -> None:
+        span = self._span(event)
+        name = self._tag_of(event, span)
+        if name == "str" or (name is None and not event.implicit[0]):
+            value: Plain = event.value
+        else:
+            value = _resolved(event.value)
+        top = self.open[-1] if self.open else None
+        if top is not None and top.is_mapping and top.key is None:
+            top.key = (event.value, span)
+            return
+        node = Scalar(value, event.value, self._path(), span, event.style == "|")
+        self._keep(event.anchor, node, 1)
+        self._put(node, 1)
+
+    def _alias(self, event: Any) -> None:
+        span = self._span(event)
+        top = self.open[-1] if self.open else None
+        node = self.anchors.get(event.anchor)
+        if node is None:
+            if any(item.anchor == event.anchor for item in self.open):
+                message = f"the alias *{event.anchor} is inside the node that it repeats"
+                self._refuse("E401", message, span, "write out what belongs here")
+            message = f"the alias *{event.anchor} repeats nothing: no anchor"
+            self._refuse("E401", message, span, f"write &{event.anchor} before the node to repeat")
+        if top is not None and top.is_mapping and top.key is None:
+            self._refuse("E401", "an alias as a key", span, "write the key out")
+        self._put(node, self.sizes[id(node)])
+
+    def _begin(self, event: Any) -> None:
+        span = self._span(event)
+        self._tag_of(event, span)
+        if len(self.open) >= DEEPEST:
+            self._refuse(
+                "E409", "the document is nested too deeply", span, f"at most {DEEPEST} levels"
+            )
+        top = self.open[-1] if self.open else None
+        if top is not None and top.is_mapping and top.key is None:
+            self._refuse("E401", "a list or mapping as a key", span, "a key is a text")
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        self.open.append(_Open(is_mapping, self._path(), span, event.anchor))
+
+    def _end(self) -> None:
+        done = self.open.pop()
+        if not done.is_mapping:
+            sequence = Sequence(tuple(done.items), done.path, done.span)
+            size = 1 + sum(self.sizes[id(item)] for item in done.items)
+            self._keep(done.anchor, sequence, size)
+            self._put(sequence, size)
+            return
+        entries = done.entries
+        for node in done.merged:
+            self._merge(entries, node)
+        mapping = Mapping(entries, done.path, done.span)
+        size = 1 + sum(self.sizes[id(entry.node)] for entry in entries.values())
+        self._keep(done.anchor, mapping, size)
+        self._put(mapping, size)
+
+    def _merge(self, entries: dict[str, Entry], node: Node) -> None:
+        """`<<: *base` brings the keys of `base` that are not written here."""
+        for source in node.items if isinstance(node, Sequence) else (node,):
+            if not isinstance(source, Mapping):
+                self._report("E401", "<< takes a mapping", source.span, "write `<<: *anchor`")
+                continue
+            for key, entry in source.entries.items():
+                entries.setdefault(key, entry)
+
+    def _keep(self, anchor: str | None, node: Node, size: int) -> None:
+        self.sizes[id(node)] = size
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            self._refuse_size(node, "split the contract into several")
+        if anchor is not None:
+            self.anchors[anchor] = node
+
+    def _put(self, node: Node, size: int) -> None:
+        if size > MOST_NODES:
+            self._refuse_size(node, "aliases that repeat aliases multiply: write fewer of them")
+        if not self.open:
+            self.root = node
+            return
+        top = self.open[-1]
+        if not top.is_mapping:
+            top.items.append(node)
+            return
+        assert top.key is not None
+        (key, span), top.key = top.key, None
+        if key == "<<":
+            top.merged.append(node)
+        elif key in top.entries:
+            first = Related(top.entries[key].span, "first here")
+            message = f"the key '{key}' is here twice"
+            help_line = "remove one of them: other readers would take the last in silence"
+            self.found.append(Diagnostic(message, span, "E402", related=(first,), help=help_line))
+        else:
+            top.entries[key] = Entry(key, node, span)
+
+    def _path(self) -> Path:
+        if not self.open:
+            return ()
+        top = self.open[-1]
+        if not top.is_mapping:
+            return (*top.path, len(top.items))
+        return (*top.path, top.key[0]) if top.key else top.path
+
+    def _tag_of(self, event: Any, span: Span) -> str | None:
+        """The short name of the tag that is written out, if one is."""
+        tag = event.tag
+        if tag is None or tag == "!":
+            return "str" if tag else None
+        name = str(tag).removeprefix(_TAG_PREFIX)
+        if name not in _TAGS:
+            self._report("E401", f"the tag {tag} is not permitted", span, "remove it")
+        return name
+
+    def _span(self, event: Any) -> Span:
+        start, end = event.start_mark, event.end_mark
+        end_line, end_column = end.line + 1, end.column + 1
+        if isinstance(event, _OPENING):
+            end_line, end_column = start.line + 1, start.column + 2
+        elif end_line > start.line + 1:  # a text of several lines is shown by its first
+            lines = self.source.text.split("\n")
+            end_line, end_column = start.line + 1, len(lines[start.line].rstrip()) + 1
+        end_column = max(end_column, start.column + 2)
+        return Span(self.source.name, start.line + 1, start.column + 1, end_line, end_column)
+
+    def _refuse_size(self, node: Node, help_line: str) -> NoReturn:
+        message = f"the document has more than {MOST_NODES:,} nodes"
+        self._refuse("E409", message, node.span, help_line)
+
+    def _report(self, code: str, message: str, span: Span, help_line: str | None) -> None:
+        self.found.append(Diagnostic(message, span, code, help=help_line))
+
+    def _refuse(self, code: str, message: str, span: Span, help_line: str) -> NoReturn:
+        self._report(code, message, span, help_line)
+        raise _RefusedError
+
+    def _report_syntax(self, error: yaml.YAMLError) -> None:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        help_line = None
+        lines = self.source.text.split("\n")
+        written = lines[line - 1] if line <= len(lines) else ""
+        indent = written[: len(written) - len(written.lstrip())]
+        if "\t" in indent:
+            problem, help_line = "a tab where YAML expects spaces", "indent with spaces"
+            column = indent.index("\t") + 1
+        span = Span(self.source.name, line, column, line, column + 1)
+        self._report("E401", f"invalid YAML: {problem}", span, help_line)

@@ -1,0 +1,23 @@
+"""Which version of a contract of DataLex those who use it rely on: its manifest holds them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dqx_airflow.contracts.datalex.manifest import Manifest
+from dqx_airflow.contracts.uses.consumers import Reliance, Use
+
+
+def promise_reliances(
+    manifest: Manifest, contract_id: str, uses: Iterable[Use]
+) -> tuple[Reliance, ...]:
+    """What is relied on: the version that is pinned, else the newest of the manifest."""
+    versions = [str(promise.version) for promise in manifest.versions_of(contract_id)]
+    found = []
+    for use in uses:
+        pin = use.pin or versions[0]
+        concern = None if pin == versions[0] else f"version {versions[0]} is there"
+        if pin not in versions:
+            concern = f"{manifest.source.name} has no version {pin}"
+        found.append(Reliance(use, pin if pin in versions else None, concern))
+    return tuple(found)

@@ -1,0 +1,246 @@
+"""Whether a version of a contract may be published, given those that are, and on which day.
+
+A published version is a promise: it never changes, what breaks it takes a major bump, and those who
+rely on it are told in time. The day is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import pairwise
+
+from dqx_airflow.contracts.dialects import reader_of
+from dqx_airflow.contracts.dialects.frequencies import CADENCES
+from dqx_airflow.contracts.diff import Diff, diff
+from dqx_airflow.contracts.model import Contract, Lifecycle
+from dqx_airflow.contracts.versions import Bump, Version, bump_between, next_version, version_of
+
+_SHOWN_CHANGES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedVersion:
+    """A published version; `digest` tells its content from every other one."""
+
+    contract: Contract
+    number: int
+    on: date
+    digest: str
+
+    @property
+    def version(self) -> Version:
+        version = version_of(self.contract.version)
+        assert version is not None, "only versions that can be ordered are published"
+        return version
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a version may not be published, and what to do instead."""
+
+    problem: str
+    hint: str
+
+
+def objections(
+    contract: Contract,
+    digest: str,
+    published: Sequence[PublishedVersion],
+    on: date,
+    *,
+    semantic: Bump = Bump.MAJOR,
+) -> tuple[Objection, ...]:
+    """All that speaks against publishing a contract on a day; nothing for one that is published.
+
+    :param published: what is published under its id, in that order.
+    :param semantic: the bump that a change of meaning in words needs.
+    """
+    if reader_of(contract.dialect).versions_models:
+        problem = "a manifest of DataLex has no version: each of its contracts has one"
+        return (Objection(problem, "compare two by `dql contract diff` and `dql contract impact`"),)
+    version = version_of(contract.version)
+    if version is None:
+        shown = f"'{contract.version}' cannot be ordered as a version"
+        problem = "the contract names no version" if contract.version is None else shown
+        return (Objection(problem, "write it as 1.0.0"),)
+    if not published:
+        return ()
+    same = next((item for item in published if item.version == version), None)
+    if same is not None:
+        if same.digest == digest:
+            return ()
+        problem = f"version {contract.version} was published on {same.on} with another content"
+        return (Objection(problem, f"raise it to {next_version(version, Bump.PATCH)} or higher"),)
+    newest = max(published, key=lambda item: item.version)
+    if version < newest.version:
+        problem = f"version {contract.version} is lower than {newest.contract.version}"
+        return (Objection(problem, f"{newest.contract.version} is published: go on from there"),)
+    last = max(item.on for item in published)
+    if on < last:
+        problem = f"{on} is before {last}, when the last version was published"
+        return (Objection(problem, f"publish it on {last} or later"),)
+    base = _base(published)
+    if base is None:
+        return ()
+    changes = diff(base.contract, contract, semantic=semantic)
+    found = []
+    if changes.shortfall is not None:
+        found.append(Objection(changes.shortfall, _told(changes)))
+    elif _breaks(changes, base.version, version):
+        found += _too_often(base, published, on)
+        found += _too_soon(base, contract, published, on)
+        found += _overlap_too_short(base, contract, on)
+    found += _ends_too_soon(base, contract, on)
+    return tuple(found)
+
+
+def _base(published: Sequence[PublishedVersion]) -> PublishedVersion | None:
+    """The newest version that people rely on; drafts and release candidates promise nothing."""
+    promised = [
+        item
+        for item in published
+        if item.version.is_release and item.contract.lifecycle.status != "draft"
+    ]
+    return max(promised, key=lambda item: item.version, default=None)
+
+
+def _breaks(changes: Diff, old: Version, new: Version) -> bool:
+    return bool(changes.breaking) and old.major > 0 and new.is_release
+
+
+def _told(changes: Diff) -> str:
+    shown = [change.message for change in changes.changes if change.bump is changes.due]
+    left = len(shown) - _SHOWN_CHANGES
+    more = f"; and {left} more" if left > 0 else ""
+    return "; ".join(shown[:_SHOWN_CHANGES]) + more
+
+
+# Cadence -------------------------------------------------------------------------------------
+
+
+def period_of(cadence: str, on: date) -> tuple[date, str] | None:
+    """The first day of the calendar period of a cadence such as `quarterly_max`, and its name."""
+    word = cadence.strip().lower()
+    name = next((name for name in CADENCES if word.startswith(name)), None)
+    if name is None:
+        return None
+    if name == "week":
+        return on - timedelta(days=on.weekday()), "week"
+    months = CADENCES[name]
+    first = (on.month - 1) // months * months + 1
+    shown = {1: "month", 3: "quarter", 6: "half-year", 12: "year"}[months]
+    return date(on.year, first, 1), shown
+
+
+def _too_often(
+    base: PublishedVersion, published: Sequence[PublishedVersion], on: date
+) -> list[Objection]:
+    cadence = base.contract.lifecycle.cadence
+    found = period_of(cadence, on) if cadence else None
+    if found is None:
+        return []
+    begin, period = found
+    ordered = sorted(published, key=lambda item: item.version)
+    for before, after in pairwise(ordered):
+        is_major = bump_between(before.version, after.version) is Bump.MAJOR
+        if is_major and before.version.major > 0 and begin <= after.on <= on:
+            problem = (
+                f"{base.contract.id} breaks at most once a {period} ({cadence}), and did so on "
+                f"{after.on} with {after.contract.version}"
+            )
+            return [Objection(problem, f"wait for the next {period}, or keep what there is")]
+    return []
+
+
+# Notice --------------------------------------------------------------------------------------
+
+
+def _notice(contract: Contract) -> int:
+    life = contract.lifecycle
+    periods = life.breaking_notice_days, life.notice_days
+    return next((days for days in periods if days is not None), 0)
+
+
+def _too_soon(
+    base: PublishedVersion, contract: Contract, published: Sequence[PublishedVersion], on: date
+) -> list[Objection]:
+    """A breaking version comes into force so many days after it was announced, and not before."""
+    days = _notice(base.contract)
+    begin = max(_day(contract.lifecycle.effective_date) or on, on)
+    announced = _announced(base, published)
+    if days == 0 or begin >= (announced or on) + timedelta(days=days):
+        return []
+    told = f"was deprecated on {announced}" if announced else "is not deprecated yet"
+    earliest = (announced or on) + timedelta(days=days)
+    problem = (
+        f"{base.contract.version} promises {days} days of notice before it breaks, and it {told}"
+    )
+    hint = f"publish a version of it with the status deprecated, then this one {days} days later"
+    if announced:
+        hint = f"publish it on {earliest} or later"
+    return [Objection(problem, hint)]
+
+
+def _announced(base: PublishedVersion, published: Sequence[PublishedVersion]) -> date | None:
+    """The day on which people could know that a major version comes to its end."""
+    line = [item for item in published if item.version.major == base.version.major]
+    told = [item.on for item in line if _is_ending(item.contract)]
+    return min(told, default=None) if _is_ending(base.contract) else None
+
+
+def _is_ending(contract: Contract) -> bool:
+    life = contract.lifecycle
+    dates = life.deprecation_date, life.sunset_date
+    return life.status in ("deprecated", "sunset") or any(map(_day, dates))
+
+
+def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
+    """Both versions are written for so many days: the old one ends no sooner."""
+    old, new = base.contract.lifecycle, contract.lifecycle
+    days = max(old.dual_write_days or 0, new.dual_write_days or 0)
+    begin = max(_day(new.effective_date) or on, on)
+    end = end_of(old)
+    earliest = begin + timedelta(days=days)
+    if days == 0 or end is None or end >= earliest:
+        return []
+    problem = (
+        f"{base.contract.version} ends on {end}, {max((end - begin).days, 0)} days after "
+        f"{contract.version} begins on {begin}: {days} days of dual writes are promised"
+    )
+    hint = f"first publish {base.version.major}.x with a sunset on {earliest} or later"
+    return [Objection(problem, hint)]
+
+
+def end_of(life: Lifecycle) -> date | None:
+    """The day from which nobody may rely on a version: its sunset, or the end of its notice."""
+    sunset, deprecated = _day(life.sunset_date), _day(life.deprecation_date)
+    if sunset is not None or deprecated is None or life.notice_days is None:
+        return sunset
+    return deprecated + timedelta(days=life.notice_days)
+
+
+def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
+    """A sunset is announced so many days before."""
+    life, before = contract.lifecycle, base.contract.lifecycle
+    sunset = _day(life.sunset_date)
+    ended = life.status == "sunset" and before.status != "sunset"
+    if sunset is None and ended:
+        sunset = on
+    promised = _day(before.sunset_date)
+    days = before.notice_days or 0
+    if sunset is None or (promised is not None and promised <= sunset):
+        return []
+    earliest = on + timedelta(days=days)
+    if sunset >= earliest:
+        return []
+    problem = f"the sunset on {sunset} gives less than the {days} days of notice that are promised"
+    return [Objection(problem, f"set it to {earliest} or later")]
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text[:10]) if text else None
+    except ValueError:
+        return None

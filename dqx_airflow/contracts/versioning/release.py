@@ -1,0 +1,94 @@
+"""What becomes of several contracts at once: those that change, come, and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from dqx_airflow.contracts.diff import Diff, diff
+from dqx_airflow.contracts.enforcement.version_pins import (
+    is_version,
+    objection_to_version,
+    standing,
+)
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.versions import Bump
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A contract that is gone. `is_due`: consumers may no longer rely on it."""
+
+    contract: Contract
+    is_due: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StrandedPin:
+    """A consumer of a contract that pins a version which none of the contracts has."""
+
+    contract: Contract
+    team: str
+    pin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The contracts that change, those that are new and deleted, and the pins that lead nowhere."""
+
+    diffs: tuple[Diff, ...]
+    added: tuple[Contract, ...]
+    deleted: tuple[Deletion, ...]
+    stranded: tuple[StrandedPin, ...]
+
+    @property
+    def falls_short(self) -> bool:
+        """True where something breaks those who rely on a contract, without its due."""
+        return (
+            any(item.falls_short for item in self.diffs)
+            or any(not item.is_due for item in self.deleted)
+            or bool(self.stranded)
+        )
+
+
+def release_of(
+    pairs: Iterable[tuple[Contract | None, Contract | None]],
+    on: date,
+    *,
+    semantic: Bump = Bump.MAJOR,
+) -> Release:
+    """What changes between the old and the new sides of the pairs.
+
+    :param on: the day on which a contract that is deleted has to be past its end.
+    :param semantic: the bump that a change of meaning in words needs.
+    """
+    both = list(pairs)
+    deleted = [
+        Deletion(old, _is_over(old, on)) for old, new in both if old is not None and new is None
+    ]
+    after = [new for _, new in both if new is not None]
+    return Release(
+        tuple(diff(old, new, semantic=semantic) for old, new in both if old and new),
+        tuple(new for old, new in both if old is None and new is not None),
+        tuple(deleted),
+        tuple(pin for old, new in both if old and new for pin in _stranded(old, new, after)),
+    )
+
+
+def _is_over(contract: Contract, on: date) -> bool:
+    state = standing(contract, on)
+    return contract.lifecycle.status == "draft" or (state is not None and state.is_refused)
+
+
+def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> list[StrandedPin]:
+    """The pins that the old version kept, and no version of the contract keeps any longer."""
+    versions = [one for one in after if one.id == new.id]
+    return [
+        StrandedPin(new, consumer.team, consumer.pin)
+        for consumer in new.consumers
+        if consumer.pin is not None
+        and is_version(consumer.pin)
+        and objection_to_version(old, consumer.pin) is None
+        and all(objection_to_version(one, consumer.pin) is not None for one in versions)
+    ]

@@ -1,0 +1,274 @@
+"""From the datasets as people write them, in a DAG or in Python, to `DatasetRef`s."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import date, datetime, timezone
+from pathlib import PurePosixPath
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from dqx_airflow.date_patterns import DatePatternError, date_text
+from dqx_airflow.errors import RequestError
+from dqx_airflow.reader_options import wrong_option
+from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
+from dqx_airflow.values import FORMATS, DatasetRef, GateRequest
+
+DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
+
+SETTINGS = tuple(field.name for field in fields(DatasetRef) if field.name != "name")
+"""What may be said about a dataset."""
+
+_CREDENTIALS = (
+    "they belong in the configuration of Spark, in the connection of the results, or in the "
+    "environment of the driver"
+)
+_FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
+
+
+def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
+    """The dataset `name`: a path, a table, its settings, or a reference to be known by this name.
+
+    :raises RequestError: it makes no sense.
+    """
+    if isinstance(given, os.PathLike):
+        given = {"path": os.fspath(given)}
+    elif isinstance(given, str):
+        given = {"path" if "/" in given else "table": given}
+    elif isinstance(given, DatasetRef):
+        given = settings_of(given)
+    if not isinstance(given, Mapping):
+        raise RequestError(
+            f"dataset '{name}' is {given!r}: write a path, a table, or a mapping with "
+            f"{', '.join(SETTINGS)}"
+        )
+    unknown = [str(key) for key in given if key not in SETTINGS]
+    if unknown:
+        raise RequestError(
+            f"dataset '{name}' has unknown settings {', '.join(unknown)}: "
+            f"write {', '.join(SETTINGS)}"
+        )
+    settings = {key: value for key, value in given.items() if value not in (None, "")}
+    if "format" not in settings and (told := format_of(str(settings.get("path", "")))):
+        settings["format"] = told
+    options, version = settings.pop("options", ()), settings.pop("version", None)
+    keys, masked = settings.pop("keys", ()), settings.pop("masked", ())
+    trust_log = settings.pop("trust_log", True)
+    ref = DatasetRef(
+        name,
+        options=options_of(name, options),
+        version=_version(name, version),
+        keys=_columns(name, "keys", keys),
+        masked=_columns(name, "masked", masked),
+        trust_log=_truth(name, "trust_log", trust_log),
+        **{key: str(value) for key, value in settings.items()},
+    )
+    check_ref(ref)
+    return ref
+
+
+def format_of(path: str) -> str | None:
+    """The format that the name of a file tells: `csv` for `orders.csv.gz`; None if none."""
+    suffixes = (suffix.lstrip(".").lower() for suffix in reversed(PurePosixPath(path).suffixes))
+    words = (_FORMAT_OF_SUFFIX.get(suffix) for suffix in suffixes)
+    return next(filter(None, words), None)
+
+
+def check_ref(ref: DatasetRef) -> None:
+    """Checks what can be told of a dataset before anything is read.
+
+    :raises RequestError: its settings do not fit together, or one of them makes no sense.
+    """
+    objection = _objection(ref)
+    if objection is not None:
+        raise RequestError(f"dataset '{ref.name}'{objection}")
+    wrong = wrong_option(ref)
+    if wrong is not None:
+        raise RequestError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
+
+
+def check_places(request: GateRequest) -> None:
+    """Refuses credentials in the places to which a gate writes.
+
+    :raises RequestError: there are some.
+    """
+    places = [("the results", request.results_root)]
+    places += [(f"the quarantine of dataset '{name}'", path) for name, path in request.quarantine]
+    places += [(f"the promotion of dataset '{name}'", path) for name, path in request.promote_to]
+    for what, place in places:
+        if holds_credentials(place):
+            raise RequestError(
+                f"the location of {what} contains credentials: {redact_urls(place)}", _CREDENTIALS
+            )
+
+
+def _objection(ref: DatasetRef) -> str | None:
+    for key in ("path", "table"):
+        place = getattr(ref, key)
+        if place is not None and holds_credentials(place):
+            return f" has credentials in its {key}, {redact_urls(place)}: {_CREDENTIALS}"
+    for name, value in ref.options:
+        if is_secret_setting(name) or holds_credentials(value):
+            return f" has a secret in its option {name}: {_CREDENTIALS}"
+    if sum(place is not None for place in (ref.path, ref.table, ref.query)) != 1:
+        return ": give it exactly one of path, table and query"
+    if ref.path is not None and ref.format not in FORMATS:
+        return f" has format={ref.format!r}: write one of {', '.join(FORMATS)}"
+    has_versions = ref.table is not None or (ref.path is not None and ref.format == "delta")
+    travels = [key for key in ("version", "timestamp") if getattr(ref, key) is not None]
+    if travels and not has_versions:
+        return f" has a {travels[0]}: only Delta tables have versions"
+    if len(travels) > 1:
+        return ": give it either a version or a timestamp"
+    if ref.schema is not None and (ref.path is None or ref.format in ("delta", "iceberg")):
+        return " has a schema: only files can have one"
+    for key in ("date_format", "time_zone"):
+        if getattr(ref, key) is not None and ref.date_column is None:
+            return f" has a {key} but no date_column: give it both, or neither"
+    if ref.date_format is not None and ref.time_zone is not None:
+        return ": date_format is for strings, time_zone for timestamps; give it only one of them"
+    return _objection_to_values(ref)
+
+
+def _objection_to_values(ref: DatasetRef) -> str | None:
+    if ref.version is not None and ref.version < 0:
+        return f" has version={ref.version}: Delta versions start at 0"
+    if ref.timestamp is not None:
+        try:
+            moment_of(ref.timestamp)
+        except ValueError:
+            return f" has timestamp={ref.timestamp!r}: write 2024-03-02T06:00:00+00:00"
+    if ref.date_format is not None:
+        try:
+            date_text(ref.date_format, date.min)
+        except DatePatternError as error:
+            return f" has date_format={ref.date_format!r}: {error}, as yyyyMMdd or dd.MM.yyyy do"
+    if ref.time_zone is not None:
+        try:
+            ZoneInfo(ref.time_zone)
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            return f" has time_zone={ref.time_zone!r}: write a name such as Europe/Zurich"
+    return None
+
+
+def moment_of(text: str) -> datetime:
+    """The timestamp that an ISO string denotes, in UTC without a zone.
+
+    :raises ValueError: it is not one.
+    """
+    moment = datetime.fromisoformat(re.sub(r"Z$", "+00:00", text.strip()))
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def settings_of(ref: DatasetRef) -> dict[str, Any]:
+    """What a reference says about its dataset, without the name."""
+    return {key: value for key, value in asdict(ref).items() if key in SETTINGS}
+
+
+def check_quarantine(request: GateRequest) -> None:
+    """Refuses a quarantine among the results, where unmasked rows have no place, or in a dataset.
+
+    :raises RequestError: a request asks for one.
+    """
+    taken = {"the results": request.results_root}
+    taken |= {f"dataset '{ref.name}'": ref.path for ref in request.datasets if ref.path}
+    for name, path in request.quarantine:
+        for what, root in taken.items():
+            if _place(path).startswith(_place(root)):
+                raise RequestError(
+                    f"the quarantine of dataset '{name}' is inside the location of {what}: {path}",
+                    "give it a separate path",
+                )
+
+
+def check_promotion(request: GateRequest) -> None:
+    """Refuses a promotion of what has no version, and one into a place that is taken.
+
+    :raises RequestError: a request asks for one.
+    """
+    if request.promote_slice and not request.promote_to:
+        raise RequestError(
+            "promote_slice requires promote_to",
+            "set promote_to as well, or remove promote_slice",
+        )
+    refs = {ref.name: ref for ref in request.datasets}
+    taken = {"the results": request.results_root}
+    taken |= {f"dataset '{ref.name}'": ref.location for ref in request.datasets if not ref.query}
+    taken |= {f"the quarantine of dataset '{name}'": path for name, path in request.quarantine}
+    for name, target in request.promote_to:
+        if refs[name].query is not None:
+            raise RequestError(
+                f"dataset '{name}' is a query and cannot be promoted",
+                "promote a dataset at a path or a table",
+            )
+        for what, place in taken.items():
+            if _overlap(place, target):
+                raise RequestError(
+                    f"dataset '{name}' would be promoted to the location of {what}: {target}",
+                    "give it a separate location",
+                )
+        taken[f"the promotion of dataset '{name}'"] = target
+
+
+def is_table(place: str) -> bool:
+    """True for the name of a table, false for a path."""
+    return "/" not in place
+
+
+def _overlap(one: str, other: str) -> bool:
+    """True where two places are the same, or one lies in the other."""
+    if is_table(one) or is_table(other):
+        return one == other
+    return _place(one).startswith(_place(other)) or _place(other).startswith(_place(one))
+
+
+def _place(path: str) -> str:
+    """A path or URI with a slash at its end, so that one folder begins with another it lies in."""
+    path = path.removeprefix("file://")
+    if "://" not in path:
+        path = os.path.abspath(os.path.expanduser(path))
+    return path.rstrip("/") + "/"
+
+
+def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:
+    """The options of the dataset `name`, from a mapping of them.
+
+    :raises RequestError: they are something else.
+    """
+    try:
+        pairs = given.items() if isinstance(given, Mapping) else given
+        return tuple((str(key), str(text)) for key, text in pairs)
+    except (TypeError, ValueError):
+        raise RequestError(
+            f"dataset '{name}' has options={given!r}: write a mapping, {{'header': 'true'}}"
+        ) from None
+
+
+def _columns(name: str, setting: str, given: Any) -> tuple[str, ...]:
+    """The columns of a setting: a list of them, or one text with commas between them."""
+    if isinstance(given, str):
+        given = [column.strip() for column in given.split(",")]
+    if not isinstance(given, Sequence) or not all(isinstance(column, str) for column in given):
+        raise RequestError(f"dataset '{name}' has {setting}={given!r}: write a list of columns")
+    return tuple(column for column in given if column)
+
+
+def _version(name: str, given: Any) -> int | None:
+    """A version may come from a template, as text."""
+    try:
+        return None if given is None else int(given)
+    except (TypeError, ValueError):
+        raise RequestError(
+            f"dataset '{name}' has version={given!r}: write the number of a Delta version"
+        ) from None
+
+
+def _truth(name: str, setting: str, given: Any) -> bool:
+    """True or false, which may come from a template or a command line, as text."""
+    found = {"true": True, "false": False}.get(str(given).strip().lower())
+    if found is None:
+        raise RequestError(f"dataset '{name}' has {setting}={given!r}: write true or false")
+    return found

@@ -1,0 +1,307 @@
+"""Checks what assertions claim, and says which datasets they are about."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import time
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker
+from dqx_airflow.dql.checks.metric_expressions import MeasureChecker
+from dqx_airflow.dql.checks.row_predicates import RowChecker
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.exact import NUMBERS, Number
+from dqx_airflow.metrics.aliases import assertion_elsewhere
+from dqx_airflow.metrics.derived import DEFAULT_STDDEV_DAYS, DISTRIBUTION, SHORTCUTS, TIMELINESS
+from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
+from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
+from dqx_airflow.values import MetricValue, Span
+
+MOST_VALUES = 10_000
+"""So many metric values may go into one assertion: windows in windows multiply."""
+
+_BOOLEAN = (
+    *(nodes.Junction, nodes.Not, nodes.Compare, nodes.Within, nodes.Member),
+    *(nodes.IsNull, nodes.IsNan),
+)
+_PREDICATES = (*_BOOLEAN, nodes.Matches, nodes.Like, nodes.HasFormat, nodes.Quantified)
+
+
+@dataclass(slots=True)
+class ClaimChecker:
+    """Collects what is wrong with the claims of one check. `used` gathers the constants met."""
+
+    datasets: tuple[nodes.Name, ...]
+    constants: Mapping[str, nodes.Constant]
+    report: Callable[[Diagnostic], None]
+    used: set[str] = field(default_factory=set)
+    arguments: ArgumentChecker = field(init=False)
+    measures: MeasureChecker = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.arguments = ArgumentChecker(self.datasets, self.constants, self.report, self.used)
+        self.measures = MeasureChecker(self.arguments)
+
+    def check(self, claim: nodes.Claim, tolerance: nodes.Number | None) -> None:
+        match claim:
+            case nodes.Rows():
+                RowChecker(self.arguments).check(claim)
+            case nodes.HasColumn():
+                self._check_column(claim)
+            case nodes.Measure(expression=expression, condition=nodes.InValues() as condition):
+                self._check_in_values(expression, condition)
+            case nodes.Measure(expression=expression, condition=nodes.ByTime() as condition):
+                self._check_by_time(expression, condition)
+            case nodes.Measure(expression=expression, condition=nodes.MatchesShares() as condition):
+                self._check_shares(expression, condition)
+            case nodes.Measure(expression=expression) if _is_shortcut(expression):
+                self._check_shortcut(claim)
+            case nodes.Measure(expression=expression):
+                self.measures.check(expression)
+                self._check_condition(claim)
+                self._check_demand(claim)
+        if tolerance is not None and not _takes_tolerance(claim):
+            message = "a tolerance needs `==` or `!=`"
+            self._error("E103", message, tolerance.span, "remove it")
+
+    # Conditions
+
+    def _check_condition(self, claim: nodes.Measure) -> None:
+        match claim.condition:
+            case None if isinstance(claim.expression, _PREDICATES):
+                pass  # a predicate where a metric belongs: that is said already
+            case None:
+                if not _is_assertion_elsewhere(claim.expression):
+                    message = "this assertion has no condition"
+                    self._error("E108", message, claim.span, "add one, such as `> 0`")
+            case nodes.Comparison(bound=bound):
+                self._bound(bound)
+            case nodes.Between(low=low, high=high) as between:
+                self._bound(low)
+                self._bound(high)
+                bottom, top = fold(low, self.constants), fold(high, self.constants)
+                if _is_above(bottom, top):
+                    first, second = format_value(bottom), format_value(top)
+                    message = f"no value is between {first} and {second}"
+                    help_line = f"write between {second} and {first}"
+                    self._error("E104", message, between.span, help_line)
+            case nodes.WithinStddev(count=count, days=days):
+                self.measures.check(count)
+                number = fold(count, self.constants)
+                if isinstance(number, NUMBERS) and number <= 0:
+                    message = "the number of standard deviations must be above 0"
+                    self._error("E109", message, count.span, "write within 3 stddev")
+                if days is not None and not (days.value % 86400 == 0 and 2 <= _days(days) <= 3660):
+                    message = "the window must be a whole number of days from 2 to 3660"
+                    self._error("E109", message, days.span, "write of 30 days")
+
+    def _bound(self, node: nodes.Expression) -> None:
+        match node:
+            case nodes.Text() | nodes.Day() | nodes.Truth():
+                pass
+            case nodes.Name(text=name) if name not in self.constants:
+                help_line = did_you_mean(name, self.constants)
+                self._error("E003", f"unknown constant '{name}'", node.span, help_line)
+            case _:
+                self.measures.check(node)
+
+    def _check_demand(self, claim: nodes.Measure) -> None:
+        demand = self.measures.demand(claim.expression)
+        if isinstance(claim.condition, nodes.WithinStddev):
+            demand *= window_days(claim.condition)
+        if demand > MOST_VALUES:
+            message = f"this requests {demand} metric values, at most {MOST_VALUES} are allowed"
+            self._error("E014", message, claim.expression.span, "shorten the windows")
+
+    # Claims of their own form
+
+    def _check_shortcut(self, claim: nodes.Measure) -> None:
+        call = claim.expression
+        assert isinstance(call, nodes.Call)
+        name = call.name.text
+        if claim.condition is not None:
+            message = f"`{name}` is a complete assertion and takes no condition"
+            self._error("E101", message, claim.condition.span, f"it is short for {SHORTCUTS[name]}")
+        self.arguments.parameters(call, ("dataset",))
+        self.arguments.one_dataset(call)
+        if name == "in_set":
+            if self.arguments.count(call, 2, 2, 'in_set(column, ["A", "B"])'):
+                self.arguments.check(COLUMN, call.arguments[0])
+                self.arguments.choices(call.arguments[1])
+        elif name == "not_empty":
+            self.arguments.count(call, 0, 0, "not_empty()")
+        elif self.arguments.count(call, 1, None, f"{name}(column)"):
+            for argument in call.arguments:
+                self.arguments.check(COLUMN, argument)
+
+    def _check_in_values(self, subject: nodes.Expression, condition: nodes.InValues) -> None:
+        if self._is_call_of(subject, "values", "in", "write values(a) in values(b, dataset d)"):
+            self.measures.column_call(subject, "values(column)")  # type: ignore[arg-type]
+            self.arguments.values_of_other(condition.choices)
+
+    def _check_by_time(self, subject: nodes.Expression, condition: nodes.ByTime) -> None:
+        if self._is_call_of(subject, TIMELINESS, "by", f"write {TIMELINESS}(column) by 06:00 UTC"):
+            self.measures.column_call(subject, f"{TIMELINESS}(column)")  # type: ignore[arg-type]
+        try:
+            time.fromisoformat(clock_of(condition))
+        except ValueError:
+            message = f"'{condition.time.value}' is not a time of day"
+            self._error("E301", message, condition.time.span, "write 06:00, up to 23:59")
+        zone = zone_of(condition)
+        if zone != "UTC" and not _is_zone(zone):
+            assert condition.zone is not None
+            near = nearest(zone, ("UTC", *zoneinfo.available_timezones()))
+            help_line = f'did you mean "{near}"?' if near else 'write UTC, or "Europe/Berlin"'
+            self._error("E301", f"unknown time zone '{zone}'", condition.zone.span, help_line)
+
+    def _check_shares(self, subject: nodes.Expression, condition: nodes.MatchesShares) -> None:
+        example = f'write {DISTRIBUTION}(column) matches {{"A": 50%, "B": 50%}}'
+        if self._is_call_of(subject, DISTRIBUTION, "matches", example):
+            self.measures.column_call(subject, f"{DISTRIBUTION}(column)")  # type: ignore[arg-type]
+        seen: set[tuple[type, MetricValue]] = set()
+        total: Number = 0
+        for value, share in condition.shares:
+            key = (type(value), value.value)  # 1 is not true
+            if key in seen:
+                message = f"{format_value(value.value)} is listed twice"
+                self._error("E013", message, value.span, "remove one of them")
+            seen.add(key)
+            total += share.value
+            if share.value > 1:
+                self._error("E109", "a share is at most 100%", share.span)
+        if total > 1 and all(share.value <= 1 for _, share in condition.shares):
+            message = f"the shares add up to {float(total) * 100:.6g}%, more than 100%"
+            help_line = "the remainder to 100% is the share of all other values"
+            self._error("E109", message, condition.span, help_line)
+
+    def _is_call_of(
+        self, subject: nodes.Expression, name: str, keyword: str, help_line: str
+    ) -> bool:
+        if isinstance(subject, nodes.Call) and subject.name.text == name:
+            return True
+        message = f"`{keyword}` only works with `{name}(column)`"
+        self._error("E101", message, subject.span, help_line)
+        return False
+
+    def _check_column(self, claim: nodes.HasColumn) -> None:
+        if len(self.datasets) > 1:
+            names = ", ".join(dataset.text for dataset in self.datasets)
+            message = f"a column of which dataset? this check has {names}"
+            help_line = "move the assertion to a check on one dataset"
+            self._error("E009", message, claim.span, help_line)
+        self.arguments.check(COLUMN, claim.column)
+        if claim.type is None:
+            return
+        words = () if claim.is_exact else TYPE_WORDS
+        try:
+            canonical_type(claim.type.value, words)
+        except TypeTextError as error:
+            known = did_you_mean(error.text, (*words, *TYPE_NAMES))
+            message = f"'{claim.type.value}' is not a Spark type"
+            self._error("E114", message, claim.type.span, known)
+
+    def _error(self, code: str, message: str, span: Span, help_line: str | None = None) -> None:
+        self.arguments.error(code, message, span, help_line)
+
+
+def clock_of(condition: nodes.ByTime) -> str:
+    """The time of the day as `06:00`, with two digits for the hour."""
+    return condition.time.value.rjust(len("06:00"), "0")
+
+
+def zone_of(condition: nodes.ByTime) -> str:
+    match condition.zone:
+        case None:
+            return "UTC"
+        case nodes.Name(text=name) | nodes.Text(value=name):
+            return name
+
+
+def window_days(condition: nodes.WithinStddev) -> int:
+    """So many days before the target date are looked at."""
+    return DEFAULT_STDDEV_DAYS if condition.days is None else _days(condition.days)
+
+
+def _days(duration: nodes.Number) -> int:
+    return int(duration.value // 86400)
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _is_above(low: MetricValue, high: MetricValue) -> bool:
+    if isinstance(low, str) and isinstance(high, str):
+        return low > high
+    return isinstance(low, NUMBERS) and isinstance(high, NUMBERS) and low > high
+
+
+def _is_assertion_elsewhere(node: nodes.Expression) -> bool:
+    return isinstance(node, nodes.Call) and assertion_elsewhere(node.name.text) is not None
+
+
+def _is_shortcut(node: nodes.Expression) -> bool:
+    return isinstance(node, nodes.Call) and node.name.text in SHORTCUTS
+
+
+def _takes_tolerance(claim: nodes.Claim) -> bool:
+    """`==`, `!=`, and `matches`, which is an equality of shares."""
+    match claim:
+        case nodes.Measure(condition=nodes.Comparison(op=op)):
+            return op in ("==", "!=")
+        case nodes.Measure(condition=nodes.MatchesShares()):
+            return True
+        case _:
+            return False
+
+
+def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
+    """The datasets that a suite needs: those of its checks first, then those it looks up."""
+    found: dict[str, None] = {}
+    for check in checks:
+        found.update((name.text, None) for name in check.datasets)
+    for check in checks:
+        for assertion in check.assertions:
+            found.update((name, None) for name in _looked_up(assertion.claim))
+    return tuple(found)
+
+
+def _looked_up(claim: nodes.Claim) -> list[str]:
+    match claim:
+        case nodes.Rows(predicate=predicate):
+            return [name for node in members_in(predicate) for name in _dataset_names(node.choices)]
+        case nodes.Measure(condition=nodes.InValues(choices=choices)):
+            return _dataset_names(choices)
+        case _:
+            return []
+
+
+def members_in(node: nodes.Expression) -> list[nodes.Member]:
+    """The memberships in a predicate."""
+    match node:
+        case nodes.Junction(left=left, right=right):
+            return members_in(left) + members_in(right)
+        case nodes.Not(operand=operand) | nodes.Quantified(predicate=operand):
+            return members_in(operand)
+        case nodes.Member():
+            return [node]
+        case _:
+            return []
+
+
+def _dataset_names(choices: nodes.Expression) -> list[str]:
+    parameters = choices.parameters if isinstance(choices, nodes.Call) else ()
+    return [
+        parameter.value.text
+        for parameter in parameters
+        if parameter.name.text == "dataset" and isinstance(parameter.value, nodes.Name)
+    ]

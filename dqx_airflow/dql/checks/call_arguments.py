@@ -1,0 +1,188 @@
+"""Checks the arguments of calls: how many, of which kind, with which parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.printer import show_name
+from dqx_airflow.exact import NUMBERS
+from dqx_airflow.metrics.registry import Argument, ArgumentKind
+from dqx_airflow.values import Span
+
+COLUMN = Argument("column", ArgumentKind.COLUMN)
+
+
+@dataclass(slots=True)
+class ArgumentChecker:
+    """Checks calls in one check of a suite. `used` gathers the constants met."""
+
+    datasets: tuple[nodes.Name, ...]
+    constants: Mapping[str, nodes.Constant]
+    report: Callable[[Diagnostic], None]
+    used: set[str] = field(default_factory=set)
+
+    def error(
+        self, code: str, message: str, span: Span, help_line: str | None = None, *, label: str = ""
+    ) -> None:
+        self.report(Diagnostic(message, span, code=code, label=label, help=help_line))
+
+    def count(
+        self, call: nodes.Call, fewest: int, most: int | None, signature: str | None = None
+    ) -> bool:
+        """False where the call has too few or too many arguments."""
+        given = len(call.arguments)
+        if given >= fewest and (most is None or given <= most):
+            return True
+        name = call.name.text
+        wanted = str(fewest) if fewest == most else f"{fewest} or more"
+        plural = "argument" if wanted == "1" else "arguments"
+        help_line = f"write {signature}" if signature else None
+        self.error("E101", f"{name} takes {wanted} {plural}, not {given}", call.span, help_line)
+        return False
+
+    def check(self, argument: Argument, node: nodes.Expression) -> None:
+        """`node` has to be what the argument wants."""
+        match argument.kind, node:
+            case ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES, nodes.Name():
+                pass
+            case ArgumentKind.COLUMNS | ArgumentKind.NAMES, nodes.Listing(items=items) if items:
+                for item in items:
+                    if not isinstance(item, nodes.Name):
+                        self.error("E101", "this is not a column", item.span)
+            case ArgumentKind.LITERAL, nodes.Text() | nodes.Number() | nodes.Truth():
+                pass
+            case ArgumentKind.LITERAL, nodes.Name(text=name) if name in self.constants:
+                self.used.add(name)
+            case ArgumentKind.SHARE, _:
+                self._share(node)
+            case ArgumentKind.SQL, nodes.Text():
+                pass  # what it says is checked by `dql.sql_text`
+            case _:
+                self._wrong_kind(argument, node)
+
+    def _share(self, node: nodes.Expression) -> None:
+        if isinstance(node, nodes.Name):
+            self.used.add(node.text)
+        share = fold(node, self.constants)
+        if not isinstance(share, NUMBERS) or not 0 <= share <= 1:
+            is_percent = isinstance(share, NUMBERS) and 1 < share <= 100
+            help_line = f"write {format_value(share)}%" if is_percent else None
+            self.error("E101", f"expected {ArgumentKind.SHARE.value}", node.span, help_line)
+
+    def _wrong_kind(self, argument: Argument, node: nodes.Expression) -> None:
+        help_line = None
+        match argument.kind, node:
+            case ArgumentKind.LITERAL, nodes.Name(text=name):
+                help_line = f'write strings in quotes: "{name}"'
+            case ((ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES), nodes.Text()):
+                help_line = "write columns without quotes, or in backticks"
+        self.error("E101", f"expected {argument.kind.value}", node.span, help_line)
+
+    # Parameters
+
+    def no_parameters(self, call: nodes.Call) -> None:
+        for parameter in call.parameters:
+            message = f"{call.name.text} has no parameter '{parameter.name.text}'"
+            self.error("E101", message, parameter.span)
+
+    def parameters(
+        self, call: nodes.Call, allowed: tuple[str, ...], columns: tuple[Argument, ...] = ()
+    ) -> None:
+        """`lag`, `n` and `dataset` where they are allowed, and parameters that take a column."""
+        seen: set[str] = set()
+        names = (*allowed, *(column.name for column in columns))
+        for parameter in call.parameters:
+            name = parameter.name.text
+            if name not in names:
+                message = f"{call.name.text} has no parameter '{name}'"
+                self.error("E101", message, parameter.name.span, did_you_mean(name, names))
+            elif name in seen:
+                self.error("E101", f"duplicate parameter '{name}'", parameter.span)
+            elif name == "dataset":
+                self._dataset(parameter)
+            elif name in allowed:
+                self._days(parameter, fewest=1 if name == "n" else 0)
+            else:
+                self.check(COLUMN, parameter.value)
+            seen.add(name)
+
+    def _days(self, parameter: nodes.Parameter, *, fewest: int) -> None:
+        if isinstance(parameter.value, nodes.Name):
+            self.used.add(parameter.value.text)
+        days = fold(parameter.value, self.constants)
+        if not isinstance(days, int) or not fewest <= days <= 3660:
+            message = f"'{parameter.name.text}' takes a whole number of days"
+            self.error("E101", message, parameter.value.span, f"from {fewest} to 3660")
+
+    def _dataset(self, parameter: nodes.Parameter) -> None:
+        value = parameter.value
+        if not isinstance(value, nodes.Name):
+            self.error("E101", "'dataset' takes the name of a dataset", value.span)
+        else:
+            self.known_dataset(value)
+
+    def known_dataset(self, name: nodes.Name) -> None:
+        """The name has to be one of the datasets of this check."""
+        known = [dataset.text for dataset in self.datasets]
+        if name.text in known:
+            return
+        message = f"dataset '{name.text}' is not one of this check's datasets"
+        near = nearest(name.text, known)
+        added = f"add it: on {', '.join([*known, name.text])}"
+        self.error("E009", message, name.span, f"did you mean '{near}'?" if near else added)
+
+    def one_dataset(self, call: nodes.Call) -> None:
+        """A call without `dataset` needs a check with a single dataset."""
+        if any(parameter.name.text == "dataset" for parameter in call.parameters):
+            return
+        if len(self.datasets) > 1:
+            names = ", ".join(dataset.text for dataset in self.datasets)
+            example = f"dataset {self.datasets[0].text}"
+            message = f"this check has several datasets ({names}): choose one"
+            self.error("E009", message, call.span, f"add `{example}` to the arguments")
+
+    # Lists and values of other datasets
+
+    def choices(self, node: nodes.Expression) -> None:
+        """`node` has to be a list of literals."""
+        if not isinstance(node, nodes.Listing) or not node.items:
+            self.error("E101", 'expected a list of values such as ["A", "B"]', node.span)
+            return
+        for item in node.items:
+            if isinstance(item, nodes.Name) and item.text in self.constants:
+                self.used.add(item.text)
+            elif isinstance(item, nodes.Name):
+                help_line = f'write strings in quotes: "{item.text}"'
+                self.error("E003", f"unknown constant '{item.text}'", item.span, help_line)
+            elif not isinstance(item, nodes.Text | nodes.Number | nodes.Day | nodes.Truth):
+                self.error("E101", "expected a string, a number or a date", item.span)
+
+    def values_of_other(self, node: nodes.Expression) -> None:
+        """`values(column, dataset other)`; the other dataset need not stand behind `on`."""
+        if not isinstance(node, nodes.Call) or node.name.text != "values":
+            message = "expected a list, or the values of a dataset"
+            self.error("E101", message, node.span, "write values(column, dataset other)")
+            return
+        if self.count(node, 1, 1, "values(column, dataset other)"):
+            self.check(COLUMN, node.arguments[0])
+        match node.parameters:
+            case (nodes.Parameter(name=nodes.Name(text="dataset"), value=nodes.Name()),):
+                pass
+            case _:
+                message = "missing dataset for `values`"
+                self.error("E101", message, node.span, "write values(column, dataset other)")
+
+
+def first_column(call: nodes.Call) -> str:
+    """The column that a call is about, as it is written; "column" where it is about none."""
+    match call.arguments:
+        case (nodes.Name(text=name), *_):
+            return show_name(name)
+        case _:
+            return "column"

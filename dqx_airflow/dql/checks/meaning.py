@@ -1,0 +1,43 @@
+"""Checks what well-formed assertions mean: units that fit, and an outcome that data decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.units import Quantity, check_units, constant_quantities
+from dqx_airflow.dql.satisfiability.metric_assertions import CertaintyChecker
+from dqx_airflow.dql.satisfiability.metric_ranges import constant_ranges
+from dqx_airflow.dql.satisfiability.row_predicates import check_predicate
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningChecker:
+    """Checks the assertions of one suite; it knows what the constants count and may be."""
+
+    quantities: Mapping[str, Quantity]
+    certainty: CertaintyChecker
+
+    @classmethod
+    def of(cls, constants: Iterable[nodes.Constant]) -> MeaningChecker:
+        constants = tuple(constants)
+        return cls(constant_quantities(constants), CertaintyChecker(constant_ranges(constants)))
+
+    def check(
+        self, assertion: nodes.Assertion, dataset: str, *, is_scaled: bool
+    ) -> Iterator[Diagnostic]:
+        """What is wrong with a sound assertion on `dataset`.
+
+        :param is_scaled: a profile may multiply the value, so that its range is another one.
+        """
+        claim = assertion.claim
+        misfits = tuple(check_units(claim, self.quantities))
+        yield from misfits
+        if misfits or is_scaled:
+            return
+        if isinstance(claim, nodes.Rows):
+            yield from check_predicate(claim, self.certainty.constants)
+        else:
+            yield from self.certainty.check(claim, assertion.tolerance, dataset)

@@ -1,0 +1,211 @@
+"""Checks expressions over metrics: calls that exist, constants that are defined, no columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, first_column
+from dqx_airflow.dql.checks.sql_text import check_sql
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.printer import show_name
+from dqx_airflow.metrics.aliases import measure_elsewhere, name_alone
+from dqx_airflow.metrics.builtin import CALLABLE, METRICS
+from dqx_airflow.metrics.derived import (
+    AGES,
+    ARITY,
+    CHANGES,
+    DISTRIBUTION,
+    SHORTCUTS,
+    TIMELINESS,
+    WINDOWS,
+)
+from dqx_airflow.metrics.registry import Scan
+
+WITH_CONDITION = {
+    "values": "values(a) in values(b, dataset d)",
+    TIMELINESS: "timeliness(column) by 06:00 UTC",
+    DISTRIBUTION: 'distribution(column) matches {"A": 50%, "B": 50%}',
+}
+"""Calls that have a meaning together with one condition only."""
+
+_KNOWN = (*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS, *WITH_CONDITION)
+
+
+@dataclass(slots=True)
+class MeasureChecker:
+    """Collects what is wrong with the metric expressions of one check."""
+
+    arguments: ArgumentChecker
+
+    def check(self, node: nodes.Expression) -> None:
+        """`node` has to be an expression over metrics."""
+        match node:
+            case nodes.Number() | nodes.Null():
+                pass
+            case nodes.Negative(operand=operand):
+                self.check(operand)
+            case nodes.Arithmetic(left=left, right=right):
+                self.check(left)
+                self.check(right)
+            case nodes.Name():
+                self._constant(node)
+            case nodes.Call():
+                self._call(node)
+            case nodes.Text() | nodes.Day() | nodes.Truth() | nodes.Listing():
+                self.arguments.error("E107", "not a number", node.span)
+            case _:
+                help_line = "write `assert each row: ...` to check every row"
+                message = "expected a metric, found a predicate over rows"
+                self.arguments.error("E102", message, node.span, help_line)
+
+    def _constant(self, name: nodes.Name) -> None:
+        constants = self.arguments.constants
+        if name.text in constants:
+            self.arguments.used.add(name.text)
+            return
+        near = nearest(name.text, constants)
+        if near or name.text.isupper():
+            meant = did_you_mean(name.text, constants)
+            self.arguments.error("E003", f"unknown constant '{name.text}'", name.span, meant)
+        else:
+            column = show_name(name.text)
+            metric = f"a metric such as average({column})"
+            if measure_elsewhere(name.text) == "num_rows()":
+                metric = f"num_rows(), {metric}"
+            help_line = f"write {metric}, or start the rule with `each row:`"
+            message = f"'{name.text}' is not a constant; wrap a column in a metric"
+            self.arguments.error("E102", message, name.span, help_line)
+
+    def _call(self, call: nodes.Call) -> None:
+        name = call.name.text
+        if name in CALLABLE:
+            self._metric_call(call)
+        elif name in CHANGES or name in WINDOWS:
+            self._derived_call(call)
+        elif name in AGES:
+            self.column_call(call, f"{name}(column)")
+        elif name in ARITY:
+            if self._column_where_a_metric_belongs(call):
+                return
+            fewest, most = ARITY[name]
+            self.arguments.count(call, fewest, most)
+            self.arguments.no_parameters(call)
+            for argument in call.arguments:
+                self.check(argument)
+        elif name in SHORTCUTS:
+            message = f"`{name}` is a complete assertion and has no value"
+            help_line = f"it is short for {SHORTCUTS[name]}"
+            self.arguments.error("E101", message, call.name.span, help_line)
+        elif name in WITH_CONDITION:
+            message = f"`{name}` has no value of its own"
+            help_line = f"write {WITH_CONDITION[name]}"
+            self.arguments.error("E101", message, call.name.span, help_line)
+        else:
+            self._unknown_call(call)
+
+    def _unknown_call(self, call: nodes.Call) -> None:
+        name = call.name.text
+        written = measure_elsewhere(name, first_column(call))
+        near = nearest(name.casefold(), _KNOWN)
+        help_line = did_you_mean(name, _KNOWN)
+        if written:
+            near = name_alone(written, len(call.arguments))
+            help_line = f"write {written}"
+        label = f"did you mean '{near}'?" if near else ""
+        message = f"unknown metric '{name}'"
+        hint = None if near else help_line
+        self.arguments.error("E001", message, call.name.span, hint, label=label)
+
+    def column_call(self, call: nodes.Call, signature: str) -> None:
+        """A call of one column of one dataset, and nothing else."""
+        if self.arguments.count(call, 1, 1, signature):
+            self.arguments.check(COLUMN, call.arguments[0])
+        self.arguments.parameters(call, ("dataset",))
+        self.arguments.one_dataset(call)
+
+    def _metric_call(self, call: nodes.Call) -> None:
+        metric = METRICS[call.name.text]
+        wanted = len(metric.arguments)
+        match call.arguments:
+            case () | (nodes.Number(),) if metric.name == "count":
+                self._sql_count(call)
+                return
+        sound = self.arguments.count(call, wanted, wanted, metric.signature)
+        if sound:
+            for argument, node in zip(metric.arguments, call.arguments, strict=True):
+                self.arguments.check(argument, node)
+        if metric.scan is Scan.QUERY:
+            self.arguments.no_parameters(call)
+        else:
+            # A schema and a log are as they are now: they have no dates.
+            general = ("lag", "dataset") if metric.scan.has_dates else ("dataset",)
+            self.arguments.parameters(call, general, metric.parameters)
+            self.arguments.one_dataset(call)
+        match call.arguments:
+            case (nodes.Text() as text,) if metric.name in ("sql", "query"):
+                check_sql(metric.name, text, self.arguments)
+        if metric.name == "first" and not any(p.name.text == "order_by" for p in call.parameters):
+            message = "the first row is arbitrary: it depends on how the files are read"
+            help_line = "add `order_by column` to the arguments"
+            self.arguments.error("W011", message, call.span, help_line)
+
+    def _sql_count(self, call: nodes.Call) -> None:
+        """`count()`, `count(1)` and `count(distinct column)`."""
+        help_line = "write num_rows() to count rows, count(column) to count values"
+        match call.parameters:
+            case (nodes.Parameter(name=nodes.Name(text="distinct"), value=nodes.Name(text=name)),):
+                help_line = f"write unique_count({show_name(name)})"
+        self.arguments.error("E101", "count needs a column", call.span, help_line)
+
+    def _column_where_a_metric_belongs(self, call: nodes.Call) -> bool:
+        """True where `min(price)` means the `minimum(price)` of other languages; that is said."""
+        match call.arguments:
+            case (nodes.Name() as name,) if name.text not in self.arguments.constants:
+                written = measure_elsewhere(call.name.text, first_column(call))
+                if written is not None:
+                    message = f"'{name.text}' is a column, expected a metric"
+                    self.arguments.error("E102", message, name.span, f"write {written}")
+                    return True
+        return False
+
+    def _derived_call(self, call: nodes.Call) -> None:
+        name = call.name.text
+        signature = f"{name}(metric)" if name in CHANGES else f"{name}(metric, n 7)"
+        if not call.parameters and self._column_where_a_metric_belongs(call):
+            return
+        if self.arguments.count(call, 1, 1, signature):
+            inner = call.arguments[0]
+            if isinstance(inner, nodes.Name) and inner.text not in self.arguments.constants:
+                message = f"'{inner.text}' is a column, expected a metric"
+                help_line = f"write {name}(average({inner.text}))"
+                self.arguments.error("E102", message, inner.span, help_line)
+            else:
+                self.check(inner)
+        if name in WINDOWS:
+            self.arguments.parameters(call, ("n", "lag"))
+            if not any(parameter.name.text == "n" for parameter in call.parameters):
+                message = f"{name} needs a number of days"
+                self.arguments.error("E101", message, call.span, f"write {signature}")
+        else:
+            self.arguments.parameters(call, ("lag",))
+
+    def demand(self, node: nodes.Expression) -> int:
+        """How many metric values an expression takes."""
+        match node:
+            case nodes.Negative(operand=operand):
+                return self.demand(operand)
+            case nodes.Arithmetic(left=left, right=right):
+                return self.demand(left) + self.demand(right)
+            case nodes.Call(name=name, arguments=arguments, parameters=parameters):
+                if name.text in METRICS or name.text in AGES:
+                    return 1
+                each = sum(self.demand(argument) for argument in arguments)
+                if name.text in CHANGES:
+                    return 2 * each
+                constants = self.arguments.constants
+                days = [fold(p.value, constants) for p in parameters if p.name.text == "n"]
+                return each * next((day for day in days if isinstance(day, int)), 1)
+            case _:
+                return 0

@@ -1,0 +1,128 @@
+"""Tells which assertions are about a share: part of a whole, which no profile multiplies.
+
+Twice 50% is no 100%: a share that is scaled passes with half of what was promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.satisfiability.metric_ranges import Rows, Surroundings
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import WINDOWS
+from dqx_airflow.metrics.registry import Unit
+
+_SAME_KIND = frozenset({"abs", "min", "max", "coalesce", *WINDOWS})
+"""Functions that make shares of shares. A change, as by `day_over_day`, is none."""
+
+
+def is_about_share(
+    claim: nodes.Claim, constants: Mapping[str, nodes.Constant], dataset: str
+) -> bool:
+    """True where one of the sides that an assertion compares is a share.
+
+    That is `N% of rows`, a distribution, a metric that is a share, numbers of rows or values over
+    others of the same dataset and date, what these make by arithmetic with numbers, and one metric
+    in the unit of its column, or `sql` or `query`, that is compared with a percentage.
+
+    :param constants: those of the suite, settled.
+    :param dataset: the one that calls are about where they name none.
+    """
+    match claim:
+        case nodes.Rows(share=share):
+            return share is not None
+        case nodes.Measure(condition=nodes.MatchesShares()):
+            return True
+        case nodes.Measure(expression=expression, condition=condition):
+            bounds = _bounds_of(condition)
+            surroundings = Surroundings({}, dataset)
+            if any(_is_share(side, surroundings) for side in (expression, *bounds)):
+                return True
+            return _is_of_any_unit(expression) and any(
+                _is_percentage(bound, constants) for bound in bounds
+            )
+        case _:
+            return False
+
+
+def _bounds_of(condition: nodes.Condition | None) -> tuple[nodes.Expression, ...]:
+    match condition:
+        case nodes.Comparison(bound=bound):
+            return (bound,)
+        case nodes.Between(low=low, high=high):
+            return low, high
+        case _:
+            return ()
+
+
+def _is_share(node: nodes.Expression, surroundings: Surroundings) -> bool:
+    match node:
+        case nodes.Call(name=name, arguments=arguments):
+            if name.text in METRICS:
+                return METRICS[name.text].unit is Unit.SHARE
+            return name.text in _SAME_KIND and any(
+                _is_share(one, surroundings) for one in arguments
+            )
+        case nodes.Negative(operand=operand):
+            return _is_share(operand, surroundings)
+        case nodes.Arithmetic(op="/", left=left, right=right):
+            if _is_share(left, surroundings):
+                return not any(_calls_in(right))
+            return _are_counts_of_same_rows(left, right, surroundings)
+        case nodes.Arithmetic(op="*", left=left, right=right):
+            sides = ((left, right), (right, left))
+            return any(_is_share(a, surroundings) and not any(_calls_in(b)) for a, b in sides)
+        case nodes.Arithmetic(left=left, right=right):
+            return _is_share(left, surroundings) or _is_share(right, surroundings)
+        case _:
+            return False
+
+
+def _are_counts_of_same_rows(
+    part: nodes.Expression, whole: nodes.Expression, surroundings: Surroundings
+) -> bool:
+    """True where both count rows, or values in them, of one dataset on one date."""
+    calls = [tuple(_calls_in(side)) for side in (part, whole)]
+    if not calls[1] or all(call.name.text == "num_rows" for call in calls[0]):
+        return False  # rows for each value are no part of anything
+    rows: list[Rows] = []
+    for call in (*calls[0], *calls[1]):
+        metric = METRICS.get(call.name.text)
+        if metric is None or not metric.unit.is_part_of_rows:
+            return False
+        rows.append(surroundings.rows_of(call))
+    return all(one == rows[0] for one in rows)
+
+
+def _calls_in(node: nodes.Expression) -> Iterator[nodes.Call]:
+    """The outermost calls, functions of arithmetic looked into."""
+    match node:
+        case nodes.Call(name=name, arguments=arguments) if name.text in _SAME_KIND:
+            for argument in arguments:
+                yield from _calls_in(argument)
+        case nodes.Call():
+            yield node
+        case nodes.Negative(operand=operand):
+            yield from _calls_in(operand)
+        case nodes.Arithmetic(left=left, right=right):
+            yield from _calls_in(left)
+            yield from _calls_in(right)
+
+
+def _is_of_any_unit(node: nodes.Expression) -> bool:
+    """True for one metric whose unit nobody knows: it is a share where it is compared with one."""
+    if not isinstance(node, nodes.Call) or node.name.text not in METRICS:
+        return False
+    return METRICS[node.name.text].unit in (Unit.COLUMN, Unit.UNKNOWN)
+
+
+def _is_percentage(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> bool:
+    match node:
+        case nodes.Number(unit=unit):
+            return unit is nodes.Unit.PERCENT
+        case nodes.Name(text=name) if name in constants:
+            value = constants[name].value
+            return isinstance(value, nodes.Number) and value.unit is nodes.Unit.PERCENT
+        case _:
+            return False

@@ -1,0 +1,173 @@
+"""Checks the Spark SQL of `sql(...)` and `query(...)`: one read-only expression, nothing else.
+
+sqlglot reads it. It is imported only where a suite holds such a text.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.call_arguments import ArgumentChecker
+from dqx_airflow.dql.sql.calls import objection_to_calls
+
+if TYPE_CHECKING:
+    from sqlglot import Expr, exp
+
+_TABLE_FUNCTIONS = frozenset({"range", "explode", "posexplode", "inline", "stack"})
+_FILE_FORMATS = frozenset(
+    {"delta", "parquet", "csv", "json", "orc", "avro", "iceberg", "text", "xml", "binaryfile"}
+)
+_OF_PATHS = frozenset("/.:\\")
+
+_READ_ONLY = {
+    "sql": 'write one aggregate expression, such as sql("sum(amount) / count(*)")',
+    "query": 'write one query, such as query("SELECT count(*) FROM orders")',
+}
+
+
+class _RefusedError(Exception):
+    """Why a text is refused."""
+
+
+def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
+    """Reports what is wrong with the text of `sql` or `query`."""
+    try:
+        if kind == "sql":
+            _check_aggregate(text.value)
+        else:
+            for name in _tables(text.value):
+                arguments.known_dataset(nodes.Name(name, text.span))
+    except _RefusedError as refused:
+        arguments.error("E115", str(refused), text.span, _READ_ONLY[kind])
+
+
+def objection_to_select(text: str) -> str | None:
+    """Why a text is not one read-only query over tables of the catalog; None where it is."""
+    from sqlglot import exp
+
+    try:
+        query = _only(text)
+        if not isinstance(query, exp.Query):
+            return "this is not a query"
+        for table in _tables_in(query):
+            parts = [part.name for part in table.parts]
+            # `parquet.`/some/path`` reads files past the catalog.
+            if any(set(part) & _OF_PATHS for part in parts) or (
+                len(parts) > 1 and parts[-2].lower() in _FILE_FORMATS
+            ):
+                place = table.sql(dialect="spark")
+                return f"{place} is not a catalog table: give its path as a dataset"
+    except _RefusedError as refused:
+        return str(refused)
+    return None
+
+
+def tables_of_select(text: str) -> list[str]:
+    """The tables that a query reads, by the names that it gives them; none where it is no query."""
+    from sqlglot import exp
+
+    try:
+        query = _only(text)
+        if not isinstance(query, exp.Query):
+            return []
+        defined = {cte.alias_or_name.lower() for cte in query.find_all(exp.CTE)}
+        return list(
+            dict.fromkeys(
+                ".".join(part.sql("spark") for part in table.parts)
+                for table in _tables_in(query)
+                if table.db or table.name.lower() not in defined
+            )
+        )
+    except _RefusedError:
+        return []
+
+
+def objection_to_filter(text: str) -> str | None:
+    """Why a text is not one predicate that computes from its rows alone; None where it is."""
+    try:
+        _only(f"SELECT 1 WHERE {text}")
+    except _RefusedError as refused:
+        return str(refused)
+    return None
+
+
+def _check_aggregate(text: str) -> None:
+    from sqlglot import exp
+
+    select = _only(f"SELECT {text}")
+    if not isinstance(select, exp.Select) or any(
+        value for key, value in select.args.items() if key not in ("expressions", "kind")
+    ):
+        raise _RefusedError("this is more than one expression")
+    if len(select.expressions) != 1:
+        raise _RefusedError("this is more than one expression")
+    if select.find(exp.Subquery) or len(list(select.find_all(exp.Query))) > 1:
+        raise _RefusedError("a subquery in an aggregate expression: use query()")
+    if select.find(exp.Window):
+        raise _RefusedError("a window function is not an aggregate")
+    if not select.find(exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc):
+        raise _RefusedError("missing aggregate function, such as sum or count")
+
+
+def _tables(text: str) -> Iterator[str]:
+    """The tables of a query that are not defined in it."""
+    from sqlglot import exp
+
+    query = _only(text)
+    if not isinstance(query, exp.Query):
+        raise _RefusedError("this is not a query")
+    if isinstance(query, exp.Select) and len(query.expressions) != 1:
+        raise _RefusedError("the query must return one column")
+    defined = {cte.alias_or_name.lower() for cte in query.find_all(exp.CTE)}
+    for table in _tables_in(query):
+        if table.db or table.catalog:
+            place = table.sql(dialect="spark")
+            raise _RefusedError(f"{place} is not a dataset: queries cannot read files or catalogs")
+        if table.name.lower() not in defined:
+            yield table.name
+
+
+def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
+    """All that a query reads by name; functions that give tables are checked and left out."""
+    from sqlglot import exp
+
+    for table in query.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier):
+            yield table
+            continue
+        name = table.this.name or table.this.sql_name()
+        if name.lower() not in _TABLE_FUNCTIONS:
+            raise _RefusedError(f"the table function '{name}' is not allowed")
+
+
+def _only(text: str) -> Expr:
+    """The one statement of a text, without anything that writes or leaves Spark SQL."""
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, SqlglotError
+
+    # What sqlglot does not know is refused below: its own warning would say nothing more.
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    try:
+        statements = [item for item in sqlglot.parse(text, dialect="spark") if item is not None]
+    except SqlglotError as error:
+        details = error.errors if isinstance(error, ParseError) else []
+        problem = (details[0]["description"] if details else str(error)).splitlines()[0]
+        problem = problem.split(" for <class")[0]
+        raise _RefusedError(f"invalid Spark SQL: {problem}") from error
+    except RecursionError:
+        raise _RefusedError("the SQL is nested too deeply") from None
+    if len(statements) != 1:
+        raise _RefusedError("expected one statement")
+    statement = statements[0]
+    writing = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Command, exp.Into)
+    for node in statement.walk():
+        if isinstance(node, (*writing, exp.QueryTransform)):  # TRANSFORM runs a script
+            raise _RefusedError("only read-only SQL is allowed")
+    objection = objection_to_calls(text)
+    if objection is not None:
+        raise _RefusedError(objection)
+    return statement

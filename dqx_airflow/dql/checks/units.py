@@ -1,0 +1,247 @@
+"""Tells what the two sides of a comparison count, and whether that fits together.
+
+A percentage is no number of rows, and hours are no plain number. What is not known for sure, such
+as the unit of a column, fits with everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show, show_claim
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
+from dqx_airflow.metrics.registry import Unit
+
+
+class Quantity(str, Enum):
+    """What an expression is, as far as comparing it is concerned."""
+
+    ROWS = "a number of rows"
+    VALUES = "a number of values"
+    CHARACTERS = "a number of characters"
+    COLUMNS = "a number of columns"
+    NUMBER = "a plain number"
+    PERCENTAGE = "a percentage"
+    DURATION = "a duration"
+    TEXT = "a text"
+    DATE = "a date"
+    TRUTH = "a truth value"
+    UNKNOWN = "a value of unknown unit"
+
+
+_COUNTS = frozenset({Quantity.ROWS, Quantity.VALUES, Quantity.CHARACTERS, Quantity.COLUMNS})
+_NOT_OF_ROWS = frozenset({Quantity.CHARACTERS, Quantity.COLUMNS})
+_NO_NUMBERS = frozenset({Quantity.TEXT, Quantity.DATE, Quantity.TRUTH})
+
+_OF_UNITS = {
+    Unit.ROWS: Quantity.ROWS,
+    Unit.VALUES: Quantity.VALUES,
+    Unit.CHARACTERS: Quantity.CHARACTERS,
+    Unit.COLUMNS: Quantity.COLUMNS,
+    Unit.SHARE: Quantity.NUMBER,
+    Unit.SECONDS: Quantity.DURATION,
+}
+_OF_LITERALS = {
+    nodes.Unit.PLAIN: Quantity.NUMBER,
+    nodes.Unit.PERCENT: Quantity.PERCENTAGE,
+    nodes.Unit.DURATION: Quantity.DURATION,
+}
+
+
+def constant_quantities(constants: Iterable[nodes.Constant]) -> dict[str, Quantity]:
+    """What the constants of a suite are, by name; of two with one name the first counts."""
+    found: dict[str, Quantity] = {}
+    for constant in constants:
+        quantity = _Checker(found).quantity_of(constant.value)
+        found.setdefault(constant.name.text, quantity)
+    return found
+
+
+def check_units(claim: nodes.Claim, constants: Mapping[str, Quantity]) -> Iterator[Diagnostic]:
+    """What does not fit together in a sound assertion over metrics; nothing about other claims."""
+    if not isinstance(claim, nodes.Measure):
+        return
+    checker = _Checker(constants)
+    subject = checker.quantity_of(claim.expression)
+    bounds: tuple[nodes.Expression, ...] = ()
+    match claim.condition:
+        case nodes.Comparison(bound=bound):
+            bounds = (bound,)
+        case nodes.Between(low=low, high=high):
+            bounds = (low, high)
+    for bound in bounds:
+        quantity = checker.quantity_of(bound)
+        if not _fit(subject, quantity):
+            checker.misfit(claim.expression, subject, bound, quantity, claim)
+            break
+    yield from checker.found
+
+
+@dataclass(slots=True)
+class _Checker:
+    """Works out quantities, and collects what does not fit on the way."""
+
+    constants: Mapping[str, Quantity]
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def quantity_of(self, node: nodes.Expression) -> Quantity:
+        match node:
+            case nodes.Call():
+                return self._of_call(node)
+            case nodes.Number(value=0, unit=nodes.Unit.PLAIN):
+                return Quantity.UNKNOWN  # nothing is nothing in every unit
+            case nodes.Number(unit=unit):
+                return _OF_LITERALS[unit]
+            case nodes.Arithmetic(op=op, left=left, right=right):
+                first, second = self.quantity_of(left), self.quantity_of(right)
+                if op in "+-":
+                    return self._together(left, first, right, second)
+                return _product(first, second) if op == "*" else _quotient(first, second)
+            case nodes.Name(text=name):
+                return self.constants.get(name, Quantity.UNKNOWN)
+            case nodes.Negative(operand=operand):
+                return self.quantity_of(operand)
+            case nodes.Text():
+                return Quantity.TEXT
+            case nodes.Day():
+                return Quantity.DATE
+            case nodes.Truth():
+                return Quantity.TRUTH
+            case _:
+                return Quantity.UNKNOWN
+
+    def _of_call(self, call: nodes.Call) -> Quantity:
+        name = call.name.text
+        if name in METRICS:
+            return _OF_UNITS.get(METRICS[name].unit, Quantity.UNKNOWN)
+        if name in AGES:
+            return Quantity.DURATION
+        quantities = [self.quantity_of(argument) for argument in call.arguments]
+        if name in CHANGES:
+            return Quantity.NUMBER
+        if name in WINDOWS or name == "abs":
+            return quantities[0]
+        if name not in ("min", "max", "coalesce"):
+            return Quantity.UNKNOWN
+        found = quantities[0]
+        for argument, quantity in zip(call.arguments[1:], quantities[1:], strict=True):
+            found = self._together(call.arguments[0], found, argument, quantity)
+        return found
+
+    def _together(
+        self, left: nodes.Expression, first: Quantity, right: nodes.Expression, second: Quantity
+    ) -> Quantity:
+        """What a sum is, or one of the two."""
+        if not _fit(first, second):
+            self.misfit(left, first, right, second)
+            return Quantity.UNKNOWN
+        pair = {first, second}
+        if pair <= _COUNTS:
+            return first if first is second else Quantity.ROWS
+        if Quantity.NUMBER in pair and pair & _COUNTS:
+            return second if first is Quantity.NUMBER else first
+        return first if first is second else Quantity.UNKNOWN
+
+    def misfit(
+        self,
+        left: nodes.Expression,
+        first: Quantity,
+        right: nodes.Expression,
+        second: Quantity,
+        claim: nodes.Measure | None = None,
+    ) -> None:
+        """Reports two parts, of which one is more likely wrong: a literal, or the right one."""
+        if isinstance(left, nodes.Number | nodes.Name):
+            left, first, right, second = right, second, left, first
+        message = f"{show(left)} is {first.value}, {show(right)} is {second.value}"
+        help_line = _advice(left, first, right, second, claim)
+        self.found.append(Diagnostic(message, right.span, code="E112", help=help_line))
+
+
+def _fit(first: Quantity, second: Quantity) -> bool:
+    """False where two quantities cannot be compared or added."""
+    pair = {first, second}
+    if first is second or Quantity.UNKNOWN in pair:
+        return True
+    if Quantity.DURATION in pair or pair & _NO_NUMBERS:
+        return pair <= _NO_NUMBERS
+    return not (Quantity.PERCENTAGE in pair and pair & _COUNTS)
+
+
+def _product(first: Quantity, second: Quantity) -> Quantity:
+    pair = {first, second}
+    if pair in ({Quantity.NUMBER}, {Quantity.PERCENTAGE}):
+        return first
+    if Quantity.PERCENTAGE in pair and pair & _COUNTS:
+        return second if first is Quantity.PERCENTAGE else first
+    # 5% of 1000 is a number of whatever the 1000 are.
+    return Quantity.UNKNOWN
+
+
+def _quotient(first: Quantity, second: Quantity) -> Quantity:
+    if first is second and first is not Quantity.UNKNOWN:
+        return Quantity.NUMBER
+    if first in _COUNTS and second in _COUNTS:
+        return Quantity.NUMBER
+    # What is divided by a plain number may be turned into another unit.
+    return Quantity.UNKNOWN
+
+
+def _advice(
+    left: nodes.Expression,
+    first: Quantity,
+    right: nodes.Expression,
+    second: Quantity,
+    claim: nodes.Measure | None,
+) -> str:
+    pair = {first, second}
+    if pair & _NO_NUMBERS:
+        meant = "a duration, such as 2 hours" if Quantity.DURATION in pair else "a number"
+        return f"compare it with {meant}"
+    if Quantity.DURATION not in pair:
+        count, quantity = (left, first) if first in _COUNTS else (right, second)
+        share = _share(count)
+        if quantity in _NOT_OF_ROWS or share is None:
+            return f"write {quantity.value}, such as 100"
+        whole = show(share) if claim is None else show_claim(_replaced(claim, count, share))
+        return f"divide it by num_rows(): {whole}"
+    if isinstance(right, nodes.Number) and second is Quantity.NUMBER:
+        number = show(right)
+        return f"write the unit: {number} minutes, {number} hours or {number} days"
+    if first is Quantity.DURATION:
+        return "compare it with a duration, such as 2 hours"
+    return "freshness(column) and data_lag(column) return durations"
+
+
+def _share(count: nodes.Expression) -> nodes.Expression | None:
+    """The count divided by the rows of the same dataset and day; None for the rows themselves."""
+    parameters: tuple[nodes.Parameter, ...] = ()
+    if isinstance(count, nodes.Call):
+        if count.name.text in WINDOWS:
+            share = _share(count.arguments[0])
+            return share and replace(count, arguments=(share,))
+        if count.name.text == "num_rows":
+            return None
+        parameters = tuple(p for p in count.parameters if p.name.text in ("dataset", "lag"))
+    rows = nodes.Call(nodes.Name("num_rows", count.span), (), parameters, count.span)
+    return nodes.Arithmetic("/", count, rows, count.span)
+
+
+def _replaced(claim: nodes.Measure, old: nodes.Expression, new: nodes.Expression) -> nodes.Measure:
+    """The claim with one side replaced."""
+    if claim.expression is old:
+        return replace(claim, expression=new)
+    match claim.condition:
+        case nodes.Comparison(bound=bound) if bound is old:
+            return replace(claim, condition=replace(claim.condition, bound=new))
+        case nodes.Between(low=low) as between if low is old:
+            return replace(claim, condition=replace(between, low=new))
+        case nodes.Between(high=high) as between if high is old:
+            return replace(claim, condition=replace(between, high=new))
+        case _:
+            return claim

@@ -1,0 +1,292 @@
+"""The canonical text of a file: one layout for one program, with every comment in its place.
+
+The formatter writes the tokens of a file again and changes what stands between them. So it keeps
+the order of statements, the spelling of numbers, and what the tree does not hold, such as a
+modifier that was given twice. Two things it does change: a parenthesis that means nothing is left
+out, and `+/-` and `±` become `tolerance`. A new rule of the grammar needs nothing here, unless its
+words want more than single blanks between them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TypeAlias
+
+from lark import Token, Tree
+
+from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.dql.formatting.layout import (
+    Blank,
+    Break,
+    Comment,
+    Content,
+    Group,
+    Part,
+    Word,
+    group,
+    lay_out,
+)
+from dqx_airflow.dql.precedence import Rung
+from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
+from dqx_airflow.dql.syntax.gc_pause import collector_at_rest
+from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, grammar, is_line_start
+from dqx_airflow.dql.syntax.parser import concrete_tree
+from dqx_airflow.errors import SourceError
+from dqx_airflow.values import SourceFile
+
+Written: TypeAlias = Tree[Token] | Token
+
+_BLOCKS = frozenset({"suite", "check", "macro", "loop", "profile"})
+_PLACEHOLDERS = frozenset({"placeholder", "parameter_placeholder"})
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_GLUES_BEHIND, _GLUES_BEFORE = frozenset({".", "@"}), frozenset({",", ".", ":", "..."})
+_OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
+_COMMENT = re.compile(r"#[^\n]*")
+
+_CHAINS = {"disjunction": Rung.OR, "conjunction": Rung.AND, "arithmetic": Rung.SUM}
+_RUNGS = {**_CHAINS, "negation": Rung.NOT, "negative": Rung.SIGN}
+_RUNGS |= dict.fromkeys(("number", "percent", "duration", "day", "text"), Rung.ATOM)
+_RUNGS |= dict.fromkeys(("true", "false", "null"), Rung.ATOM)
+_RUNGS |= dict.fromkeys(("name", "call", "placeholder", "parenthesis"), Rung.ATOM)
+_ASKED_FOR = {"negation": Rung.NOT, "negative": Rung.SIGN}
+_ASKED_FOR |= dict.fromkeys(("each_row", "share_of_rows", "parenthesis"), Rung.OR)
+_ASKED_FOR |= dict.fromkeys(("call", "use", "listing"), Rung.OR)
+
+
+@collector_at_rest()
+def format_source(source: SourceFile) -> str:
+    """The canonical text of a suite file or a library file.
+
+    Its tree is that of the source, and formatting it again changes nothing. Lines are broken at
+    100 columns, where they may be. A block file, which holds SQL as somebody laid it out, stays as
+    it is.
+
+    :raises SourceError: the file has syntax errors; other errors do not matter here.
+    """
+    if is_block_file(source.text):
+        return source.text
+    tree, diagnostics = concrete_tree(source)
+    if tree is None:
+        raise SourceError(draw(diagnostics, {source.name: source.text}), diagnostics=diagnostics)
+    return lay_out(_Formatter(source.text).file(tree))
+
+
+class _Formatter:
+    """Makes groups of the tree. It takes the tokens in order, and so finds the comments between."""
+
+    def __init__(self, text: str) -> None:
+        # A byte order mark goes; a blank in its place keeps the positions right.
+        self.text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
+        self.position = 0
+        # Nothing may come between a glued word and the one before: comments are carried behind it.
+        self.is_glued = False
+        self.carried: tuple[Comment, ...] = ()
+
+    def file(self, tree: Tree[Token]) -> Group:
+        items = self._statements(tree.children, depth=0)
+        end = Word("", self._gap(len(self.text))[0])
+        return group([*items, Part(end, breaks=Break.ALWAYS, blank=Blank.KEPT)])
+
+    def _content(self, written: Written) -> Content:
+        if isinstance(written, Token):
+            return self._word(written)
+        if written.data in _BLOCKS:
+            return self._block(written)
+        if written.data == "assertion":
+            return self._assertion(written)
+        if written.data in _CHAINS:
+            return self._chain(written)
+        return self._line(written.data, written.children)
+
+    def _statements(self, items: Sequence[Written], depth: int) -> list[Part]:
+        """The items of a block. A blank line between two stays; some have to have one."""
+        parts: list[Part] = []
+        for number, item in enumerate(items):
+            is_apart = number > 0 and any(map(_stands_apart, (items[number - 1], item)))
+            blank = Blank.FORCED if is_apart else Blank.KEPT
+            parts.append(Part(self._content(item), breaks=Break.ALWAYS, depth=depth, blank=blank))
+        return parts
+
+    def _block(self, tree: Tree[Token]) -> Group:
+        """The head with its brace, each item on lines of its own, the closing brace."""
+        brace = next(number for number, child in enumerate(tree.children) if child == "{")
+        above = [child for child in tree.children[:brace] if _rule(child) == "annotation"]
+        lines = [Part(self._content(item), breaks=Break.ALWAYS) for item in above]
+        head = self._line(tree.data, tree.children[len(above) : brace])
+        self.is_glued = True
+        opening = self._content(tree.children[brace])
+        items = self._statements(tree.children[brace + 1 : -1], depth=1)
+        closing = replace(self._word(_last(tree)), after_blank=False)
+        parts = [*lines, Part(head, breaks=Break.ALWAYS), Part(opening), *items]
+        if not items and not closing.comments:
+            return group([*parts, Part(closing, blanks=0)])
+        return group([*parts, Part(closing, breaks=Break.ALWAYS, closes=True, blank=Blank.KEPT)])
+
+    def _assertion(self, tree: Tree[Token]) -> Group:
+        """Annotations above the claim, modifiers below it; a tolerance stays behind it."""
+        above, claim, below = _lines_of(tree)
+        parts = [Part(self._content(item), breaks=Break.ALWAYS) for item in above]
+        # What is broken of the claim stands deeper than the modifiers.
+        line = [Part(self._content(item), depth=1) for item in claim]
+        parts.append(Part(group(line), breaks=Break.ALWAYS))
+        parts += [Part(self._content(item), breaks=Break.ALWAYS, depth=1) for item in below]
+        return group(parts)
+
+    def _chain(self, tree: Tree[Token]) -> Group:
+        """`a and b and c`, or a sum, or a product; broken, each operator begins a line."""
+        rung = _rung(tree)
+        operands: list[tuple[Written, Written]] = []
+        left: Written = tree
+        while isinstance(left, Tree) and left.data in _CHAINS and _rung(left) == rung:
+            left, operator, right = left.children
+            operands.append((operator, _bare(right, rung + 1)))
+            left = _bare(left, rung)
+        parts = [Part(self._content(left), depth=1)]
+        for operator, right in reversed(operands):
+            step = group([Part(self._content(operator)), Part(self._content(right))])
+            parts.append(Part(step, breaks=Break.FITTING, depth=1))
+        return group(parts)
+
+    def _line(self, rule: str, children: Sequence[Written]) -> Group:
+        """Words with blanks between them; broken, each item of a list begins a line."""
+        asked = _ASKED_FOR.get(rule, Rung.SUM)
+        parts: list[Part] = []
+        before: Token | None = None
+        for written in _spread(children):
+            child = _bare(written, asked)
+            blanks = 0 if before is None else _blanks_between(before, _first(child), rule)
+            breaks, depth, closes = Break.NEVER, 0, False
+            if rule not in _PLACEHOLDERS and not _must_follow(_first(child)):
+                if child in _CLOSING and before not in _OPENING:
+                    breaks, closes = Break.FITTING, True
+                elif before == "," or (before in _OPENING and child not in _CLOSING):
+                    breaks, depth = Break.FITTING, 1
+            self.is_glued = before is not None and not blanks and breaks is Break.NEVER
+            parts.append(Part(self._content(child), blanks, breaks, depth, closes))
+            before = _last(child)
+        return group(parts)
+
+    def _word(self, token: Token) -> Word:
+        text = _OTHER_SPELLINGS.get(token, str(token))
+        is_glued = self.is_glued or _must_follow(token)
+        comments, after_blank = self._gap(token.start_pos or 0)
+        self.position, self.is_glued = token.end_pos or 0, False
+        if is_glued:
+            self.carried = tuple(replace(comment, after_blank=False) for comment in comments)
+            return Word(text)
+        self.carried = ()
+        return Word(text, comments, after_blank)
+
+    def _gap(self, end: int) -> tuple[tuple[Comment, ...], bool]:
+        """The comments before a word, and whether a blank line stands right before it.
+
+        A blank line behind an opening brace does not count.
+        """
+        comments = list(self.carried)
+        is_opened = self.position == 0 or self.text[self.position - 1] == "{"
+        for found in _COMMENT.finditer(self.text, self.position, end):
+            is_trailing = not is_line_start(found.start(), self.text)
+            after_blank = self._has_blank_line(found.start()) and not is_opened
+            comments.append(Comment(found[0].rstrip(), is_trailing, after_blank))
+            is_opened = is_opened and is_trailing
+            self.position = found.end()
+        return tuple(comments), self._has_blank_line(end) and not is_opened
+
+    def _has_blank_line(self, end: int) -> bool:
+        return self.text.count("\n", self.position, end) > 1
+
+
+def _rule(written: Written) -> str:
+    return "" if isinstance(written, Token) else str(written.data)
+
+
+def _must_follow(token: Token) -> bool:
+    """True for a name that would be a keyword at the beginning of a line."""
+    return token.type == "IDENT" and token in LINE_KEYWORDS
+
+
+def _stands_apart(written: Written) -> bool:
+    """True for what always takes several lines: a blank line parts it from its neighbours."""
+    if isinstance(written, Token):
+        return False
+    if written.data == "exported":
+        return _stands_apart(written.children[1])
+    if written.data == "assertion":
+        above, _, below = _lines_of(written)
+        return bool(above or below)
+    return written.data in _BLOCKS
+
+
+def _lines_of(assertion: Tree[Token]) -> tuple[list[Written], list[Written], list[Written]]:
+    """The annotations, then `assert` with its claim and the tolerance behind it, the modifiers."""
+    above = [child for child in assertion.children if _rule(child) == "annotation"]
+    rest = assertion.children[len(above) :]
+    claim = 3 if len(rest) > 2 and _rule(rest[2]) == "tolerance_modifier" else 2
+    return above, rest[:claim], rest[claim:]
+
+
+def _first(written: Written) -> Token:
+    while isinstance(written, Tree):
+        written = written.children[0]
+    return written
+
+
+def _last(written: Written) -> Token:
+    while isinstance(written, Tree):
+        written = written.children[-1]
+    return written
+
+
+def _spread(children: Sequence[Written]) -> Iterator[Written]:
+    """The children, the parameters of a macro one by one."""
+    for child in children:
+        if isinstance(child, Tree) and child.data == "parameters":
+            yield from child.children
+        else:
+            yield child
+
+
+def _rung(written: Written) -> int:
+    if isinstance(written, Token):
+        return Rung.ATOM
+    if written.data == "arithmetic" and written.children[1] in ("*", "/"):
+        return Rung.PRODUCT
+    return _RUNGS.get(written.data, Rung.TEST)
+
+
+def _bare(written: Written, asked: int) -> Written:
+    """What is in a parenthesis that means nothing, where the rung `asked` for may stand.
+
+    A name that is also a keyword stays in its parenthesis: outside it could be read as the keyword.
+    """
+    while isinstance(written, Tree) and written.data == "parenthesis":
+        inner = written.children[1]
+        first = _first(inner)
+        if _rung(inner) < asked or (first.type == "IDENT" and first in _keywords()):
+            break
+        written = inner
+    return written
+
+
+@cache
+def _keywords() -> frozenset[str]:
+    patterns = [terminal.pattern for terminal in grammar().terminals]
+    return frozenset(pattern.value for pattern in patterns if pattern.type == "str")
+
+
+def _blanks_between(before: Token, after: Token, rule: str) -> int:
+    """How many blanks stand between two words of a rule that share a line."""
+    if before in _GLUES_BEHIND or after in _GLUES_BEFORE:
+        return 0
+    if before in _OPENING or after in _CLOSING:
+        return int(rule == "import_names")
+    if after == "(" and before.type == "IDENT":
+        return 0
+    if (rule == "annotation" and "=" in (before, after)) or rule == "negative":
+        return 0
+    if rule == "profile_end":
+        return 3  # as wide as `from`, which stands above it
+    return 1

@@ -1,0 +1,1 @@
+"""Assertions whose outcome is certain before any data is read: never true (E104), always (W008)."""

@@ -1,0 +1,303 @@
+"""Finds assertions over metrics whose outcome is certain before any data is read.
+
+What is reported here is proved. An assertion that can never fail checks nothing (W008), one that
+can never pass blocks every run (E104), and one without a metric is about no data at all (W009).
+First a few made-up values are tried: where some pass and others fail, nothing is certain. For the
+rest, the ranges of both sides decide, or of their difference; sympy is asked where a count occurs
+more than once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.satisfiability.counterexamples import is_open
+from dqx_airflow.dql.satisfiability.metric_ranges import (
+    Range,
+    Surroundings,
+    known_difference,
+    range_of,
+)
+from dqx_airflow.dql.satisfiability.question import Question
+from dqx_airflow.exact import Number, magnitude, nearest_float
+from dqx_airflow.values import Span
+
+_MARGIN = 1 + 1e-8
+"""Tolerances are inclusive also where rounding misses them by a hair."""
+
+_NEAR = 1e-8
+"""Floats that differ by so much at most, relative to the larger one, may be compared as equal."""
+
+_EXACT = 2**52
+"""Below, fractions are distinct from whole numbers in floating point."""
+
+MOST_SYMBOLIC_QUESTIONS = 50
+"""The most assertions of a suite that sympy is asked about: each takes 20 ms."""
+
+_MOST_REQUESTS = 12
+"""Sympy would take too long to expand products of more."""
+
+
+@dataclass(slots=True)
+class CertaintyChecker:
+    """Checks the assertions over metrics of one suite, given the ranges of its constants."""
+
+    constants: Mapping[str, Range]
+    symbolic_questions_left: int = MOST_SYMBOLIC_QUESTIONS
+
+    def check(
+        self, claim: nodes.Claim, tolerance: nodes.Number | None, dataset: str
+    ) -> Iterator[Diagnostic]:
+        """What is certain about a sound assertion; nothing about claims of other kinds.
+
+        :param dataset: the one that calls are about where they name none.
+        """
+        if not isinstance(claim, nodes.Measure):
+            return
+        condition = claim.condition
+        if not isinstance(condition, nodes.Comparison | nodes.Between | nodes.Is):
+            return
+        margin = 0 if tolerance is None else tolerance.value
+        surroundings = Surroundings(self.constants, dataset)
+        question = Question(claim.expression, condition, margin, surroundings)
+        requests = question.requests()
+        if not requests:
+            help_line = "compare a metric, such as num_rows(), or remove the assertion"
+            message = "this does not depend on the data"
+            yield Diagnostic(message, claim.span, code="W009", help=help_line)
+        elif not is_open(question):
+            finding = _Answer(question).find()
+            if finding is None and question.repeats_a_count() and len(requests) <= _MOST_REQUESTS:
+                finding = self._answer_of_symbols(question)
+            if finding is not None:
+                yield finding
+
+    def _answer_of_symbols(self, question: Question) -> Diagnostic | None:
+        """The answer where a metric that occurs twice is one number, not two."""
+        if self.symbolic_questions_left == 0:
+            return None
+        self.symbolic_questions_left -= 1
+        return _Answer(question, asks_sympy=True).find()
+
+
+_LOOSEN = "loosen the condition, or remove the assertion"
+_TIGHTEN = "tighten the condition, or remove the assertion"
+
+
+@dataclass(frozen=True, slots=True)
+class _Certain:
+    """Whether something always or never holds where there are values, and why."""
+
+    holds: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of the values that a condition compares."""
+
+    node: nodes.Expression
+    range: Range
+
+    @property
+    def text(self) -> str:
+        return show(self.node)
+
+    @property
+    def is_literal(self) -> bool:
+        return isinstance(self.node, nodes.Number | nodes.Text | nodes.Day)
+
+    def lies(self, where: str, end: Number) -> str | None:
+        """Where the range ends, in words; None of a literal."""
+        if self.is_literal:
+            return None
+        number = format_value(end)
+        return f"{self.text} is {number if self.range.is_point else f'{where} {number}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Works out the answer to one question."""
+
+    question: Question
+    asks_sympy: bool = False
+
+    def find(self) -> Diagnostic | None:
+        """The finding; None where it depends on the data, or cannot be proved."""
+        subject, condition = self._side(self.question.expression), self.question.condition
+        if isinstance(condition, nodes.Is) and condition.keyword in _ABOUT_NONE:
+            return self._about_none(subject, condition.keyword)
+        sides = [subject, *(self._side(bound) for bound in self.question.bounds)]
+        for side in sides:
+            if side.range.is_empty:
+                return self._without_value(side)
+        certain = self._compared(sides)
+        if certain is None:
+            return None
+        if not certain.holds:
+            return self._never(certain.why, condition.span)
+        return self._always(certain.why, sides)
+
+    def _side(self, node: nodes.Expression) -> _Side:
+        return _Side(node, range_of(node, self.question.surroundings))
+
+    # Findings
+
+    def _never(self, why: str, span: Span, help_line: str = _LOOSEN) -> Diagnostic:
+        return Diagnostic(f"this can never pass: {why}", span, code="E104", help=help_line)
+
+    def _always(self, why: str, sides: list[_Side]) -> Diagnostic:
+        lacking = list(dict.fromkeys(side.text for side in sides if not side.range.is_certain))
+        span = self.question.condition.span
+        if not lacking:
+            message = f"this can never fail: {why}"
+            return Diagnostic(message, span, code="W008", help=_TIGHTEN)
+        help_line = f"write `{lacking[0]} is not None`" if len(lacking) == 1 else _TIGHTEN
+        message = f"this only fails without a value: {why}"
+        return Diagnostic(message, span, code="W008", help=help_line)
+
+    def _without_value(self, side: _Side) -> Diagnostic:
+        if not isinstance(side.node, nodes.Null):
+            return self._never(f"{side.text} never has a value", side.node.span)
+        condition = self.question.condition
+        is_unequal = isinstance(condition, nodes.Comparison) and condition.op == "!="
+        help_line = f"write `is {'not ' if is_unequal else ''}None`"
+        return self._never("None cannot be compared", side.node.span, help_line)
+
+    def _about_none(self, subject: _Side, keyword: nodes.Keyword) -> Diagnostic | None:
+        wants_none = keyword is nodes.Keyword.NONE
+        if subject.range.is_empty:
+            why, holds = f"{subject.text} never has a value", wants_none
+        elif subject.range.is_certain:
+            why, holds = f"{subject.text} always has a value", not wants_none
+        else:
+            return None
+        return self._always(why, []) if holds else self._never(why, self.question.condition.span)
+
+    # Comparisons
+
+    def _compared(self, sides: list[_Side]) -> _Certain | None:
+        subject = sides[0]
+        zero = self._side(nodes.Number(0, nodes.Unit.PLAIN, self.question.condition.span))
+        match self.question.condition:
+            case nodes.Between():
+                return self._between(subject, sides[1], sides[2])
+            case nodes.Comparison(op="=="):
+                return self._equal(subject, sides[1])
+            case nodes.Comparison(op="!="):
+                equal = self._equal(subject, sides[1])
+                return equal and _Certain(not equal.holds, equal.why)
+            case nodes.Comparison(op="<" | "<=" as op):
+                return self._below(subject, sides[1], is_strict=op == "<")
+            case nodes.Comparison(op=op):
+                return self._below(sides[1], subject, is_strict=op == ">")
+            case nodes.Is(keyword=nodes.Keyword.POSITIVE):
+                return self._below(zero, subject, is_strict=True)
+            case nodes.Is():
+                return self._below(subject, zero, is_strict=True)
+
+    def _below(self, left: _Side, right: _Side, *, is_strict: bool) -> _Certain | None:
+        """Whether `left < right`, or `left <= right`."""
+        low, high = self._difference(left, right)
+        if high < 0 or (high == 0 and not is_strict):
+            return _Certain(True, self._relation(left, right))
+        if low > 0 or (low == 0 and is_strict):
+            return _Certain(False, self._relation(right, left))
+        return None
+
+    def _equal(self, left: _Side, right: _Side) -> _Certain | None:
+        tolerance = self.question.tolerance
+        a, b = left.range, right.range
+        low, high = self._difference(left, right)
+        if -high > max(tolerance * _MARGIN, _slack(a.high, b.low)):
+            return _Certain(False, self._relation(left, right))
+        if low > max(tolerance * _MARGIN, _slack(a.low, b.high)):
+            return _Certain(False, self._relation(right, left))
+        if max(-low, high) * _MARGIN <= tolerance:
+            return _Certain(True, self._relation(left, right))
+        for whole, other in ((left, right), (right, left)):
+            if whole.range.is_whole and _is_fraction(other.range, tolerance):
+                return _Certain(False, f"{whole.text} is a whole number")
+        return None
+
+    def _between(self, subject: _Side, low: _Side, high: _Side) -> _Certain | None:
+        above = self._below(low, subject, is_strict=False)
+        below = self._below(subject, high, is_strict=False)
+        for part in (above, below, self._below(low, high, is_strict=False)):
+            if part is not None and not part.holds:
+                return part
+        if above and below:
+            ends = format_value(subject.range.low), format_value(subject.range.high)
+            return _Certain(True, f"{subject.text} is between {ends[0]} and {ends[1]}")
+        if subject.range.is_whole and low.range.is_point and high.range.is_point:
+            bottom, top = low.range.low, high.range.high
+            is_exact = magnitude(bottom) < _EXACT and magnitude(top) < _EXACT
+            if is_exact and math.ceil(bottom) > math.floor(top):
+                return _Certain(False, f"{subject.text} is a whole number")
+        return None
+
+    def _difference(self, left: _Side, right: _Side) -> tuple[Number, Number]:
+        """Where `left - right` lies, exactly, by what is known of each and of both together."""
+        a, b = left.range, right.range
+        span = Range(_minus(a.low, b.high), _minus(a.high, b.low))
+        known = known_difference(left.node, right.node, self.question.surroundings)
+        if known is not None:
+            span = span.within(*known)
+        if self.asks_sympy:
+            from dqx_airflow.dql.satisfiability.symbolic import difference
+
+            solved = difference(left.node, right.node, self.question.surroundings)
+            span = span.within(solved.low, solved.high)
+        return span.low, span.high
+
+    def _relation(self, smaller: _Side, larger: _Side) -> str:
+        """Why the one is at most the other, or both are the same."""
+        if smaller.node == larger.node:
+            return "both sides are the same"
+        if smaller.range.high <= larger.range.low:
+            reasons = (
+                smaller.lies("at most", smaller.range.high),
+                larger.lies("at least", larger.range.low),
+            )
+            return " and ".join(dict.fromkeys(reason for reason in reasons if reason))
+        low, high = self._difference(larger, smaller)
+        if low != high:
+            if smaller.range.is_point:
+                return f"{larger.text} is at least {smaller.text}"
+            return f"{smaller.text} is at most {larger.text}"
+        if larger.range.is_point:
+            return f"{smaller.text} is {format_value(larger.range.low - low)}"
+        if smaller.range.is_point:
+            return f"{larger.text} is {format_value(smaller.range.low + low)}"
+        return f"{larger.text} is {smaller.text}" + (f" + {format_value(low)}" if low else "")
+
+
+_ABOUT_NONE = (nodes.Keyword.NONE, nodes.Keyword.NOT_NONE)
+
+
+def _minus(one: Number, other: Number) -> Number:
+    """The difference of two ends, exactly: the sign of a difference of floats would be rounded."""
+    if math.isinf(one) or math.isinf(other):
+        return float(one) - float(other)
+    return Fraction(one) - Fraction(other)
+
+
+def _slack(one: Number, other: Number) -> Number:
+    """How near two ends may be to be compared as equal."""
+    if math.inf in (magnitude(one), magnitude(other)):
+        return 0
+    return max(nearest_float(magnitude(one)), nearest_float(magnitude(other))) * _NEAR
+
+
+def _is_fraction(span: Range, tolerance: Number) -> bool:
+    """True for one number that is further than the tolerance from every whole number."""
+    if not span.is_point or magnitude(span.low) >= _EXACT:
+        return False
+    return magnitude(span.low - round(span.low)) > tolerance * _MARGIN

@@ -1,0 +1,48 @@
+"""What an assertion over metrics asks, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.satisfiability.metric_ranges import (
+    Request,
+    Surroundings,
+    range_of,
+    requests_in,
+)
+from dqx_airflow.exact import Number
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Can an expression fail its condition, and can it pass?"""
+
+    expression: nodes.Expression
+    condition: nodes.Comparison | nodes.Between | nodes.Is
+    tolerance: Number
+    surroundings: Surroundings
+
+    @property
+    def bounds(self) -> tuple[nodes.Expression, ...]:
+        match self.condition:
+            case nodes.Comparison(bound=bound):
+                return (bound,)
+            case nodes.Between(low=low, high=high):
+                return (low, high)
+            case _:
+                return ()
+
+    def requests(self) -> list[Request]:
+        """The metric requests of all sides, each as often as it occurs."""
+        sides = (self.expression, *self.bounds)
+        return [request for side in sides for request in requests_in(side, self.surroundings)]
+
+    def repeats_a_count(self) -> bool:
+        """True where a request of a whole number occurs more than once."""
+        counts = [
+            request
+            for request in self.requests()
+            if range_of(request.call, self.surroundings).is_whole
+        ]
+        return len(set(counts)) < len(counts)

@@ -1,0 +1,250 @@
+"""Finds predicates over rows that no row can satisfy, and those that no row can violate.
+
+A predicate is tried with the literals that a column is compared with, their neighbours and NULL,
+one column at a time, whatever the other columns hold. Every other value comes out as one of these.
+A comparison with NULL is neither true nor false.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any, TypeAlias
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.satisfiability.metric_ranges import Range
+from dqx_airflow.dql.walk import expressions_in
+from dqx_airflow.exact import Number, magnitude
+
+Literal: TypeAlias = Number | date
+
+_CLOSEST = 1e-6
+"""Numbers that are closer, relative to their size, may be one number as a column stores them."""
+
+
+def check_predicate(claim: nodes.Rows, constants: Mapping[str, Range]) -> Iterator[Diagnostic]:
+    """What is certain about a sound predicate over rows."""
+    reader = _Reader(constants)
+    tests = list(reader.tests_in(claim.predicate))
+    parts = expressions_in(claim.predicate)
+    if all(part.text in constants for part in parts if isinstance(part, nodes.Name)):
+        help_line = "compare a column, or remove the assertion"
+        yield Diagnostic(
+            "this does not depend on the data", claim.span, code="W009", help=help_line
+        )
+        return
+    swapped = [test for test in tests if isinstance(test, nodes.Within) and reader.is_empty(test)]
+    if swapped:
+        for test in swapped:
+            low, high = show(test.low), show(test.high)
+            message = f"no value is between {low} and {high}"
+            help_line = f"write between {high} and {low}"
+            yield Diagnostic(message, test.span, code="E104", help=help_line)
+        return
+    for trials in reader.operands(tests):
+        found = _finding(claim.predicate, trials)
+        if found is not None:
+            yield found
+            return
+
+
+def _finding(predicate: nodes.Expression, trials: _Trials) -> Diagnostic | None:
+    truths = trials.truths(predicate)
+    if truths >= {True, False}:
+        return None
+    is_impossible = True not in truths
+    guilty = _smallest(predicate, trials, is_impossible)
+    help_line = _advice(guilty, trials)
+    if is_impossible:
+        return Diagnostic("no row can satisfy this", guilty.span, code="E104", help=help_line)
+    return Diagnostic("no row can violate this", guilty.span, code="W008", help=help_line)
+
+
+def _smallest(node: nodes.Expression, trials: _Trials, lacking: bool) -> nodes.Expression:
+    """The smallest part that makes a predicate never true, or never false."""
+    if isinstance(node, nodes.Junction):
+        for part in (node.left, node.right):
+            if lacking not in trials.truths(part):
+                return _smallest(part, trials, lacking)
+    return node
+
+
+def _advice(guilty: nodes.Expression, trials: _Trials) -> str:
+    """The other junction where that one would depend on the row."""
+    if isinstance(guilty, nodes.Junction):
+        meant = "or" if guilty.op == "and" else "and"
+        if trials.truths(replace(guilty, op=meant)) >= {True, False}:
+            return f"did you mean `{meant}`?"
+    return "correct it, or remove the assertion"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the tests of a predicate, constants in their places."""
+
+    constants: Mapping[str, Range]
+
+    def literal(self, node: nodes.Expression) -> Literal | None:
+        match node:
+            case nodes.Number(value=value) | nodes.Day(value=value):
+                return value
+            case nodes.Name(text=name) if name in self.constants:
+                span = self.constants[name]
+                return span.low if span.is_point else None
+            case _:
+                return None
+
+    def is_empty(self, node: nodes.Within) -> bool:
+        low, high = self.literal(node.low), self.literal(node.high)
+        if low is None or high is None or _kind(low) is not _kind(high):
+            return False
+        return _place(low) > _place(high)
+
+    def tests_in(self, node: nodes.Expression) -> Iterator[nodes.Expression]:
+        match node:
+            case nodes.Junction(left=left, right=right):
+                yield from self.tests_in(left)
+                yield from self.tests_in(right)
+            case nodes.Not(operand=operand):
+                yield from self.tests_in(operand)
+            case _:
+                yield node
+
+    def operands(self, tests: list[nodes.Expression]) -> Iterator[_Trials]:
+        """Each operand that is tested more than once, with values to try it with."""
+        literals: dict[tuple[nodes.Expression, type | None], list[Literal]] = {}
+        number_of_tests: dict[nodes.Expression, int] = {}
+        for test in tests:
+            read = self.read(test)
+            if read is None:
+                continue
+            operand, _, values = read
+            number_of_tests[operand] = number_of_tests.get(operand, 0) + 1
+            kinds: set[type | None] = {_kind(value) for value in values} or {None}
+            if len(kinds) == 1:
+                literals.setdefault((operand, kinds.pop()), []).extend(values)
+        for (operand, kind), compared in literals.items():
+            cuts = sorted(map(_place, set(compared)))
+            if number_of_tests[operand] > 1 and (kind is date or _are_apart(cuts)):
+                yield _Trials(self, operand, kind, (*_among(cuts), None))
+
+    def read(self, test: nodes.Expression) -> tuple[nodes.Expression, str, list[Literal]] | None:
+        """The operand of a test, the operator, and the literals that it is compared with."""
+        match test:
+            case nodes.Compare(op=op, left=left, right=right):
+                if (value := self.literal(right)) is not None:
+                    return left, op, [value]
+                value = self.literal(left)
+                return None if value is None else (right, _MIRRORED.get(op, op), [value])
+            case nodes.Within(operand=operand, low=low, high=high):
+                op, parts = "between", (low, high)
+            case nodes.Member(operand=operand, choices=nodes.Listing(items=parts)):
+                op = "in"
+            case nodes.IsNull(operand=operand):
+                return operand, "is null", []
+            case _:
+                return None
+        values = [self.literal(part) for part in parts]
+        return None if None in values else (operand, op, values)  # type: ignore[return-value]
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+_Truths: TypeAlias = frozenset[bool | None]
+_ANY: _Truths = frozenset({True, False, None})
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """Values to try an operand with: the literals of one kind that it is compared with, one value
+    between each two of them and at either end, and NULL. No others come out differently.
+    """
+
+    reader: _Reader
+    operand: nodes.Expression
+    kind: type | None
+    values: tuple[Number | None, ...]
+
+    def truths(self, node: nodes.Expression) -> _Truths:
+        """What a predicate may come to, whatever the other operands hold."""
+        return frozenset[bool | None]().union(*(self._truths(node, one) for one in self.values))
+
+    def _truths(self, node: nodes.Expression, value: Number | None) -> _Truths:
+        match node:
+            case nodes.Junction(op=op, left=left, right=right):
+                sides = product(self._truths(left, value), self._truths(right, value))
+                return frozenset(_joined(op, *truths) for truths in sides)
+            case nodes.Not(operand=operand):
+                truths = self._truths(operand, value)
+                return frozenset(None if truth is None else not truth for truth in truths)
+        read = self.reader.read(node)
+        if read is None or read[0] != self.operand:
+            return _ANY
+        _, op, literals = read
+        if op == "is null":
+            return frozenset({value is None})
+        if any(_kind(literal) is not self.kind for literal in literals):
+            return _ANY
+        if value is None:
+            return frozenset({None})
+        places = [_place(literal) for literal in literals]
+        if op == "in":
+            # Spark compares strings with a list as strings: "01" is not in [1], yet equals 1.
+            return frozenset({value in places, False})
+        if op == "between":
+            return frozenset({places[0] <= value <= places[1]})
+        return frozenset({_COMPARE[op](value, places[0])})
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+
+
+def _joined(op: str, left: bool | None, right: bool | None) -> bool | None:
+    """Both as SQL joins them by `and` and `or`."""
+    decisive = op == "or"
+    if decisive in (left, right):
+        return decisive
+    return None if None in (left, right) else not decisive
+
+
+def _kind(literal: Literal) -> type:
+    return date if isinstance(literal, date) else Fraction
+
+
+def _place(literal: Literal) -> Number:
+    """Where a literal is among the others of its kind; timestamps are between dates."""
+    return literal.toordinal() if isinstance(literal, date) else literal
+
+
+def _among(cuts: list[Number]) -> Iterator[Number]:
+    """The cuts, and one number of each stretch that they leave, in order."""
+    if not cuts:
+        yield 0
+        return
+    yield cuts[0] - 1
+    for low, high in pairwise(cuts):
+        yield low
+        yield (Fraction(low) + Fraction(high)) / 2
+    yield cuts[-1]
+    yield cuts[-1] + 1
+
+
+def _are_apart(cuts: list[Number]) -> bool:
+    """False for numbers so close to each other that a column may not hold them apart."""
+    return all(
+        high - low > _CLOSEST * max(float(magnitude(low)), float(magnitude(high)))
+        for low, high in pairwise(cuts)
+    )

@@ -1,0 +1,195 @@
+"""The words of syntax errors: what is wrong, and what may stand there instead."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from difflib import get_close_matches
+from functools import cache
+
+from lark import Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar
+from dqx_airflow.dql.syntax.tree_builder import span_of
+from dqx_airflow.values import SourceFile, Span
+
+DEEPEST_NESTING = 100
+"""Brackets may be nested this deeply: more is a mistake, or an attack on the stack."""
+MOST_OPERATORS = 200
+"""So many operators may stand in one statement, since each of them deepens the tree."""
+
+MOST_SYNTAX_ERRORS = 10_000
+"""After so many the rest of a file is not read: it is no suite."""
+
+_PLAIN_NAMES = {
+    "IDENT": "a name",
+    "BACKTICKED": "a name",
+    "TAG": "a tag",
+    "STRING": "a string in quotes",
+    "NUMBER": "a number",
+    "PERCENT": "a number",
+    "UNIT": "a unit of time",
+    "DATE": "a date",
+    "FACTOR": "a factor such as 2.0x",
+    "COMPARATOR": "a comparison",
+    "PLUS": "an operator",
+    "MINUS": "an operator",
+    "STAR": "an operator",
+    "SLASH": "an operator",
+    "$END": "the end of the file",
+}
+NEAR = 0.7
+"""How much a word has to be like a keyword to be taken for a slip of it, from 0 to 1."""
+
+LONGEST_KEYWORD = 40
+"""No keyword is longer, so that much of a word is enough to compare."""
+
+_LOOKED_BACK = 80
+"""So many letters before an error may say what is meant there."""
+
+_SELDOM = frozenset({"LBRACE", "DOT"})
+_OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
+
+_ROWS = "start a rule for rows with `each row:`"
+_SIGNS_ELSEWHERE = (
+    (r"\b(?i:count)\s*\(\s*", r"\*", "", "count rows with `num_rows()`"),
+    (r"<\s*", r">", "", "write `!=`"),
+    (r"", r"=>", "COMPARATOR", "write `>=`"),
+    (r"", r"=<", "COMPARATOR", "write `<=`"),
+    (r"", r"=~|~|rlike|regexp", "LIKE", "write `matches`"),
+    (r"", r"ilike", "LIKE", "write `lower(column) like`, and the pattern in lower case"),
+    (r"", r"like|rlike|ilike|regexp", "COMPARATOR", _ROWS),
+    (r"\bmatches\s*", r'"', "", _ROWS),
+    (r"\bis\s+(not\s+)?", r"(?i:null)\b", "NONE", f"write `None` for a metric; {_ROWS}"),
+    (r"\bin\s*", r"\[", "", _ROWS),
+    (r"\bin\s*", r"\(", "", "write a list in square brackets: `[1, 2]`"),
+    (r"", r"'", "STRING", 'write strings in double quotes: `"text"`'),
+    (r"", r"&", "AND", "write `and`"),
+    (r"", r"\|", "OR", "write `or`"),
+    (r"", r"(?i:and|or)\b|&|\|", "ASSERT", "write a separate `assert`"),
+    (r"", r";", "", "remove it: an assertion has no terminator"),
+)
+"""What stands before and at the place of an error, what has to be possible there, what to say."""
+
+
+def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile) -> Diagnostic:
+    if isinstance(error, UnexpectedToken):
+        token = error.token
+        if token.type == "$END":
+            return _unfinished(source, expected)
+        before, rest = _line_around(source.text, token.start_pos or 0)
+        help_line = _sign_elsewhere(before, rest, expected) or _expectation(str(token), expected)
+        if token in LINE_KEYWORDS and "RBRACE" in expected and begins_line(token, source.text):
+            help_line = "add a `}` before it"
+        elif not token.isascii() and "BACKTICKED" in expected:
+            help_line = f"write `{token}`, in backticks"
+        return Diagnostic(
+            f"unexpected `{token}`", span_of(token, source.name), code="E007", help=help_line
+        )
+    assert isinstance(error, UnexpectedCharacters)
+    position = error.pos_in_stream or 0
+    before, rest = _line_around(source.text, position)
+    word = (re.match(r"[\w.]+|.", rest) or [" "])[0]
+    span = Span(source.name, error.line, error.column, error.line, error.column + len(word))
+    whole = Span(source.name, error.line, error.column, error.line, error.column + len(rest))
+    if word == '"':
+        return Diagnostic("unclosed string", whole, code="E007", help='add a `"`')
+    if rest.startswith("``"):
+        return Diagnostic("empty name", span, code="E007", help="write it, or remove it")
+    if word == "`":
+        help_line = "close it with a backtick"
+        return Diagnostic("unclosed name", whole, code="E007", help=help_line)
+    help_line = _sign_elsewhere(before, rest, expected) or _expectation(word, expected)
+    if not word.isascii():
+        help_line = _foreign(word[0]) or help_line
+    return Diagnostic(f"unexpected `{word}`", span, code="E007", help=help_line)
+
+
+def _sign_elsewhere(before: str, rest: str, expected: set[str]) -> str | None:
+    """What to say of a place where the parser cannot go on.
+
+    :param before: the text of the line up to there.
+    :param rest: the text of the line from there.
+    :param expected: the terminals that may stand there.
+    """
+    for earlier, here, terminal, hint in _SIGNS_ELSEWHERE:
+        is_possible = not terminal or terminal in expected
+        if is_possible and re.match(here, rest) and re.search(rf"(?:{earlier})\Z", before):
+            return hint
+    return None
+
+
+def _line_around(text: str, position: int) -> tuple[str, str]:
+    """The line of a place: what stands right before it, and the rest."""
+    start, end = text.rfind("\n", 0, position) + 1, text.find("\n", position)
+    return text[max(start, position - _LOOKED_BACK) : position], text[
+        position : None if end < 0 else end
+    ].rstrip("\r")
+
+
+def _foreign(character: str) -> str | None:
+    """What to type for a character that only looks like one of ours."""
+    name = unicodedata.name(character, "")
+    plain = {"Zs": "a space", "Cf": "nothing", "Pi": '`"`', "Pf": '`"`', "Pd": "`-`"}
+    instead = plain.get(unicodedata.category(character))
+    return f"this character is {name}: write {instead} instead" if instead and name else None
+
+
+def _unfinished(source: SourceFile, expected: set[str]) -> Diagnostic:
+    lines = source.text.rstrip().split("\n")
+    last = Span(source.name, len(lines), max(len(lines[-1]), 1), len(lines), len(lines[-1]) + 1)
+    return Diagnostic("unexpected end of file", last, code="E007", help=_expectation("", expected))
+
+
+def too_deep(token: Token, file: str) -> Diagnostic:
+    return Diagnostic(
+        f"more than {DEEPEST_NESTING} nested brackets or {MOST_OPERATORS} operators in a statement",
+        span_of(token, file),
+        code="E014",
+        help="split the expression",
+    )
+
+
+def too_large(token: Token, file: str) -> Diagnostic:
+    message = "number too large"
+    return Diagnostic(
+        message, span_of(token, file), code="E107", help="the largest number is 1.8e308"
+    )
+
+
+def too_many(last: Span) -> Diagnostic:
+    message = f"more than {MOST_SYNTAX_ERRORS:,} syntax errors: the rest of the file was not read"
+    return Diagnostic(message, last, code="E007", help="is this a suite?")
+
+
+def _expectation(word: str, expected: set[str]) -> str:
+    """What may stand there; the nearest keyword alone where `word` looks like a typo of it."""
+    if "MINUS" in expected and "PLUS" not in expected:
+        expected = expected - {"MINUS"}  # a sign, not an operator
+    if len(expected) > 1:
+        expected = expected - _SELDOM - {"AT"}
+    spellings = sorted({_spelling(terminal) for terminal in expected})
+    keywords = [spelling.strip("`") for spelling in spellings if spelling.startswith("`")]
+    near = get_close_matches(word[:LONGEST_KEYWORD].lower(), keywords, n=1, cutoff=NEAR)
+    if word == "=" and "COMPARATOR" in expected:
+        near = ["=="]
+    if word == "%" and "STAR" in expected:
+        return "write `5%`, without a space"
+    if near:
+        return f"did you mean `{near[0]}`?"
+    if len(spellings) == 1:
+        return f"expected {spellings[0]}"
+    return f"expected one of {', '.join(spellings)}" if spellings else "remove it"
+
+
+@cache
+def _spelling(terminal: str) -> str:
+    """How a terminal is shown to people: a keyword as it is typed, others in words."""
+    if terminal in _PLAIN_NAMES:
+        return _PLAIN_NAMES[terminal]
+    for known in grammar().terminals:
+        if known.name == terminal:
+            return f"`{_OTHER_SPELLINGS.get(known.pattern.value, known.pattern.value)}`"
+    return terminal

@@ -1,0 +1,40 @@
+"""The grammar, and what the parser knows of the language beside it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from lark import Lark, Token
+
+from dqx_airflow.dql.syntax.parse_tables import open_tables, parser_of
+
+LINE_KEYWORDS = frozenset({"assert", "check", "profile", "const", "macro", "use"})
+"""At the beginning of a line these words are keywords, wherever the lexer takes them for names."""
+
+
+def begins_line(token: Token, text: str) -> bool:
+    return is_line_start(token.start_pos or 0, text)
+
+
+def is_line_start(position: int, text: str) -> bool:
+    while position > 0 and text[position - 1] != "\n":
+        position -= 1
+        if not text[position].isspace():
+            return False
+    return True
+
+
+@cache
+def grammar() -> Lark:
+    """The parser of the language."""
+    home = files(__package__)
+    text = home.joinpath("grammar.lark").read_text(encoding="utf-8")
+    tables = home.joinpath("grammar.tables")
+    ready = open_tables(tables.read_bytes(), text) if tables.is_file() else None
+    return ready or parser_of(text)
+
+
+def unquoted(name: str) -> str:
+    """The name that is written so: without its backticks, of which two inside stand for one."""
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name

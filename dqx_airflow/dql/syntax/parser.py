@@ -1,0 +1,269 @@
+"""Source text to syntax tree. Every syntax error of a file is reported, and the rest is parsed.
+
+After an error the parser skips to the next statement, drops the broken one from its stack and
+goes on, so that one typo gives one diagnostic.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lark import Token, Tree
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.dql.nodes import File, Suite
+from dqx_airflow.dql.syntax.errors import (
+    DEEPEST_NESTING,
+    MOST_OPERATORS,
+    MOST_SYNTAX_ERRORS,
+    syntax_error,
+    too_deep,
+    too_large,
+    too_many,
+)
+from dqx_airflow.dql.syntax.gc_pause import collector_at_rest
+from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar, is_line_start
+from dqx_airflow.dql.syntax.recovery import (
+    OUTERMOST,
+    close_file,
+    end_outside,
+    expected_terminals,
+    mend_keyword,
+    skip_to_next_statement,
+    stands_outside,
+)
+from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, MOST_WORDS, no_text, too_large_file
+from dqx_airflow.dql.syntax.tree_builder import build_file, span_of
+from dqx_airflow.values import SourceFile, Span
+
+_OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AND", "OR", "NOT"})
+_NUMBERS = frozenset({"NUMBER", "PERCENT", "FACTOR"})
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_STARTERS = frozenset(
+    {"AT", "ASSERT", "CHECK", "PROFILE", "CONST", "AVAILABILITY_THRESHOLD"}
+    | {"MACRO", "USE", "FOR", "IMPORT", "EXPORT"}
+    | {"TYPE", "FROM", "TO", "DISABLE", "SCALE", "DOWNGRADE"}
+)
+_REST_OF_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The tree of a file as far as it could be read; None where nothing of it could.
+
+    `is_whole` where no statement is missing from the tree. `broken` are the stretches that were
+    read of statements with a syntax error: half a statement may be in the tree.
+    """
+
+    file: File | None
+    diagnostics: tuple[Diagnostic, ...]
+    broken: tuple[Span, ...] = ()
+    is_whole: bool = True
+
+    @property
+    def suite(self) -> Suite | None:
+        return self.file.suite if self.file else None
+
+
+@collector_at_rest()
+def parse(source: SourceFile) -> Parsed:
+    """The syntax tree of a suite file, and all its syntax errors in source order."""
+    unreadable = _unreadable(source)
+    if unreadable:
+        return Parsed(None, (unreadable,))
+    run = _Run(source)
+    tree = run.tree()
+    file = build_file(tree, source.name) if tree is not None else None
+    return Parsed(file, tuple(run.diagnostics), tuple(run.broken), run.is_whole)
+
+
+def concrete_tree(source: SourceFile) -> tuple[Tree[Token] | None, tuple[Diagnostic, ...]]:
+    """Lark's tree of a file with every token in it, or all the syntax errors of the file."""
+    unreadable = _unreadable(source)
+    if unreadable:
+        return None, (unreadable,)
+    run = _Run(source, seen=deque())
+    tree = run.tree()
+    if run.diagnostics or tree is None or run.seen is None:
+        return None, tuple(run.diagnostics)
+    return _with_tokens(tree, run.seen), ()
+
+
+def _with_tokens(tree: Tree[Token], seen: deque[Token]) -> Tree[Token]:
+    """The tree with the keywords and signs that lark leaves out, taken from the front of `seen`."""
+    children: list[Tree[Token] | Token] = []
+    for child in tree.children:
+        if isinstance(child, Tree):
+            while (seen[0].start_pos or 0) < child.meta.start_pos:
+                children.append(seen.popleft())
+            children.append(_with_tokens(child, seen))
+    while seen and (seen[0].start_pos or 0) < tree.meta.end_pos:
+        children.append(seen.popleft())
+    return Tree(tree.data, children)
+
+
+def _unreadable(source: SourceFile) -> Diagnostic | None:
+    if len(source.text) > LARGEST_FILE:
+        return too_large_file(source.name)
+    if "\0" in source.text:
+        return no_text(source.name)
+    if not re.sub(r"#[^\n]*", "", source.text).strip("\ufeff \t\r\n"):
+        return Diagnostic(
+            "the file has no suite",
+            Span(source.name, 1, 1, 1, 2),
+            code="E008",
+            help='write suite "Name" { check "Name" on dataset { assert num_rows() > 0 } }',
+        )
+    return None
+
+
+class _Run:
+    """One pass over a file, with what was found wrong on the way.
+
+    `seen` takes all tokens where somebody wants them.
+    """
+
+    def __init__(self, source: SourceFile, seen: deque[Token] | None = None) -> None:
+        self.source = source
+        self.seen = seen
+        self.diagnostics: list[Diagnostic] = []
+        self.broken: list[Span] = []
+        self.is_whole = True
+        # A byte order mark is no part of the text; a blank keeps the columns right.
+        marked = source.text.startswith("\ufeff")
+        self._text = source.text.replace("\ufeff", " ", 1) if marked else source.text
+        self._parser = grammar().parse_interactive(self._text)
+        self._started: Token | None = None
+        self._depth = self._operators = self._words = 0
+
+    def tree(self) -> Tree[Token] | None:
+        """The tree of what could be read; None where nothing of it could."""
+        while True:
+            try:
+                for token in self._parser.lexer_thread.lex(self._parser.parser_state):
+                    self._take(token)
+                    self._words += 1
+                    if self._words > MOST_WORDS:
+                        too_long = too_large_file(self.source.name, f"{MOST_WORDS:,} words")
+                        self.diagnostics.append(too_long)
+                        return None
+                # Without a place, whatever the end of the file closes would have no end.
+                whole: Tree[Token] = self._parser.feed_eof(self._end())
+                return whole
+            except UnexpectedInput as error:
+                expected = expected_terminals(self._parser)
+                position = error.pos_in_stream or 0
+                is_outside = "$END" in expected or stands_outside(self._parser)
+                # With the braces miscounted after an earlier error, that one is enough.
+                if not (is_outside and self.diagnostics and self._text.startswith("}", position)):
+                    self.diagnostics.append(syntax_error(error, expected, self.source))
+                if isinstance(error, UnexpectedToken):
+                    mended = mend_keyword(self._parser, self._text, error.token, expected)
+                    if mended is not None:
+                        self._begin(mended)
+                        continue
+                self.is_whole = False
+                if is_outside:
+                    if self._skip(position, OUTERMOST):
+                        continue
+                    return end_outside(self._parser)
+                is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+                if "RBRACE" in expected and (is_end or is_line_start(position, self._text)):
+                    self._started = None  # the statement before is complete
+                if isinstance(error, UnexpectedToken) and is_end:
+                    self._break_off()
+                    return close_file(self._parser, error.token)
+            except _TooDeepError as error:
+                self.is_whole = False
+                position = error.token.start_pos or 0
+                self.diagnostics.append(too_deep(error.token, self.source.name))
+            self._break_off()
+            if not self._skip(position):
+                return None
+
+    def _end(self) -> Token:
+        """The end of the text, as a token that takes no room."""
+        read = self._text.rstrip()
+        line, column = read.count("\n") + 1, len(read) - read.rfind("\n")
+        return Token("$END", "", len(read), line, column, line, column, len(read))
+
+    def _take(self, token: Token) -> None:
+        rest = _REST_OF_WORD.match(self._text, token.end_pos or 0)
+        if rest and _REST_OF_WORD.match(token[-1]):
+            # Half a word: the lexer takes `too` for `to` and `größe` for `gr`.
+            raise UnexpectedToken(_longer(token, rest[0]), set())
+        if token.type == "IDENT" and token in LINE_KEYWORDS and begins_line(token, self._text):
+            # The lexer took a keyword for a name: the statement before is not finished.
+            raise UnexpectedToken(token, set())
+        self._parser.feed_token(token)
+        if self.seen is not None:
+            self.seen.append(token)
+        if token.type in _STARTERS:
+            self._started, self._operators = token, 0
+        elif token.type == "RBRACE":
+            self._started = None
+        self._depth += (token in _OPENING) - (token in _CLOSING)
+        self._operators += token.type in _OPERATORS
+        if self._depth > DEEPEST_NESTING or self._operators > MOST_OPERATORS:
+            raise _TooDeepError(token)
+        if _is_too_large(token):
+            self.diagnostics.append(too_large(token, self.source.name))
+
+    def _begin(self, started: Token | None) -> None:
+        """A statement begins: its first token, None where that is still to come."""
+        self._started = started
+        self._depth = self._operators = 0
+
+    def _break_off(self) -> None:
+        """The statement that has begun is broken as far as the last error."""
+        if self._started is not None:
+            self.broken.append(_stretch(self._started, self.diagnostics[-1].span))
+
+    def _skip(self, position: int, words: frozenset[str] | None = None) -> bool:
+        """Go on at the next statement; False where there is none, or too much is wrong already."""
+        self._begin(None)
+        if len(self.diagnostics) >= MOST_SYNTAX_ERRORS:
+            self.diagnostics.append(too_many(self.diagnostics[-1].span))
+            return False
+        return skip_to_next_statement(self._parser, self._text, position, words)
+
+
+def _longer(token: Token, rest: str) -> Token:
+    """The token together with the rest of its word."""
+    longer = Token.new_borrow_pos("IDENT", f"{token}{rest}", token)
+    longer.end_column = (token.end_column or 1) + len(rest)
+    return longer
+
+
+class _TooDeepError(Exception):
+    """An expression that the stack would not hold."""
+
+    def __init__(self, token: Token) -> None:
+        super().__init__(token)
+        self.token = token
+
+
+def _stretch(started: Token, error: Span) -> Span:
+    """What lies between the beginning of a statement and the error in it."""
+    start = span_of(started, error.file)
+    return Span(error.file, start.line, start.column, error.line, error.column)
+
+
+def _is_too_large(token: Token) -> bool:
+    return token.type in _NUMBERS and math.isinf(float(token.rstrip("%x").replace("_", "")))
+
+
+def tokens(source: SourceFile) -> Iterator[Token]:
+    """The tokens of a file as far as it is sound, keywords told from names by their place."""
+    parser = grammar().parse_interactive(source.text)
+    try:
+        for token in parser.lexer_thread.lex(parser.parser_state):
+            yield token
+            parser.feed_token(token)
+    except UnexpectedInput:
+        return

@@ -1,0 +1,99 @@
+"""Reads source files from disk. What is no text, or far too long, gets a diagnostic instead."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from pathlib import Path
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.values import SourceFile, Span
+
+LARGEST_FILE = 8_000_000
+"""So many bytes a file may have."""
+MOST_WORDS = 1_000_000
+"""So many words a file may have, signs among them: 70,000 assertions, which take half a minute."""
+
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",  # before the mark of UTF-16, with which it begins
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why a file is no source. `text` is as much of it as can be shown."""
+
+    diagnostic: Diagnostic
+    text: str = ""
+    is_missing: bool = False
+
+    @property
+    def reason(self) -> str:
+        """The same on one line, for the import that leads there."""
+        place, help_line = self.diagnostic.span, self.diagnostic.help
+        where = f" (line {place.line}, column {place.column})" if self.text else ""
+        return f"{self.diagnostic.message}{where}{f'; {help_line}' if help_line else ''}"
+
+
+def read_source(path: Path, name: str) -> SourceFile | Unreadable:
+    """The file as text."""
+    start = Span(name, 1, 1, 1, 2)
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return Unreadable(Diagnostic("file not found", start, code="E010"), is_missing=True)
+    except (OSError, ValueError) as error:
+        message = f"this file cannot be read: {getattr(error, 'strerror', None) or error}"
+        return Unreadable(Diagnostic(message, start, code="E010"))
+    return source_of(content, name)
+
+
+def source_of(content: bytes, name: str) -> SourceFile | Unreadable:
+    """What a file holds as text, its lines ending as they do in Python."""
+    if len(content) > LARGEST_FILE:
+        return Unreadable(too_large_file(name))
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _not_utf_8(content, error.start, name)
+    return SourceFile(name, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def too_large_file(name: str, size: str = f"{LARGEST_FILE // 1_000_000} MB") -> Diagnostic:
+    """The diagnostic of a file with more than `size`."""
+    message = f"this file has more than {size}"
+    help_line = "split the suite, and share macros and constants through `import`"
+    return Diagnostic(message, Span(name, 1, 1, 1, 2), code="E018", help=help_line)
+
+
+def no_text(name: str) -> Diagnostic:
+    message, help_line = "this is not a text file", "suites and contracts are UTF-8 text files"
+    return Diagnostic(message, Span(name, 1, 1, 1, 2), code="E010", help=help_line)
+
+
+def _not_utf_8(content: bytes, position: int, name: str) -> Unreadable:
+    """What is wrong with a text in another encoding, with the place where that shows first."""
+    encoding = _encoding_of(content)
+    if encoding is None:
+        return Unreadable(no_text(name))
+    text = content.decode(encoding, errors="replace")
+    line = content.count(b"\n", 0, position) + 1
+    before = content[content.rfind(b"\n", 0, position) + 1 : position]
+    column = len(before.decode(encoding, errors="replace")) + 1
+    help_line = f"it looks like {encoding}: save it as UTF-8, or run iconv -f {encoding} -t UTF-8"
+    span = Span(name, line, column, line, column + 1)
+    diagnostic = Diagnostic("this is not UTF-8 text", span, code="E010", help=help_line)
+    return Unreadable(diagnostic, text)
+
+
+def _encoding_of(content: bytes) -> str | None:
+    """The encoding that a text seems to have; None for what is no text."""
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            return encoding
+    is_binary = any(content.count(byte) for byte in (*range(9), *range(14, 32)))
+    return None if is_binary else "Windows-1252"

@@ -1,0 +1,451 @@
+"""Lark's parse tree to the nodes of the language: one small function a grammar rule."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+from itertools import takewhile
+from typing import Any, cast
+
+from lark import Token, Tree
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.items import quantified
+from dqx_airflow.dql.syntax.grammar import unquoted
+from dqx_airflow.values import Span
+
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+
+_MOST_DIGITS = 300
+"""Numbers with more digits, or zeros, become floating point: no data has them."""
+
+_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn)
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def build_file(tree: Tree[Token], file: str) -> nodes.File:
+    """What a parse tree holds; without a suite where an error swallowed the suite itself."""
+    builder = _Builder(file)
+    items = [builder.build(child) for child in tree.children]
+    return nodes.File(
+        tuple(item for item in items if isinstance(item, nodes.Import)),
+        tuple(item for item in items if isinstance(item, nodes.Constant)),
+        tuple(item for item in items if isinstance(item, nodes.Macro)),
+        tuple(item for item in items if isinstance(item, nodes.Suite)),
+    )
+
+
+def span_of(token: Token, file: str) -> Span:
+    line, column = token.line or 1, token.column or 1
+    return Span(file, line, column, token.end_line or line, token.end_column or column + 1)
+
+
+class _Builder:
+    """Holds the file name that goes into every span, and dispatches on the rule's name."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def build(self, item: Any) -> Any:
+        if not isinstance(item, Tree):
+            return item
+        children = [self.build(child) for child in item.children]
+        rule: Callable[[list[Any], Span], Any] = getattr(self, f"_{item.data}")
+        return rule(children, self._span(item))
+
+    def _span(self, tree: Tree[Token]) -> Span:
+        meta = tree.meta
+        if meta.empty:
+            return Span(self.file, 1, 1, 1, 1)
+        return Span(self.file, meta.line, meta.column, meta.end_line, meta.end_column)
+
+    def _name_token(self, token: Token) -> nodes.Name:
+        return nodes.Name(unquoted(str(token)), span_of(token, self.file))
+
+    def _text_token(self, token: Token) -> nodes.Text:
+        body = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), token[1:-1])
+        return nodes.Text(body, span_of(token, self.file))
+
+    def _number_token(self, token: Token) -> nodes.Number:
+        span = span_of(token, self.file)
+        if token.endswith("%"):
+            return nodes.Number(_hundredth(token[:-1]), nodes.Unit.PERCENT, span)
+        return nodes.Number(_number(token), nodes.Unit.PLAIN, span)
+
+    # Suite, constants, checks
+
+    def _suite(self, children: list[Any], span: Span) -> nodes.Suite:
+        annotations, (name, *items) = _annotated(children)
+        thresholds = [item for item in items if isinstance(item, nodes.Number)]
+        repeated = tuple(threshold.span for threshold in thresholds[1:])
+        return nodes.Suite(
+            self._text_token(name),
+            thresholds[0] if thresholds else None,
+            tuple(item for item in items if isinstance(item, nodes.Constant)),
+            tuple(item for item in items if isinstance(item, nodes.Check)),
+            tuple(item for item in items if isinstance(item, nodes.Profile)),
+            tuple(item for item in items if isinstance(item, nodes.Macro)),
+            tuple(item for item in items if isinstance(item, nodes.Import)),
+            repeated,
+            span,
+            annotations,
+        )
+
+    def _threshold(self, children: list[Any], span: Span) -> nodes.Number:
+        return self._number_token(children[0])
+
+    def _constant(self, children: list[Any], span: Span) -> nodes.Constant:
+        name, value, bounds = children
+        return nodes.Constant(self._name_token(name), value, bounds, span)
+
+    def _tunable(self, children: list[Any], span: Span) -> tuple[Any, Any]:
+        return children[0], children[1]
+
+    def _check(self, children: list[Any], span: Span) -> nodes.Check:
+        rest = children[1:]
+        return nodes.Check(
+            self._text_token(children[0]),
+            tuple(item for item in rest if isinstance(item, nodes.Name)),
+            tuple(item for item in rest if isinstance(item, nodes.Assertion | nodes.Use)),
+            span,
+        )
+
+    def _assertion(self, children: list[Any], span: Span) -> nodes.Assertion:
+        modifiers: dict[str, Any] = {}
+        repeated = []
+        for item in children:
+            if isinstance(item, tuple):
+                kind, value, place = item
+                if kind in modifiers:
+                    repeated.append(place)
+                modifiers.setdefault(kind, value)
+        return nodes.Assertion(
+            next(item for item in children if isinstance(item, _CLAIMS)),
+            modifiers.get("name"),
+            modifiers.get("severity"),
+            modifiers.get("tolerance"),
+            modifiers.get("tags", ()),
+            tuple(item for item in children if isinstance(item, nodes.Annotation)),
+            tuple(repeated),
+            span,
+        )
+
+    def _annotation(self, children: list[Any], span: Span) -> nodes.Annotation:
+        settings = [child for child in children[1:] if child is not None]
+        pairs = zip(settings[::2], settings[1::2], strict=True)
+        arguments = tuple((self._name_token(name), value) for name, value in pairs)
+        return nodes.Annotation(self._name_token(children[0]), arguments, span)
+
+    def _measure(self, children: list[Any], span: Span) -> nodes.Measure:
+        return nodes.Measure(children[0], children[1], span)
+
+    def _each_row(self, children: list[Any], span: Span) -> nodes.Rows:
+        return nodes.Rows(children[0], None, span)
+
+    def _share_of_rows(self, children: list[Any], span: Span) -> nodes.Rows:
+        return nodes.Rows(children[1], self._number_token(children[0]), span)
+
+    def _column_exists(self, children: list[Any], span: Span) -> nodes.HasColumn:
+        return nodes.HasColumn(children[0], None, span)
+
+    def _column_type(self, children: list[Any], span: Span) -> nodes.HasColumn:
+        return nodes.HasColumn(children[0], children[1], span)
+
+    def _column_fits(self, children: list[Any], span: Span) -> nodes.HasColumn:
+        return nodes.HasColumn(children[0], children[1], span, is_exact=False)
+
+    def _spark_type(self, children: list[Any], span: Span) -> nodes.Text:
+        name, *sizes = (str(child) for child in children if child is not None)
+        return nodes.Text(f"{name}({','.join(sizes)})" if sizes else name, span)
+
+    # Macros and imports
+
+    def _macro(self, children: list[Any], span: Span) -> nodes.Macro:
+        name, parameters, *body = children
+        names, is_variadic = parameters or ((), False)
+        return nodes.Macro(self._name_token(name), names, is_variadic, tuple(body), span)
+
+    def _parameters(self, children: list[Any], span: Span) -> tuple[tuple[nodes.Name, ...], bool]:
+        *names, ellipsis = children
+        return tuple(self._name_token(name) for name in names), ellipsis is not None
+
+    def _loop(self, children: list[Any], span: Span) -> nodes.Loop:
+        variable, over, *body = children
+        return nodes.Loop(self._name_token(variable), self._name_token(over), tuple(body), span)
+
+    def _use(self, children: list[Any], span: Span) -> nodes.Use:
+        name, *arguments = children
+        given = tuple(argument for argument in arguments if argument is not None)
+        return nodes.Use(name, given, span)
+
+    def _import_all(self, children: list[Any], span: Span) -> nodes.Import:
+        path, alias = children
+        name = None if alias is None else self._name_token(alias)
+        return nodes.Import(self._text_token(path), name, (), span)
+
+    def _import_names(self, children: list[Any], span: Span) -> nodes.Import:
+        *names, path = children
+        tokens = tuple(self._name_token(name) for name in names)
+        return nodes.Import(self._text_token(path), None, tokens, span)
+
+    def _exported(self, children: list[Any], span: Span) -> Any:
+        return children[0]
+
+    # Conditions and modifiers
+
+    def _comparison(self, children: list[Any], span: Span) -> nodes.Comparison:
+        return nodes.Comparison(str(children[0]), children[1], span)
+
+    def _between(self, children: list[Any], span: Span) -> nodes.Between:
+        return nodes.Between(children[0], children[1], span)
+
+    def _is_positive(self, children: list[Any], span: Span) -> nodes.Is:
+        return nodes.Is(nodes.Keyword.POSITIVE, span)
+
+    def _is_negative(self, children: list[Any], span: Span) -> nodes.Is:
+        return nodes.Is(nodes.Keyword.NEGATIVE, span)
+
+    def _is_none(self, children: list[Any], span: Span) -> nodes.Is:
+        return nodes.Is(nodes.Keyword.NONE, span)
+
+    def _is_not_none(self, children: list[Any], span: Span) -> nodes.Is:
+        return nodes.Is(nodes.Keyword.NOT_NONE, span)
+
+    def _in_values(self, children: list[Any], span: Span) -> nodes.InValues:
+        return nodes.InValues(children[0], span)
+
+    def _within_stddev(self, children: list[Any], span: Span) -> nodes.WithinStddev:
+        return nodes.WithinStddev(children[0], children[1], span)
+
+    def _by_time(self, children: list[Any], span: Span) -> nodes.ByTime:
+        clock, zone = children
+        return nodes.ByTime(nodes.Text(str(clock), span_of(clock, self.file)), zone, span)
+
+    def _zone_name(self, children: list[Any], span: Span) -> nodes.Name:
+        return self._name_token(children[0])
+
+    def _matches_shares(self, children: list[Any], span: Span) -> nodes.MatchesShares:
+        shares = [self._number_token(share) for share in children[1::2]]
+        return nodes.MatchesShares(tuple(zip(children[::2], shares, strict=True)), span)
+
+    def _name_modifier(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        return "name", self._text_token(children[0]), span
+
+    def _severity_modifier(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        return "severity", self._name_token(children[0]), span
+
+    def _tolerance_modifier(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        return "tolerance", self._number_token(children[-1]), span
+
+    def _tags_modifier(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        return "tags", tuple(self._name_token(child) for child in children), span
+
+    # Predicates
+
+    def _disjunction(self, children: list[Any], span: Span) -> nodes.Junction:
+        return nodes.Junction("or", children[0], children[1], span)
+
+    def _conjunction(self, children: list[Any], span: Span) -> nodes.Junction:
+        return nodes.Junction("and", children[0], children[1], span)
+
+    def _negation(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(children[0], span)
+
+    def _compare(self, children: list[Any], span: Span) -> nodes.Compare:
+        return nodes.Compare(str(children[1]), children[0], children[2], span)
+
+    def _within(self, children: list[Any], span: Span) -> nodes.Within:
+        return nodes.Within(children[0], children[1], children[2], span)
+
+    def _member(self, children: list[Any], span: Span) -> nodes.Member:
+        return nodes.Member(children[0], children[1], span)
+
+    def _not_member(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(nodes.Member(children[0], children[1], span), span)
+
+    def _matches(self, children: list[Any], span: Span) -> nodes.Matches:
+        return nodes.Matches(children[0], self._text_token(children[1]), span)
+
+    def _not_within(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(self._within(children, span), span)
+
+    def _not_matches(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(self._matches(children, span), span)
+
+    def _like(self, children: list[Any], span: Span) -> nodes.Like:
+        return nodes.Like(children[0], self._text_token(children[1]), span)
+
+    def _not_like(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(self._like(children, span), span)
+
+    def _has_format(self, children: list[Any], span: Span) -> nodes.HasFormat:
+        return nodes.HasFormat(children[0], self._name_token(children[1]), span)
+
+    def _has_not_format(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(self._has_format(children, span), span)
+
+    def _is_null(self, children: list[Any], span: Span) -> nodes.IsNull:
+        return nodes.IsNull(children[0], span)
+
+    def _is_not_null(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(nodes.IsNull(children[0], span), span)
+
+    def _is_nan(self, children: list[Any], span: Span) -> nodes.IsNan:
+        return nodes.IsNan(children[0], span)
+
+    def _is_not_nan(self, children: list[Any], span: Span) -> nodes.Not:
+        return nodes.Not(nodes.IsNan(children[0], span), span)
+
+    # Expressions
+
+    def _arithmetic(self, children: list[Any], span: Span) -> nodes.Arithmetic:
+        return nodes.Arithmetic(str(children[1]), children[0], children[2], span)
+
+    def _negative(self, children: list[Any], span: Span) -> nodes.Negative | nodes.Number:
+        operand = children[1]
+        if isinstance(operand, nodes.Number):
+            return nodes.Number(-operand.value, operand.unit, span)
+        return nodes.Negative(operand, span)
+
+    def _number(self, children: list[Any], span: Span) -> nodes.Number:
+        return self._number_token(children[0])
+
+    _percent = _number
+    _parameter_number = _number
+
+    def _duration(self, children: list[Any], span: Span) -> nodes.Number:
+        seconds = _number(children[0]) * SECONDS[str(children[1]).rstrip("s")]
+        return nodes.Number(seconds, nodes.Unit.DURATION, span)
+
+    def _day(self, children: list[Any], span: Span) -> nodes.Day | nodes.Text:
+        try:
+            return nodes.Day(date.fromisoformat(children[0]), span)
+        except ValueError:
+            # 2024-02-30 is no date: a text, which no place for a date accepts.
+            return nodes.Text(str(children[0]), span)
+
+    def _text(self, children: list[Any], span: Span) -> nodes.Text:
+        return self._text_token(children[0])
+
+    _parameter_text = _text
+
+    def _true(self, children: list[Any], span: Span) -> nodes.Truth:
+        return nodes.Truth(True, span)
+
+    def _false(self, children: list[Any], span: Span) -> nodes.Truth:
+        return nodes.Truth(False, span)
+
+    def _truth(self, children: list[Any], span: Span) -> nodes.Truth:
+        return cast(nodes.Truth, children[0])
+
+    def _null(self, children: list[Any], span: Span) -> nodes.Null:
+        return nodes.Null(span)
+
+    def _name(self, children: list[Any], span: Span) -> nodes.Name:
+        if len(children) == 1:
+            return self._name_token(children[0])
+        return nodes.Name(".".join(children), span)
+
+    _qualified = _name
+
+    def _placeholder(self, children: list[Any], span: Span) -> nodes.Placeholder:
+        return nodes.Placeholder(str(children[0]), span)
+
+    _parameter_placeholder = _placeholder
+
+    def _parenthesis(self, children: list[Any], span: Span) -> nodes.Expression:
+        return cast(nodes.Expression, children[0])
+
+    def _call(self, children: list[Any], span: Span) -> nodes.Call | nodes.Quantified:
+        given = [child for child in children[1:] if child is not None]
+        call = nodes.Call(
+            self._name_token(children[0]),
+            tuple(child for child in given if not isinstance(child, nodes.Parameter)),
+            tuple(child for child in given if isinstance(child, nodes.Parameter)),
+            span,
+        )
+        return quantified(call)
+
+    def _parameter(self, children: list[Any], span: Span) -> nodes.Parameter:
+        return nodes.Parameter(self._name_token(children[0]), children[1], span)
+
+    def _listing(self, children: list[Any], span: Span) -> nodes.Listing:
+        return nodes.Listing(tuple(child for child in children if child is not None), span)
+
+    # Profiles
+
+    def _profile(self, children: list[Any], span: Span) -> nodes.Profile:
+        settings: dict[str, Any] = {}
+        rules, repeated = [], []
+        annotations, (name, *items) = _annotated(children)
+        for item in items:
+            if not isinstance(item, tuple):
+                rules.append(item)
+                continue
+            kind, value, place = item
+            if kind in settings:
+                repeated.append(place)
+            settings.setdefault(kind, value)
+        return nodes.Profile(
+            self._text_token(name),
+            settings.get("type"),
+            settings.get("from"),
+            settings.get("to"),
+            tuple(rules),
+            tuple(repeated),
+            span,
+            annotations,
+        )
+
+    def _profile_type(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        return "type", self._name_token(children[0]), span
+
+    def _profile_start(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        return "from", children[0], span
+
+    def _profile_end(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        return "to", children[0], span
+
+    def _disable(self, children: list[Any], span: Span) -> nodes.Disable:
+        return nodes.Disable(children[0], span)
+
+    def _scale(self, children: list[Any], span: Span) -> nodes.Scale:
+        return nodes.Scale(children[0], Fraction(_number(children[1][:-1])), span)
+
+    def _downgrade(self, children: list[Any], span: Span) -> nodes.Downgrade:
+        return nodes.Downgrade(children[0], self._name_token(children[1]), span)
+
+    def _check_selector(self, children: list[Any], span: Span) -> nodes.Selector:
+        return nodes.Selector("check", self._text_token(children[0]), None, span)
+
+    def _tag_selector(self, children: list[Any], span: Span) -> nodes.Selector:
+        return nodes.Selector("tag", self._text_token(children[0]), None, span)
+
+    def _assertion_selector(self, children: list[Any], span: Span) -> nodes.Selector:
+        name, check = children
+        return nodes.Selector("assertion", self._text_token(name), self._text_token(check), span)
+
+
+def _annotated(children: list[Any]) -> tuple[tuple[nodes.Annotation, ...], list[Any]]:
+    """The annotations before a block, and the rest."""
+    annotations = tuple(takewhile(lambda child: isinstance(child, nodes.Annotation), children))
+    return annotations, children[len(annotations) :]
+
+
+def _number(text: str) -> int | Fraction | float:
+    """The number that a text says, exactly."""
+    bare = text.replace("_", "").lower()
+    digits, _, exponent = bare.partition("e")
+    if len(bare) > _MOST_DIGITS or abs(int(exponent or 0)) > _MOST_DIGITS:
+        # The parser has reported what is too large; here it only must not become infinite.
+        return min(float(bare), sys.float_info.max)
+    if digits.isdigit() and not exponent:
+        return int(digits)
+    return Fraction(digits) * Fraction(10) ** int(exponent or 0)
+
+
+def _hundredth(text: str) -> Fraction:
+    return Fraction(_number(text)) / 100

@@ -1,0 +1,381 @@
+"""What may stand at a place of a text, however broken the text is.
+
+The parser reads what lies before the place. What it has read and not yet finished tells what the
+place is about, and its table tells which words may follow: both come from the grammar itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cache
+from typing import Any
+
+from lark import Token, Tree
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from dqx_airflow.dql.syntax.grammar import (
+    LINE_KEYWORDS,
+    begins_line,
+    grammar,
+    is_line_start,
+    unquoted,
+)
+from dqx_airflow.dql.syntax.recovery import expected_terminals, skip_to_next_statement
+from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
+from dqx_airflow.editor.callables import MEASURES, Group
+from dqx_airflow.metrics.row_functions import QUANTIFIERS
+
+
+class Slot(Enum):
+    """What kind of name belongs to a place."""
+
+    NOTHING = auto()
+    MEASURE = auto()
+    ASSERTED = auto()  # the first word behind `assert`: a measure or a shortcut
+    ROW = auto()
+    COLUMN = auto()
+    DATASET = auto()
+    CONSTANT = auto()
+    MACRO = auto()
+    MACRO_ARGUMENT = auto()
+    PARAMETER = auto()
+    LIST_PARAMETER = auto()
+    OTHER_VALUES = auto()  # behind `in`: the values of another dataset
+    ANNOTATION = auto()
+    ANNOTATION_ARGUMENT = auto()
+    SEVERITY = auto()
+    TAG = auto()
+    FORMAT = auto()
+    TYPE = auto()
+    FITTING_TYPE = auto()
+    PROFILE_TYPE = auto()
+    DATE = auto()
+    DATE_ARGUMENT = auto()
+    EXPORT = auto()
+    PATH = auto()
+    CHECK_TEXT = auto()
+    TAG_TEXT = auto()
+    ASSERTION_TEXT = auto()
+    CHECK_OF_ASSERTION_TEXT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionContext:
+    """A place of a text, and what surrounds it.
+
+    `words` are the keywords that may stand there. `call` is what is called around it, where a new
+    argument may begin there. `datasets` are those of the check, `parameters` those of the macro,
+    `lists` those of them that a loop can go through. `assertion` is the one that is selected.
+    `has_item` where `item` is an item of an array. `annotated` is what an annotation stands above.
+    """
+
+    slot: Slot
+    words: tuple[str, ...] = ()
+    call: str = ""
+    datasets: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    assertion: str = ""
+    has_item: bool = False
+    annotated: str = "assertion"
+
+
+_OPERAND = frozenset({"NUMBER", "IDENT", "LPAR"})
+_ENDS_OF_STATEMENTS = frozenset({"RBRACE", "$END"})
+_STATEMENTS = frozenset(
+    {"assert", "use", "const", "macro", "check", "profile", "import", "for", "@", "from", "to"}
+    | {"type", "fits", "disable", "scale", "downgrade", "severity", "tags"}
+)
+_PARAMETERS = {
+    "dataset": Slot.DATASET,
+    "order_by": Slot.COLUMN,
+    "lag": Slot.CONSTANT,
+    "n": Slot.CONSTANT,
+}
+_TEXTS = {
+    ("profile", "check"): Slot.CHECK_TEXT,
+    ("profile", "tag"): Slot.TAG_TEXT,
+    ("profile", "assertion"): Slot.ASSERTION_TEXT,
+    ("profile", "in"): Slot.CHECK_OF_ASSERTION_TEXT,
+    ("import", "import"): Slot.PATH,
+    ("import", "from"): Slot.PATH,
+}
+_WORD = re.compile(r"[a-zA-Z_]+")
+_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"?|`[^`\n]*`?|#[^\n]*')
+
+
+def quoted_around(text: str, offset: int) -> tuple[int, int] | None:
+    """Where the text, the name in backticks or the comment around an offset begins and ends."""
+    line = text.rfind("\n", 0, offset) + 1
+    for found in _QUOTED.finditer(text, line, _end_of_line(text, offset)):
+        is_closed = len(found[0]) > 1 and found[0][0] == found[0][-1]
+        if found.start() < offset < found.end() + (not is_closed):
+            return found.span()
+    return None
+
+
+def place_at(text: str, offset: int) -> CompletionContext:
+    """The place at an offset, which is not within a text in quotes, a name or a comment."""
+    parser, is_sound = _parse(text[:offset])
+    read = _Read(parser)
+    expected = expected_terminals(parser) if is_sound else set()
+    words = _words(expected)
+    if is_line_start(offset, text) and not expected & _ENDS_OF_STATEMENTS:
+        # The statement before is not finished. Whoever begins a line may want to begin another.
+        words |= _words(_expected_by_statement(parser))
+    slot, call = read.slot(expected, text[:offset]) if is_sound else (Slot.NOTHING, "")
+    parameters, lists = read.parameters()
+    return CompletionContext(
+        slot,
+        tuple(sorted(words)),
+        call,
+        read.datasets(),
+        parameters,
+        lists,
+        has_item=read.is_among_items(),
+        annotated=read.annotated(),
+    )
+
+
+def place_in_text(text: str, offset: int) -> CompletionContext:
+    """The place within the text in quotes that begins at an offset."""
+    parser, is_sound = _parse(text[:offset])
+    if not is_sound or "STRING" not in expected_terminals(parser):
+        return CompletionContext(Slot.NOTHING)
+    read = _Read(parser)
+    slots = [slot for (home, last), slot in _TEXTS.items() if read.is_in(home) and read.ends(last)]
+    parameters, lists = read.parameters()
+    return CompletionContext(
+        slots[0] if slots else Slot.NOTHING,
+        parameters=parameters,
+        lists=lists,
+        assertion=read.last_text(),
+    )
+
+
+class _Read:
+    """What a parser has read and not yet finished.
+
+    `words` are its words and signs as typed, with `IDENT` for a name, `STRING` for a text and so
+    on, and nothing for what is finished: a statement, an argument.
+    """
+
+    def __init__(self, parser: InteractiveParser) -> None:
+        self.items: list[Any] = list(parser.parser_state.value_stack)
+        self.words = [_typed(item) for item in self.items]
+
+    def ends(self, *words: str) -> bool:
+        return tuple(self.words[-len(words) :]) == words
+
+    def is_in(self, word: str) -> bool:
+        return word in self.words
+
+    def slot(self, expected: set[str], before: str) -> tuple[Slot, str]:
+        """What kind of name may follow, and what is called around it."""
+        if "IDENT" not in expected:
+            return Slot.NOTHING, ""
+        positions = [number for number, word in enumerate(self.words) if word in _STATEMENTS]
+        start = positions[-1] if positions else 0
+        statement = self.words[start] if positions else ""
+        opened = [number for number in self._open_brackets() if number > start]
+        if self.ends("{") and statement != "import":
+            return Slot.PARAMETER, ""
+        for bracket in reversed(opened):
+            is_call = self.words[bracket - 1] == "IDENT" or statement == "use"
+            if self.words[bracket] == "(" and is_call:
+                is_new = self.words[-1] in ("(", ",") and bracket == opened[-1]
+                return self._argument(statement, bracket, is_new, before)
+        return self._in_statement(statement, expected >= _OPERAND), ""
+
+    def _open_brackets(self) -> list[int]:
+        opened: list[int] = []
+        for number, word in enumerate(self.words):
+            if word in ("(", "[", "{"):
+                opened.append(number)
+            elif word in (")", "]", "}") and opened:
+                opened.pop()
+        return opened
+
+    def is_among_items(self) -> bool:
+        """True behind the comma of `every` or `some`."""
+        return any(
+            self.items[bracket - 1] in QUANTIFIERS and "," in self.words[bracket:]
+            for bracket in self._open_brackets()
+            if self.words[bracket - 1] == "IDENT"
+        )
+
+    def _argument(
+        self, statement: str, bracket: int, is_new: bool, before: str
+    ) -> tuple[Slot, str]:
+        """What may stand among the arguments in a bracket; `is_new` where one may begin."""
+        call = str(self.items[bracket - 1]) if self.words[bracket - 1] == "IDENT" else ""
+        called = MEASURES.get(call)
+        if statement == "macro":
+            return Slot.NOTHING, ""
+        if statement == "@":
+            return (Slot.ANNOTATION_ARGUMENT if is_new else Slot.NOTHING), call
+        if self.ends("IDENT"):
+            return _PARAMETERS.get(str(self.items[-1]), Slot.NOTHING), ""
+        if statement in ("from", "to"):
+            return Slot.DATE_ARGUMENT, call
+        if statement == "use":
+            return Slot.MACRO_ARGUMENT, ""
+        if self._is_about_rows() and call != "values":
+            return Slot.ROW, ""
+        has_parameters = self.ends(",") or (called is not None and not called.has_arguments)
+        slot = Slot.CONSTANT
+        if called is None or called.is_column(_commas(before[self.items[bracket].end_pos :])):
+            slot = Slot.COLUMN
+        elif called.group in (Group.EXTENDED, Group.FUNCTION):
+            slot = Slot.MEASURE
+        return slot, call if is_new and has_parameters else ""
+
+    def _in_statement(self, statement: str, is_operand: bool) -> Slot:
+        match statement:
+            case "type":
+                return Slot.PROFILE_TYPE if self.is_in("profile") else Slot.TYPE
+            case "fits":
+                return Slot.FITTING_TYPE
+            case "for":
+                return Slot.LIST_PARAMETER if self.ends("in") else Slot.NOTHING
+            case "import":
+                return Slot.EXPORT if self.words[-1] in ("{", ",") else Slot.NOTHING
+            case "const":
+                return Slot.CONSTANT if is_operand else Slot.NOTHING
+            case "from" | "to" if is_operand:
+                return Slot.DATE
+            case "to":
+                return Slot.SEVERITY
+            case "assert":
+                return self._in_claim(is_operand)
+        return _BEHIND.get(statement, Slot.NOTHING)
+
+    def _in_claim(self, is_operand: bool) -> Slot:
+        if self.ends("column"):
+            return Slot.COLUMN
+        if self.ends("is") or self.ends("is", "not"):
+            return Slot.FORMAT
+        if self.ends("in"):
+            return Slot.OTHER_VALUES
+        if not is_operand:
+            return Slot.NOTHING
+        if self._is_about_rows():
+            return Slot.ROW
+        return Slot.ASSERTED if self.ends("assert") else Slot.MEASURE
+
+    def _is_about_rows(self) -> bool:
+        return self.is_in("row") or self.is_in("rows")
+
+    # What surrounds the place
+
+    def annotated(self) -> str:
+        """What an annotation would be above."""
+        if self.is_in("check") or self.is_in("macro"):
+            return "assertion"
+        return "profile" if self.is_in("suite") else "suite"
+
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets of the check."""
+        behind = self.items[self.words.index("on") + 1 :] if self.is_in("on") else []
+        names = [tree for tree in behind[:1] if isinstance(tree, Tree)]
+        parts = [part for tree in names for part in tree.iter_subtrees_topdown()]
+        return tuple(
+            ".".join(unquoted(str(child)) for child in part.children)
+            for part in parts
+            if part.data == "name"
+        )
+
+    def parameters(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The parameters of the macro with the variables of its loops, and the variadic one."""
+        found: list[str] = []
+        lists: list[str] = []
+        for number, item in enumerate(self.items):
+            if isinstance(item, Tree) and item.data == "parameters":
+                *names, dots = item.children
+                found = [str(name) for name in names]
+                lists = found[-1:] if dots is not None else []
+            elif self.words[number - 1] == "for" and number:
+                found = [*found, str(item)]
+        return tuple(found), tuple(lists)
+
+    def last_text(self) -> str:
+        """The last text in quotes, without them."""
+        pairs = zip(self.items, self.words, strict=True)
+        texts = [str(item)[1:-1] for item, word in pairs if word == "STRING"]
+        return texts[-1] if texts else ""
+
+
+_BEHIND = {
+    "use": Slot.MACRO,
+    "@": Slot.ANNOTATION,
+    "severity": Slot.SEVERITY,
+    "tags": Slot.TAG,
+    "check": Slot.DATASET,
+}
+
+
+def _parse(before: str) -> tuple[InteractiveParser, bool]:
+    """The parser behind a text, and whether it is within a statement that is sound so far."""
+    text = before.replace("\ufeff", " ") if len(before) <= LARGEST_FILE else ""
+    parser = grammar().parse_interactive(text)
+    while True:
+        try:
+            for token in parser.lexer_thread.lex(parser.parser_state):
+                if token.type == "IDENT" and token in LINE_KEYWORDS and begins_line(token, text):
+                    raise UnexpectedToken(token, set())
+                parser.feed_token(token)
+            return parser, True
+        except UnexpectedInput as error:
+            if not skip_to_next_statement(parser, text, error.pos_in_stream or 0):
+                return parser, False
+
+
+def _expected_by_statement(parser: InteractiveParser) -> set[str]:
+    """What may stand once the statement that is being read is finished, or given up."""
+    states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
+    while values:
+        expected = expected_terminals(parser)
+        if expected & _ENDS_OF_STATEMENTS:
+            return expected
+        states.pop()
+        values.pop()
+    return set()
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    """The words and signs of the grammar, by the names of their terminals."""
+    known = grammar().terminals
+    return {item.name: item.pattern.value for item in known if item.pattern.type == "str"}
+
+
+def _typed(item: Any) -> str:
+    return _spellings().get(item.type, item.type) if isinstance(item, Token) else ""
+
+
+def _words(expected: set[str]) -> set[str]:
+    """The keywords among some terminals."""
+    spelled = {_spellings().get(terminal, "") for terminal in expected}
+    return {word for word in spelled if _WORD.fullmatch(word)}
+
+
+def keywords() -> frozenset[str]:
+    """All keywords of the language."""
+    return frozenset(_words(set(_spellings())))
+
+
+def _commas(arguments: str) -> int:
+    """The commas of arguments that do not stand in brackets or quotes within them."""
+    depth = found = 0
+    for character in _QUOTED.sub("", arguments):
+        depth += (character in "([{") - (character in ")]}")
+        found += character == "," and not depth
+    return found
+
+
+def _end_of_line(text: str, offset: int) -> int:
+    end = text.find("\n", offset)
+    return len(text) if end < 0 else end

@@ -1,0 +1,87 @@
+"""What the keywords and annotations of the language mean, in a sentence each."""
+
+from __future__ import annotations
+
+KEYWORDS: dict[str, str] = {
+    "and": "Both must be true; in `between A and B`, the upper bound.",
+    "as": 'Gives an import an alias: `import "nulls.dql" as nulls`, then `nulls.name`.',
+    "assert": "States a rule about the data: `assert <metrics> <condition>`.",
+    "assertion": 'Selects one assertion of a check: `disable assertion "a" in "check"`.',
+    "availability_threshold": "The share of the dates that must have data, by default 90%. Below"
+    " it an assertion is skipped.",
+    "between": "Within two bounds, both included: `between 0.5 and 2.0`.",
+    "by": "A time of day (`timeliness(day) by 06:00 UTC`), or a factor (`scale ... by 2.0x`).",
+    "check": 'A group of assertions on datasets: `check "Volume" on orders { ... }`.',
+    "column": "States a rule about the schema: `assert column email exists`.",
+    "const": "A value with a name: `const MAX = 5% tunable [0%, 20%]`.",
+    "disable": "Skips the assertions that it selects while the profile is active.",
+    "downgrade": 'Changes the severity while the profile is active: `downgrade tag "x" to P3`.',
+    "each": "States a rule for every row: `assert each row: price > 0`.",
+    "exists": "The dataset has this column.",
+    "export": "Makes a constant or a macro visible to files that import this one.",
+    "false": "The truth value.",
+    "fits": "The type of the column, or a narrower one: `column price fits number`.",
+    "for": "Iterates over the arguments of a variadic parameter: `for col in columns { ... }`.",
+    "from": 'The first day of a profile, or the file of `import { name } from "file.dql"`.',
+    "import": "Imports the exports of another file.",
+    "in": "One of a list, the values of another dataset, or the check of an assertion.",
+    "is": "`is positive`, `is negative`, `is None`; over rows `is null`, `is nan`"
+    " or a format: `is email`.",
+    "like": 'The whole string, with `%` for any characters and `_` for one: `sku like "A-%"`.',
+    "macro": "A pattern of assertions with parameters: `macro nulls(column) { ... }`.",
+    "matches": "A regular expression found in the string; or the shares of a distribution.",
+    "name": 'The name of an assertion, unique within its check: `name "orders.volume.rows"`.',
+    "nan": "The value is not a number: NaN, of a float or double column.",
+    "negative": "Below zero.",
+    "None": "No value: of an empty dataset, or of a division by zero.",
+    "not": "The opposite.",
+    "null": "The value is missing.",
+    "of": "`95% of rows: ...`, or `within 3 stddev of 7 days`.",
+    "on": "The datasets of a check: `on orders, returns`.",
+    "or": "At least one must be true.",
+    "positive": "Above zero.",
+    "profile": 'Changes assertions on certain days: `profile "Christmas" { ... }`.',
+    "row": "`each row:` states a rule for every row.",
+    "rows": "`95% of rows:` states a rule for a share of the rows.",
+    "scale": 'Multiplies the value before it is compared: `scale tag "volume" by 2.0x`.',
+    "severity": "The severity of a failure: P0 is the highest, P3 the lowest, P1 the default.",
+    "stddev": "Standard deviations: `within 3 stddev of 7 days`.",
+    "suite": "What a gate checks: constants, macros, checks and profiles.",
+    "tag": 'Selects the assertions that have a tag: `scale tag "volume" by 2.0x`.',
+    "tags": "Labels by which profiles select assertions: `tags [volume, trend]`.",
+    "to": "The last day of a profile, or the severity of `downgrade`.",
+    "tolerance": "The allowed difference between the sides of `==` or `!=`; also written `+/-`.",
+    "true": "The truth value.",
+    "tunable": "The bounds within which algorithms may change a constant: `tunable [0%, 20%]`.",
+    "type": "The kind of a profile, `holiday` or `recurring`; or the type of a column.",
+    "use": "Inserts the assertions of a macro: `use nulls(email)`.",
+    "within": "Near the mean of the preceding days: `average(price) within 3 stddev of 7 days`.",
+}
+"""All keywords."""
+
+ANNOTATIONS: dict[str, str] = {
+    "experimental": "Proposed by an algorithm and not validated yet; such an assertion never"
+    " blocks, and is not required, even with severity P0.",
+    "required": "Algorithms and profiles cannot weaken, remove or disable this assertion.",
+    "cost": "The costs of a false alarm and a missed problem:"
+    " `@cost(false_positive=1, false_negative=100)`.",
+    "human_review": "Changes of this assertion need the approval of a person.",
+    "auto_approve": "Changes of this assertion need no approval.",
+    "allow_required": "Allows this profile to disable required assertions.",
+    "require_history": "Makes the gate broken if an assertion lacks data of other dates.",
+}
+"""All annotations."""
+
+PROFILE_TYPES: dict[str, str] = {
+    "holiday": "Fixed dates; date expressions are evaluated for each year.",
+    "recurring": "Dates relative to the date of the run, such as the end of each month.",
+}
+"""What may follow `type` in a profile."""
+
+PARAMETERS: dict[str, str] = {
+    "lag": "The number of calendar days before the date: `average(price, lag 1)`.",
+    "dataset": "The dataset to measure: `num_rows(dataset returns)`.",
+    "n": "The number of days of the window: `stddev(average(price), n 7)`.",
+    "order_by": "The column that orders the rows: `first(price, order_by day)`.",
+}
+"""The named parameters of calls."""

@@ -1,0 +1,122 @@
+"""A contract in the properties and comments of a Delta table, where every catalog shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.values import ContractDescription
+
+ID, VERSION, OWNER = "dqx.contract.id", "dqx.contract.version", "dqx.contract.owner"
+"""The properties of a table that is under a contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was written: properties, and the comments of columns. `missing` are not in the table."""
+
+    properties: dict[str, str]
+    comments: dict[str, str]
+    description: str | None
+    missing: tuple[str, ...]
+    version: int
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self.properties or self.comments or self.description)
+
+
+def publish(contract: ContractDescription, path: str, *, is_dry: bool = False) -> Published:
+    """Writes a contract into a Delta table, and tells what was new. What is there stays untouched.
+
+    Each kind of change is a commit of its own, which holds no data; a second time, there is none.
+
+    :param is_dry: writes nothing, and tells what would be written.
+    :raises DatasetError: there is no such table, or it cannot be written.
+    """
+    try:
+        table = DeltaTable(path)
+    except TableNotFoundError as error:
+        raise DatasetError(f"no Delta table at {path}", "check the path") from error
+    except Exception as error:  # deltalake has no root for its exceptions
+        raise DatasetError(f"the Delta table at {path} cannot be read: {error}") from error
+    metadata = table.metadata()
+    columns = {field.name: field.metadata.get("comment") for field in table.schema().fields}
+    told = properties_of(contract)
+    properties = {
+        key: value for key, value in told.items() if metadata.configuration.get(key) != value
+    }
+    comments = {
+        field.name: field.description
+        for field in contract.fields
+        if field.description and columns.get(field.name, field.description) != field.description
+    }
+    wanted = contract.description
+    description = wanted if wanted and metadata.description != wanted else None
+    if not is_dry:
+        try:
+            _write(table, properties, comments, description)
+        except Exception as error:
+            hint = "give this user access to the table, or publish with --sql"
+            raise DatasetError(f"{path} cannot be changed: {error}", hint) from error
+    return Published(
+        properties,
+        comments,
+        description,
+        tuple(field.name for field in contract.fields if field.name not in columns),
+        int(table.version()),
+    )
+
+
+def properties_of(contract: ContractDescription) -> dict[str, str]:
+    """The properties of a table under a contract; those that it does not know are left out."""
+    owner = contract.owners[0] if contract.owners else None
+    known = {ID: contract.id, VERSION: contract.version, OWNER: owner}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def published_in(properties: Mapping[str, str]) -> tuple[str, str | None] | None:
+    """The id and version of the contract that a table says it is under; None where it says none."""
+    contract_id = properties.get(ID)
+    return (contract_id, properties.get(VERSION)) if contract_id is not None else None
+
+
+def statements(contract: ContractDescription, table: str) -> Iterator[str]:
+    """The same as statements of Spark SQL, for a table that a catalog holds.
+
+    :param table: its name, as SQL writes it.
+    """
+    pairs = ", ".join(
+        f"{_text(key)} = {_text(value)}" for key, value in properties_of(contract).items()
+    )
+    yield f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs})"
+    if contract.description:
+        yield f"COMMENT ON TABLE {table} IS {_text(contract.description)}"
+    for field in contract.fields:
+        if field.description:
+            name = "`" + field.name.replace("`", "``") + "`"
+            yield f"ALTER TABLE {table} ALTER COLUMN {name} COMMENT {_text(field.description)}"
+
+
+def _write(
+    table: DeltaTable,
+    properties: dict[str, str],
+    comments: dict[str, str],
+    description: str | None,
+) -> None:
+    if properties:
+        # Properties that Delta does not know are ours to make.
+        table.alter.set_table_properties(properties, raise_if_not_exists=False)
+    if description is not None:
+        table.alter.set_table_description(description)
+    for column, comment in comments.items():
+        table.alter.set_column_metadata(column, {"comment": comment})
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"

@@ -1,0 +1,178 @@
+"""Who promoted which slice of a table, as the table itself keeps it: nobody replaces the rows of
+another.
+
+A slice is a date, or the whole table, or the rows of either with certain values. The notes are the
+numbers of application transactions in the log of the table. These outlive the history of its
+commits, and two commits that note the same thing at the same time exclude each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from typing import TypeAlias
+
+from dqx_airflow.values import DatasetRef, RunKey
+
+Noted: TypeAlias = Callable[[str], int | None]
+"""The number that a table has noted under a name; None where it has noted none."""
+
+_DATED = "dqx:dated"
+_MAP_INDEX = re.compile(r"\[(\d+)\]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What a promotion replaces.
+
+    :param on: the date; None where the table has no dates.
+    :param values: columns with the value that its rows have, as text.
+    """
+
+    on: date | None
+    values: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def _day(self) -> str:
+        return self.on.isoformat() if self.on else "all"
+
+    @property
+    def name(self) -> str:
+        """The same for the same slice, and not for another one."""
+        values = json.dumps(sorted(self.values), ensure_ascii=False) if self.values else ""
+        return f"{self._day}{values}"
+
+    @property
+    def order(self) -> str:
+        """Under which the moment is noted at which the run started that promoted it last."""
+        return f"dqx:promote:{self.name}"
+
+    @property
+    def columns(self) -> str:
+        """Under which is noted by which columns the date is cut into slices."""
+        return f"dqx:slicing:{self._day}"
+
+    @property
+    def cut(self) -> int:
+        """The number for the columns by which the date is cut; 0 where it is one slice."""
+        return _number(*sorted(name for name, _ in self.values)) if self.values else 0
+
+    @property
+    def whole(self) -> Slice:
+        return Slice(self.on)
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} = {value!r}" for name, value in self.values)
+        day = f"the date {self._day}" if self.on else "the table"
+        return f"{day} with {values}" if values else day
+
+
+@dataclass(frozen=True, slots=True)
+class Promoter:
+    """Who promotes: a gate, in a scheduler run, as one of several mapped tasks or not.
+
+    :param source: what it reads.
+    """
+
+    gate: str
+    run: str
+    map_index: int | None
+    source: str
+
+    @classmethod
+    def of(cls, key: RunKey, ref: DatasetRef) -> Promoter:
+        mapped = _MAP_INDEX.search(key.scheduler_run)
+        run = key.scheduler_run[: mapped.start()] if mapped else key.scheduler_run
+        source = json.dumps([ref.location, ref.filter, sorted(ref.options)], ensure_ascii=False)
+        return cls(key.gate, run, int(mapped[1]) if mapped else None, source)
+
+    def notes(self, place: Slice, order: int, noted: Noted) -> dict[str, int]:
+        """What a commit notes that promotes a slice, by name.
+
+        What is the same for all slices is noted once: to note it again would exclude the others.
+        """
+        found = {
+            place.order: order,
+            _of(place, "gate"): _number(self.gate),
+            _of(place, "run"): _number(self.run),
+            _of(place, "index"): -1 if self.map_index is None else self.map_index,
+            _of(place, "source"): _number(self.source),
+        }
+        shared = {place.columns: place.cut}
+        if place.on is not None:
+            shared[_DATED] = 1
+        return {**found, **{name: it for name, it in shared.items() if noted(name) != it}}
+
+    def objection(self, place: Slice, noted: Noted) -> tuple[str, str] | None:
+        """Why the slice is not for this gate to replace, and what to do; None where it is."""
+        if place.on is None and noted(_DATED) is not None:
+            return (
+                "dates were promoted there one by one, but this dataset has no date_column and "
+                "would replace them all",
+                "give the dataset a date_column, or promote it to a separate location",
+            )
+        everything = Slice(None)
+        if place.on is not None and self._is_of_another(everything, noted):
+            return "another gate promotes the whole table", _OWN_PLACE
+        cut = noted(place.columns)
+        if cut is None and noted(place.whole.order) is not None:
+            cut = 0  # promoted before this was noted
+        if cut is not None and cut != place.cut and not self._may_cut(place, cut, noted):
+            others = "other columns" if place.cut else "columns, with promote_slice"
+            whole = f"{place.whole} was promoted there as a whole, by another gate"
+            cut_up = f"{place.whole} was promoted there in slices of {others}"
+            return (cut_up, _SAME_SLICES) if cut else (whole, _OWN_PLACE)
+        return self._objection_to_last(place, noted)
+
+    def _objection_to_last(self, place: Slice, noted: Noted) -> tuple[str, str] | None:
+        if self._is_of_another(place, noted):
+            return f"another gate promoted {place} there, and its rows would be lost", _SLICE
+        if noted(_of(place, "gate")) is None:
+            return None
+        same_source = noted(_of(place, "source")) == _number(self.source)
+        same_index = noted(_of(place, "index")) == (
+            -1 if self.map_index is None else self.map_index
+        )
+        if noted(_of(place, "run")) == _number(self.run):
+            if same_source and same_index:
+                return None
+            who = "this map index has promoted other data" if same_index else "another map index"
+            what = f"as {place}" if same_index else f"of this run promoted {place}"
+            return f"{who} {what} there, and its rows would be lost", _SLICE
+        if self.map_index is None or same_source or place.values:
+            return None
+        return (
+            f"a mapped task of this gate that read other data promoted {place} there, and its "
+            "rows would be lost",
+            _SLICE,
+        )
+
+    def _is_of_another(self, place: Slice, noted: Noted) -> bool:
+        gate = noted(_of(place, "gate"))
+        return gate is not None and gate != _number(self.gate)
+
+    def _may_cut(self, place: Slice, cut: int, noted: Noted) -> bool:
+        """A gate may cut up what it promoted as one: nothing is lost by that."""
+        return cut == 0 and noted(_of(place.whole, "gate")) == _number(self.gate)
+
+
+_OWN_PLACE = "promote to a separate location"
+_SLICE = (
+    'say by promote_slice which rows are those of this task, as promote_slice={"store": "zurich"}, '
+    "or give each a target of its own"
+)
+_SAME_SLICES = "give the same columns in promote_slice, or promote to a separate location"
+
+
+def _of(place: Slice, what: str) -> str:
+    return f"dqx:{what}:{place.name}"
+
+
+def _number(*texts: str) -> int:
+    """A whole number of 62 bits that stands for texts."""
+    digest = hashlib.sha256("\0".join(texts).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 2 | 1

@@ -1,0 +1,227 @@
+"""Quarantine: the failing rows of a dataset, whole and unmasked, in a Delta table of their own.
+
+Each run key has a partition, which a later attempt replaces.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DateType, StringType, StructField, StructType
+
+from dqx_airflow.engine.outputs.delta_writer import WrittenFiles, nullable, write_files
+from dqx_airflow.engine.outputs.samples import rows_with_faults
+from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.session.concurrency import jobs_called
+from dqx_airflow.engine.session.spark_errors import explain, spark_failures
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.paths import absolute
+from dqx_airflow.errors import DqxError, StoreError, first_line
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.plan.failing import FailingRows
+from dqx_airflow.plan.masks import without_values
+from dqx_airflow.results.commits import committed
+from dqx_airflow.values import GateRequest, RunKey, Verdict
+
+_log = logging.getLogger("dqx.gate")
+
+RUN_ID, RUN_KEY, DATE, REASONS = "dqx_run_id", "dqx_run_key", "dqx_date", "dqx_reasons"
+LINE = "dqx_line"
+"""The line of a csv or json file, where it is broken as a whole."""
+
+_OWN_COLUMNS = (
+    StructField(RUN_KEY, StringType()),
+    StructField(RUN_ID, StringType()),
+    StructField(DATE, DateType()),
+    StructField(REASONS, ArrayType(StringType())),
+)
+
+
+def quarantine_rows(
+    spark: SparkSession,
+    opened: Mapping[str, OpenDataset],
+    request: GateRequest,
+    verdicts: Sequence[Verdict],
+    faults: Sequence[tuple[FailingRows, ...]],
+    run_id: str,
+) -> dict[str, int]:
+    """How many rows of each dataset that the request quarantines went into its table.
+
+    These are the rows of the target date that count against an assertion which failed with a
+    severity of `fail_on` or worse, each once, with the names of all such assertions: what is left
+    of the dataset are the valid rows. What an earlier attempt at the run key left there is
+    replaced, also by nothing.
+
+    :param faults: those of each verdict.
+    :raises StoreError: a quarantine cannot be written.
+    """
+    counts = {}
+    for name, path in request.quarantine:
+        if name not in opened:
+            continue  # it could not be read, and the report says so
+        blamed = [
+            (fault, verdict.name)
+            for verdict, found in zip(verdicts, faults, strict=True)
+            for fault in found
+            if fault.request.dataset == name and verdict.can_block(request.fail_on)
+        ]
+        references = References(opened, request.run_key.date)
+        quarantine = _Quarantine(spark, opened[name], absolute(path), request.run_key, run_id)
+        counts[name] = quarantine.fill(blamed, references)
+        if counts[name]:
+            _log.warning("%s rows of dataset '%s' are in quarantine: %s", counts[name], name, path)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Quarantine:
+    """The quarantine of one dataset, as one attempt fills it."""
+
+    spark: SparkSession
+    dataset: OpenDataset
+    path: str
+    run_key: RunKey
+    run_id: str
+
+    @property
+    def folder(self) -> str:
+        """Where the files of this attempt are, below the path."""
+        return f"run-{self.run_id}"
+
+    def fill(self, blamed: Sequence[tuple[FailingRows, str]], references: References) -> int:
+        """Puts the blamed rows there; returns how many they are.
+
+        :param blamed: faults, each with the name of its assertion.
+        """
+        try:
+            if not blamed and self._is_empty():
+                return 0
+            self._fitting_table()  # before anything is written into what is no quarantine
+            what = f"{self.dataset.ref.name}: quarantine"
+            with spark_failures(), jobs_called(self.spark, what):
+                files = self._written(blamed, references) if blamed else WrittenFiles()
+            self._commit(files)
+        except PySparkException as error:
+            reason = explain(error)
+            raise self._unusable(
+                without_values(reason) if self.dataset.ref.masked else reason
+            ) from error
+        except (DeltaError, OSError, ValueError) as error:
+            raise self._unusable(first_line(error)) from error
+        return files.rows
+
+    def _unusable(self, reason: str) -> DqxError:
+        return StoreError(
+            f"the rows of dataset '{self.dataset.ref.name}' cannot be quarantined at "
+            f"{self.path}: {reason}",
+            "give the quarantine another path, or remove it: the gate blocks without it too",
+        )
+
+    def _written(
+        self, blamed: Sequence[tuple[FailingRows, str]], references: References
+    ) -> WrittenFiles:
+        frame = self._frame(blamed, references)
+        constants = {RUN_KEY: str(self.run_key)}
+        return write_files(self.spark, frame, self.path, self.folder, constants=constants)
+
+    def _frame(
+        self, blamed: Sequence[tuple[FailingRows, str]], references: References
+    ) -> DataFrame:
+        """The blamed rows, with the columns that tell of the quarantine before their own."""
+        faults = list(dict.fromkeys(fault for fault, _ in blamed))
+        frame = rows_with_faults(self.spark, self.dataset, references, faults)
+        conditions = {}
+        for number, fault in enumerate(faults):
+            condition = fault.condition
+            if fault.repeated:
+                alike = f"dqx: rows like this by fault {number}"
+                keys = ", ".join(map(quote_name, fault.repeated))
+                frame = frame.withColumn(alike, F.expr(f"count(1) OVER (PARTITION BY {keys})"))
+                repeats = f"{quote_name(alike)} > 1"
+                condition = f"({condition} AND {repeats})" if condition else repeats
+            conditions[fault] = condition
+        reasons = ", ".join(
+            f"CASE WHEN {conditions[fault]} THEN {quote_literal(name)} END"
+            for fault, name in blamed
+        )
+        own = {
+            RUN_ID: quote_literal(self.run_id),
+            DATE: quote_literal(self.run_key.date),
+            REASONS: f"array_distinct(array_compact(array({reasons})))",
+        }
+        chosen = frame.where(" OR ".join(f"({condition})" for condition in conditions.values()))
+        return chosen.select(
+            *(F.expr(sql).alias(name) for name, sql in own.items()),
+            *(F.expr(sql).alias(field.name) for field, sql in self._columns),
+        )
+
+    @property
+    def _columns(self) -> list[tuple[StructField, str]]:
+        """What is kept of the dataset, as Spark SQL: what was cast from texts as it was written."""
+        fields, texts = self.dataset.struct.fields, self.dataset.texts
+        if texts is None:
+            return [(field, quote_name(field.name)) for field in fields]
+        kinds = {column: StringType() for column in texts.cast}
+        kept = [
+            (StructField(field.name, kinds.get(field.name, field.dataType)), texts.text(field.name))
+            for field in fields
+        ]
+        return [*kept, (StructField(LINE, StringType()), texts.line)]
+
+    def _table(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self.path)
+        except TableNotFoundError:
+            return None
+
+    def _is_empty(self) -> bool:
+        """True where no attempt at the run key has left anything."""
+        table = self._table()
+        own = [(RUN_KEY, "=", str(self.run_key))]
+        return table is None or not table.partitions(file_pruning_predicate=own)
+
+    def _commit(self, files: WrittenFiles) -> None:
+        """Makes the files what the run key has in the table, in one commit."""
+
+        def commit() -> None:
+            table = self._fitting_table()
+            table.create_write_transaction(
+                [*files.adds],
+                mode="overwrite",
+                schema=table.schema(),
+                partition_by=[RUN_KEY],
+                partition_filters=[(RUN_KEY, "=", str(self.run_key))],
+            )
+
+        committed(commit)
+
+    def _fitting_table(self) -> DeltaTable:
+        """The table, with the columns of the dataset as it is now.
+
+        :raises ValueError: what is there is no such table, or has other types.
+        """
+        struct = StructType([*_OWN_COLUMNS, *(field for field, _ in self._columns)])
+        wanted = Schema.from_json(nullable(struct).json())
+        table = self._table()
+        if table is None:
+            return DeltaTable.create(
+                self.path, schema=wanted, mode="ignore", partition_by=[RUN_KEY]
+            )
+        there = {field.name: field for field in table.schema().fields}
+        if RUN_KEY not in there:
+            raise ValueError("the table there has other columns")
+        for field in wanted.fields:
+            found = there.get(field.name)
+            if found is not None and found.type != field.type:
+                raise ValueError(f"its column '{field.name}' previously had another type")
+        missing = [field for field in wanted.fields if field.name not in there]
+        if missing:
+            table.alter.add_columns(missing)
+        return table

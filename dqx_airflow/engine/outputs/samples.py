@@ -1,0 +1,285 @@
+"""Samples of failing rows: one more pass over a dataset, and only where assertions failed.
+
+All faults of a dataset share the pass. It keeps no more than the wanted rows of each, and brings
+no value of a masked column out of Spark.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.engine.scan.frames import (
+    References,
+    rows_with_texts,
+    with_lookups,
+    with_malformed,
+    with_places,
+)
+from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
+from dqx_airflow.engine.session.spark_errors import explain
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.declared_text import TextColumns
+from dqx_airflow.metrics.columns import ColumnPath
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.plan.failing import FailingRows
+from dqx_airflow.plan.masks import is_masked, without_values
+from dqx_airflow.plan.model import Plan
+from dqx_airflow.plan.predicates import lookups_of
+from dqx_airflow.plan.schema_check import places_of, texts_of
+from dqx_airflow.values import MASK, FailingRow, Verdict
+
+_log = logging.getLogger("dqx.gate")
+
+_LONGEST_TEXT = 200
+_LONGEST_BINARY = 32
+_MOST_COLUMNS = 50
+_WHOLE_LINE = "(the whole line)"
+_FAULT, _RANK, _COUNT = "dqx: fault", "dqx: rank", "dqx: count"
+
+
+def with_failing_rows(
+    spark: SparkSession,
+    opened: Mapping[str, OpenDataset],
+    plan: Plan,
+    verdicts: Sequence[Verdict],
+    faults: Sequence[tuple[FailingRows, ...]],
+    most: int,
+) -> tuple[Verdict, ...]:
+    """The verdicts with a sample of at most `most` failing rows each.
+
+    Nothing that goes wrong here changes what a verdict says: then its note tells what did.
+
+    :param faults: those of each verdict.
+    """
+    # Equal faults of several assertions are one.
+    distinct = dict.fromkeys(fault for found in faults for fault in found) if most > 0 else {}
+    names = dict.fromkeys(fault.request.dataset for fault in distinct)
+    samples: dict[FailingRows, _Sample] = {}
+    for name in filter(opened.__contains__, names):
+        own = [fault for fault in distinct if fault.request.dataset == name]
+        sampler = _Sampler(spark, opened[name], References(opened, plan.date), plan, most)
+        samples.update(sampler.samples(own))
+    return tuple(
+        _with_sample(verdict, [samples[fault] for fault in found if fault in samples], most)
+        for verdict, found in zip(verdicts, faults, strict=True)
+    )
+
+
+def rows_with_faults(
+    spark: SparkSession, dataset: OpenDataset, references: References, faults: Sequence[FailingRows]
+) -> DataFrame:
+    """The rows of the target date, with all that the conditions of the faults name."""
+    requests = [fault.request for fault in faults]
+    lookups = tuple(dict.fromkeys(item for request in requests for item in lookups_of(request)))
+    frame = rows_with_texts(dataset, references.date)
+    frame = with_places(frame, places_of(requests, lookups, dataset.schema))
+    frame = with_malformed(frame, dataset, requests)
+    return with_lookups(spark, frame, lookups, references, dataset.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    rows: tuple[FailingRow, ...] = ()
+    note: str | None = None
+
+
+def _with_sample(verdict: Verdict, samples: Sequence[_Sample], most: int) -> Verdict:
+    rows = tuple(row for sample in samples for row in sample.rows)
+    told = (verdict.note, *(sample.note for sample in samples))
+    notes = dict.fromkeys(note for note in told if note)
+    return replace(verdict, failing_rows=rows[:most], note="; ".join(notes) or None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampler:
+    """Takes samples of one dataset."""
+
+    spark: SparkSession
+    dataset: OpenDataset
+    references: References
+    plan: Plan
+    most: int
+
+    def samples(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
+        objection = self._objection()
+        if objection is not None:
+            return self._failed(faults, objection)
+        passes = [[fault for fault in faults if not fault.repeated]]
+        passes += [[fault] for fault in faults if fault.repeated]
+        found: dict[FailingRows, _Sample] = {}
+        try:
+            with jobs_called(self.spark, f"{self.dataset.ref.name}: failing rows"):
+                for taken in side_by_side(self.spark, self._attempt, list(filter(None, passes))):
+                    found.update(taken)
+        except Exception as error:  # Spark is gone, and the verdicts stand
+            return self._failed(faults, type(error).__name__)
+        return found
+
+    def _objection(self) -> str | None:
+        """A mask for a column that is not there may be a slip, and then something else is bare."""
+        schema, ref = self.dataset.schema, self.dataset.ref
+        for what, columns in (("to mask", ref.masked), ("for the keys of rows", ref.keys)):
+            for column in columns:
+                if schema.find(column) is None:
+                    hint = did_you_mean(column, schema.types)
+                    return f"dataset '{ref.name}' has no column '{column}' {what}: {hint}"
+        return None
+
+    def _attempt(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
+        """The samples of faults of one kind; the guilty one is found by halving."""
+        try:
+            if faults[0].repeated:
+                return {faults[0]: self._repeated(faults[0])}
+            return self._matching(faults)
+        except Exception as error:  # whatever it is, the verdicts stand
+            if isinstance(error, PySparkException) and len(faults) > 1:
+                half = len(faults) // 2
+                return {**self._attempt(faults[:half]), **self._attempt(faults[half:])}
+            is_told = isinstance(error, PySparkException)
+            return self._failed(faults, explain(error) if is_told else type(error).__name__)
+
+    def _failed(self, faults: Sequence[FailingRows], reason: str) -> dict[FailingRows, _Sample]:
+        reason = without_values(reason) if self.dataset.ref.masked else reason
+        _log.warning("no failing rows of dataset '%s': %s", self.dataset.ref.name, reason)
+        return dict.fromkeys(faults, _Sample(note=f"no failing rows are shown: {reason}"))
+
+    def _matching(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
+        """Rows by the conditions of the faults, all in one pass.
+
+        Each partition keeps the first rows of each fault, before anything is shuffled.
+        """
+        frame = rows_with_faults(self.spark, self.dataset, self.references, faults)
+        keys = {key: self._place(key) for key in self.dataset.ref.keys}
+        frame = with_places(frame, {k: p for k, p in keys.items() if k not in frame.columns})
+        conditions = [f"({fault.condition})" for fault in faults]
+        broken = [f"CASE WHEN {text} THEN {nr} END" for nr, text in enumerate(conditions)]
+        fault, rank = quote_name(_FAULT), quote_name(_RANK)
+        frame = (
+            frame.where(" OR ".join(conditions))
+            .withColumn(_FAULT, F.explode(F.expr(f"array_compact(array({', '.join(broken)}))")))
+            .withColumn(
+                _RANK,
+                F.expr(f"row_number() OVER (PARTITION BY {fault} ORDER BY {self._order()})"),
+            )
+            .where(f"{rank} <= {self.most}")
+        )
+        shown = [f"WHEN {nr} THEN {self._json(item)}" for nr, item in enumerate(faults)]
+        causes = [
+            f"WHEN {fault} = {nr} AND {cause.sql} THEN {at}"
+            for nr, item in enumerate(faults)
+            for at, cause in enumerate(item.causes)
+        ]
+        cause_of_row = f"CASE {' '.join(causes)} END" if causes else "CAST(NULL AS INT)"
+        frame = frame.selectExpr(fault, rank, f"CASE {fault} {' '.join(shown)} END", cause_of_row)
+        rows: list[list[FailingRow]] = [[] for _ in faults]
+        found = sorted(frame.collect(), key=lambda row: (row[0], row[1]))
+        for number, _, text, at in found:
+            item = faults[number]
+            reason = item.reason if at is None else f"{item.causes[at].words}: {item.reason}"
+            rows[number].append(FailingRow(self.dataset.ref.name, reason, text))
+        return {item: _Sample(tuple(own)) for item, own in zip(faults, rows, strict=True)}
+
+    def _repeated(self, fault: FailingRows) -> _Sample:
+        """The combinations that several rows have in common, the most frequent first."""
+        frame = rows_with_faults(self.spark, self.dataset, self.references, [fault])
+        frame = frame.where(fault.condition) if fault.condition else frame
+        columns = [F.expr(quote_name(column)) for column in fault.repeated]
+        count = quote_name(_COUNT)
+        grouped = frame.groupBy(*columns).agg(F.count(F.lit(1)).alias(_COUNT))
+        groups = grouped.where(f"{count} > 1").orderBy(F.desc(count), *columns).limit(self.most)
+        shown = groups.selectExpr(f"{self._object(fault.repeated)} AS shown", count)
+        return _Sample(
+            tuple(
+                FailingRow(self.dataset.ref.name, f"{times} rows", text)
+                for text, times in shown.collect()
+            )
+        )
+
+    def _json(self, fault: FailingRows) -> str:
+        """The row as JSON: its keys, then the columns at fault; without keys all columns."""
+        if fault.request.definition.is_of_texts and self.dataset.texts is not None:
+            return self._json_of_texts(fault, self.dataset.texts)
+        rest = () if self.dataset.ref.keys else self.dataset.struct.names
+        columns = dict.fromkeys((*self.dataset.ref.keys, *fault.columns, *rest))
+        return self._object(tuple(columns)[:_MOST_COLUMNS])
+
+    def _object(self, columns: Sequence[str]) -> str:
+        pairs = ", ".join(f"{quote_literal(column)}, {self._cell(column)}" for column in columns)
+        return f"to_json(named_struct({pairs}), map('ignoreNullFields', 'false'))"
+
+    def _json_of_texts(self, fault: FailingRows, texts: TextColumns) -> str:
+        """The malformed texts behind the keys, without keys all texts; the line if it is broken."""
+        ref = self.dataset.ref
+        asked = texts_of(fault.request, self.dataset.schema, texts.columns).columns
+        cells = {key: self._text_cell(key, texts) for key in ref.keys}
+        for column in dict.fromkeys((*asked, *(() if ref.keys else texts.columns))):
+            if column in cells:
+                continue
+            is_told = texts.is_misfit(column) if ref.keys else "true"
+            cell = self._text_cell(column, texts)
+            cells[column] = f"CASE WHEN {texts.line} IS NULL AND {is_told} THEN {cell} END"
+        line = quote_literal(MASK) if ref.masked else _cut(texts.line)
+        whole = f"{quote_literal(_WHOLE_LINE)}, CASE WHEN {texts.line} IS NOT NULL THEN {line} END"
+        shown = list(cells.items())[:_MOST_COLUMNS]
+        pairs = [f"{quote_literal(column)}, {cell}" for column, cell in shown]
+        return f"to_json(named_struct({', '.join([*pairs, whole])}))"
+
+    def _text_cell(self, column: str, texts: TextColumns) -> str:
+        """What is shown of the text of a column."""
+        if column not in texts.cast or is_masked(column, self.dataset.ref.masked):
+            return self._cell_of(column, texts.text(column))
+        return _cut(texts.text(column))
+
+    def _cell(self, column: str) -> str:
+        """What is shown of a column: masked, and cut where it may be long."""
+        return self._cell_of(column, quote_name(column))
+
+    def _cell_of(self, column: str, name: str) -> str:
+        """What is shown of a column that stands somewhere as Spark SQL."""
+        spark_type = self._place(column).type
+        if is_masked(column, self.dataset.ref.masked):
+            return f"CASE WHEN {name} IS NOT NULL THEN {quote_literal(MASK)} END"
+        match family_of(spark_type):
+            case Family.TEXT:
+                return _cut(name)
+            case Family.OTHER if spark_type == "binary":
+                return f"hex(substring({name}, 1, {_LONGEST_BINARY}))"
+            case Family.ARRAY | Family.MAP:
+                return _cut(f"to_json({name})")
+            case Family.OTHER if spark_type.startswith("struct"):
+                return _cut(f"to_json({name})")
+            case Family.OTHER:
+                return _cut(f"CAST({name} AS STRING)")
+            case _:
+                return name
+
+    def _order(self) -> str:
+        """By the keys, else by what the row holds, so that the same rows give the same sample."""
+        schema = self.dataset.schema
+        keys = [key for key in self.dataset.ref.keys if _is_simple(self._place(key).type)]
+        if keys:
+            return ", ".join(map(quote_name, keys))
+        simple = [quote_name(name) for name, type_ in schema.types.items() if _is_simple(type_)]
+        return f"xxhash64({', '.join(simple)})" if simple else "1"
+
+    def _place(self, column: str) -> ColumnPath:
+        place = self.dataset.schema.find(column)
+        assert place is not None
+        return place
+
+
+def _is_simple(spark_type: str) -> bool:
+    return family_of(spark_type) not in (Family.ARRAY, Family.MAP, Family.OTHER)
+
+
+def _cut(text: str) -> str:
+    cut = f"concat(left({text}, {_LONGEST_TEXT - 1}), '\N{HORIZONTAL ELLIPSIS}')"
+    return f"CASE WHEN char_length({text}) > {_LONGEST_TEXT} THEN {cut} ELSE {text} END"

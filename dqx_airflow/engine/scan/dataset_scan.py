@@ -1,0 +1,275 @@
+"""The scan of one dataset: what is known already, then one pass over the rows that are needed.
+
+What cannot be computed is found before the pass where the schema tells it, else by the pass
+itself; all other requests get their value all the same. Nothing is read of what the transaction
+log answers, or what an earlier run found in the very same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from fractions import Fraction
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from dqx_airflow.engine.scan.distinct_pass import count_distinct
+from dqx_airflow.engine.scan.frames import (
+    References,
+    rows_of_dates,
+    with_lookups,
+    with_malformed,
+    with_places,
+)
+from dqx_airflow.engine.scan.fused_pass import ByDate, aggregate, merged
+from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
+from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
+from dqx_airflow.engine.scan.shortcuts import (
+    ask_log,
+    scan_in_two_phases,
+    take_shortcuts,
+    with_sound_shortcut,
+)
+from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.scan.states.incremental import added_file_passes
+from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
+from dqx_airflow.engine.session.spark_errors import explain, spark_failures
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.schema_drift import NO_DRIFT, SchemaDrift, drift_of
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.registry import Aggregate, Scan
+from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
+from dqx_airflow.plan.masks import reveals
+from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
+from dqx_airflow.plan.passes import MOST_COMPILED
+from dqx_airflow.plan.predicates import aggregates_of, lookups_of, voids_of
+from dqx_airflow.plan.row_types import RowTypes
+from dqx_airflow.plan.schema_check import (
+    Schema,
+    answer_from_schema,
+    columns_of,
+    names_only_columns,
+    objection_to,
+    objection_to_lookup,
+    places_of,
+    void_with_nan,
+)
+
+
+def scan(
+    spark: SparkSession,
+    dataset: OpenDataset,
+    requests: Sequence[MetricRequest],
+    lookups: Sequence[Lookup],
+    references: References,
+    memory: StateCache | None = None,
+) -> Scanned:
+    """Computes the requests of one dataset, but for queries.
+
+    :param lookups: those of this dataset.
+    :param references: what they look into; one that is missing there could not be opened, and
+        fails the requests that need it.
+    :param memory: what earlier runs found out; without it all is computed.
+    """
+    scanned = Scanned()
+    read = dataset.schema
+    drift = _drift(spark, dataset, read, requests, references)
+    schema = replace(read, unread=drift.unread)
+    _answer_from_columns(read, drift, requests, scanned)
+    _answer_from_log(dataset, requests, scanned)
+    requests = [request for request in requests if request.definition.scan is Scan.FLAT]
+    schemas = {name: reference.schema for name, reference in references.opened.items()}
+    reasons = {
+        lookup: objection_to_lookup(lookup, schema, schemas.get(lookup.reference))
+        for lookup in lookups
+    }
+    usable = [lookup for lookup, reason in reasons.items() if reason is None]
+    unusable = {lookup: reason for lookup, reason in reasons.items() if reason is not None}
+    possible = []
+    for request in requests:
+        reason = objection_to(request, schema, unusable)
+        if reason is not None:
+            scanned.failures[request] = reason
+        elif request.definition.is_of_texts and dataset.texts is None:
+            scanned.values[request] = request.definition.empty
+        else:
+            possible.append(request)
+    types = RowTypes(schema.type_of)
+    parts = {request: aggregates_of(request, types) for request in possible}
+    needs = _needs_of(parts, dataset, schema)
+    answers = ScanResults()
+    ask_log(dataset, needs, answers)
+    if memory is not None:
+        memory.recall(dataset, references, needs, answers)
+    missing = [need for need in needs if need not in answers]
+    if missing:
+        for files, news in added_file_passes(dataset, missing, answers.partial_states):
+            added = ScanResults()
+            part = dataset.of_files(files)
+            _scan_rows(spark, part, news, possible, usable, references, added)
+            answers.complete(news, added)
+        rest = [need for need in missing if need not in answers]
+        rest = [need for need in rest if need.aggregate.sql not in answers.broken]
+        first, later = scan_in_two_phases(rest, dataset, schema.type_of, answers)
+        _scan_rows(spark, dataset, first, possible, usable, references, answers)
+        take_shortcuts(later, schema.type_of, answers)
+        late = [need for need in later if need not in answers]
+        _scan_rows(spark, dataset, late, possible, usable, references, answers)
+        if memory is not None:
+            memory.keep(dataset, references, missing, answers)
+    for request, aggregates in parts.items():
+        _answer(request, aggregates, types, answers, scanned)
+    return scanned
+
+
+def _drift(
+    spark: SparkSession,
+    dataset: OpenDataset,
+    schema: Schema,
+    requests: Sequence[MetricRequest],
+    references: References,
+) -> SchemaDrift:
+    """The drift of the files, where something is asked about the columns that they have."""
+    is_asked = any(
+        request.definition.scan is Scan.SCHEMA
+        or (request.definition.scan is not Scan.LOG and not names_only_columns(request, schema))
+        for request in requests
+    )
+    return drift_of(spark, dataset, references.date) if is_asked else NO_DRIFT
+
+
+def _answer_from_columns(
+    schema: Schema, drift: SchemaDrift, requests: Iterable[MetricRequest], scanned: Scanned
+) -> None:
+    """Answers what is asked about the columns themselves: those of the files of the date."""
+    there = drift.in_schema(schema)
+    for request in requests:
+        if request.definition.scan is not Scan.SCHEMA:
+            continue
+        answer_from_schema(request, there, scanned)
+        places = filter(None, map(schema.find, columns_of(request, schema)))
+        files = [drift.missing[place.path[0]] for place in places if place.path[0] in drift.missing]
+        if files:
+            scanned.details[request] = f"{files[0]} is without it"
+
+
+def _answer_from_log(
+    dataset: OpenDataset, requests: Iterable[MetricRequest], scanned: Scanned
+) -> None:
+    """Answers how old the data is by the transaction log."""
+    for request in requests:
+        if request.definition.scan is not Scan.LOG:
+            continue
+        committed = dataset.log.committed_at() if dataset.log is not None else None
+        if committed is None:
+            told = "its log tells no commit that changed the data of its newest version"
+            reason = "it is not a Delta table that is read by its path" if not dataset.log else told
+            scanned.failures[request] = f"dataset '{dataset.ref.name}': {reason}"
+        else:
+            age = datetime.now(timezone.utc) - committed
+            scanned.values[request] = Fraction(age // timedelta(microseconds=1), 10**6)
+
+
+def _scan_rows(
+    spark: SparkSession,
+    dataset: OpenDataset,
+    needs: Sequence[AggregateRequest],
+    requests: Sequence[MetricRequest],
+    lookups: Sequence[Lookup],
+    references: References,
+    answers: ScanResults,
+) -> None:
+    """Adds what the rows say; of files that cannot be read, why."""
+    places = places_of(requests, lookups, dataset.schema)
+
+    def frame_for(reading: Sequence[AggregateRequest]) -> DataFrame:
+        frame = with_places(rows_of_dates(dataset, {need.date for need in reading}), places)
+        frame = with_malformed(frame, dataset, requests)
+        looked_into = {name for need in reading for name in need.looks_into}
+        wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
+        return with_lookups(spark, frame, wanted, references, dataset.schema)
+
+    def read(reading: Sequence[AggregateRequest]) -> tuple[ByDate, dict[str, str]]:
+        try:
+            with spark_failures():
+                frame = frame_for(reading)
+        except PySparkException as error:
+            if len(reading) == 1:
+                return {}, {reading[0].aggregate.sql: explain(error)}
+            half = len(reading) // 2
+            return merged(read(reading[:half]), read(reading[half:]))
+        dates = {need.date for need in reading}
+        aggregates = list(dict.fromkeys(need.aggregate for need in reading))
+        with jobs_called(spark, f"{dataset.ref.name}: {describe_pass(aggregates)}"):
+            if all(item.distinct for item in aggregates):
+                return count_distinct(frame, aggregates, dataset.schema, dates)
+            return aggregate(frame, [item.sql for item in aggregates], dates)
+
+    parts = list(split_into_passes(dataset, needs, _most_compiled(spark)))
+    try:
+        for reading, computed in zip(parts, side_by_side(spark, read, parts), strict=True):
+            texts = dict.fromkeys(need.aggregate.sql for need in reading)
+            answers.add_pass({need.date for need in reading}, tuple(texts), *computed)
+    except DatasetError as error:
+        # Lookups may be to blame, and what needs none can be computed all the same.
+        independent = [need for need in needs if lookups and not need.looks_into]
+        answers.broken.update(
+            {need.aggregate.sql: error.in_one_line for need in needs if need not in independent}
+        )
+        if independent:
+            _scan_rows(spark, dataset, independent, requests, (), references, answers)
+
+
+def _most_compiled(spark: SparkSession) -> int:
+    """How many aggregates a pass may have: a session that was handed in has its own limit."""
+    fields = spark.conf.get("spark.sql.codegen.maxFields", str(2 * MOST_COMPILED))
+    return max(1, min(MOST_COMPILED, int(fields or 0) // 2))
+
+
+def _needs_of(
+    parts: Mapping[MetricRequest, Iterable[Aggregate]], dataset: OpenDataset, schema: Schema
+) -> list[AggregateRequest]:
+    """What requests of some aggregates need, each once, with the shortcuts that types allow."""
+    needs: dict[AggregateRequest, None] = {}
+    masked = {dataset.ref.name: dataset.ref.masked}
+    for request, aggregates in parts.items():
+        looked_up = tuple(dict.fromkeys(item.reference for item in lookups_of(request)))
+        # Spark SQL of the user's may call rand() or current_date().
+        is_storable = request.metric != "sql" and not reveals(request, masked)
+        for part in aggregates:
+            item = with_sound_shortcut(part, schema.type_of)
+            needs[AggregateRequest(request.date, item, looked_up, is_storable)] = None
+    return list(needs)
+
+
+def _answer(
+    request: MetricRequest,
+    aggregates: Sequence[Aggregate],
+    types: RowTypes,
+    answers: ScanResults,
+    scanned: Scanned,
+) -> None:
+    """The value of a request of what its aggregates yielded, or why it has none."""
+    parts = [item.sql for item in aggregates]
+    broken = [answers.broken[sql] for sql in parts if sql in answers.broken]
+    if broken:
+        scanned.failures[request] = broken[0]
+        return
+    scanned.origins[request] = answers.origin(request.date, parts)
+    if request.date in answers.absent:
+        scanned.values[request] = request.definition.empty
+        return
+    results = tuple(answers.values[request.date, sql] for sql in parts)
+    if has_overflown(aggregates, results, types.of_column):
+        scanned.failures[request] = OVERFLOW
+        return
+    columns = tuple(voids_of(request, types))
+    own = len(results) - len(columns)
+    pairs = zip(columns, results[own:], strict=True)
+    nan_counts = {column: int(count or 0) for column, count in pairs}
+    if any(nan_counts.values()):
+        void_with_nan(request, nan_counts, scanned)
+    else:
+        scanned.values[request] = request.definition.value(request.arguments, results[:own])

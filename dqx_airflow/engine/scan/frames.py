@@ -1,0 +1,159 @@
+"""Data frames of a dataset: the rows of some dates, with what lookups need beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.metrics.columns import ColumnPath
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.text_casts import malformed_alias
+from dqx_airflow.plan.comparisons import as_key
+from dqx_airflow.plan.model import Lookup, MetricRequest
+from dqx_airflow.plan.schema_check import Schema, places_of, texts_of
+
+DATE = "dqx: date of the row"
+"""The column that holds the date of a row, where there are rows of several dates."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """The datasets that lookups look into, those that could be opened, by name.
+
+    Of one with dates they see the rows of `date` alone, as a query does.
+    """
+
+    opened: Mapping[str, OpenDataset]
+    date: date
+
+
+def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
+    """The rows of the dates; where there are several, with the date of each row as one more
+    column."""
+    frame = _filtered(dataset, dates)
+    if dataset.dates is None or len(dates) == 1:
+        return frame
+    on, lost = dataset.dates.date_of_row(dates), _has_lost_its_date(dataset)
+    if lost is not None:
+        every = ", ".join(quote_literal(day) for day in sorted(day for day in dates if day))
+        on = f"explode(CASE WHEN {lost} THEN array({every}) ELSE array({on}) END)"
+    return frame.withColumn(DATE, F.expr(on))
+
+
+def rows_of(dataset: OpenDataset, on: date) -> DataFrame:
+    """The rows of a date; all rows of a dataset without dates."""
+    frame = _filtered(dataset, {on})
+    return frame.select(*map(quote_name, dataset.struct.names)) if dataset.texts else frame
+
+
+def condition_of(spark: SparkSession, dataset: OpenDataset, on: date) -> str | None:
+    """The rows of a date, told from the others of a version, as Spark SQL; None where it is all.
+
+    It means the same in any session.
+    """
+    conditions = [f"({dataset.ref.filter})"] if dataset.ref.filter is not None else []
+    column = dataset.dates
+    if column is not None:
+        if column.type == "timestamp" and column.zone is None:
+            column = replace(column, zone=spark.conf.get("spark.sql.session.timeZone"))
+        conditions.append(f"({column.filter({on})})")
+    return " AND ".join(conditions) or None
+
+
+def rows_with_texts(dataset: OpenDataset, on: date) -> DataFrame:
+    """The rows of a date, with the texts from which their values are cast, where they are."""
+    return _filtered(dataset, {on})
+
+
+def _filtered(dataset: OpenDataset, dates: Collection[date | None]) -> DataFrame:
+    frame = dataset.read(dates)
+    if dataset.dates is None:
+        return frame
+    condition, lost = dataset.dates.filter(dates), _has_lost_its_date(dataset)
+    return frame.where(condition if lost is None else f"({condition}) OR {lost}")
+
+
+def _has_lost_its_date(dataset: OpenDataset) -> str | None:
+    """True for a row whose date cannot be read, as Spark SQL; None where there is no such row.
+
+    It belongs to every date: otherwise nobody would ever see it.
+    """
+    column, texts = dataset.dates, dataset.texts
+    if column is None or texts is None or column.name not in texts.columns:
+        return None
+    is_gone = f"({texts.is_broken_line} AND {quote_name(column.name)} IS NULL)"
+    return f"({texts.is_misfit(column.name)} OR {is_gone})"
+
+
+def with_malformed(
+    frame: DataFrame, dataset: OpenDataset, requests: Iterable[MetricRequest]
+) -> DataFrame:
+    """The frame with a column for each request about texts: true where one of them is malformed."""
+    columns = {}
+    for request in requests:
+        if request.definition.is_of_texts and dataset.texts is not None:
+            asked = texts_of(request, dataset.schema, dataset.texts.columns)
+            condition = dataset.texts.is_malformed(asked.columns, or_broken=asked.has_lines)
+            columns[malformed_alias(request.metric, request.arguments[0])] = F.expr(condition)
+    return frame.withColumns(columns) if columns else frame
+
+
+def with_places(frame: DataFrame, places: Mapping[str, ColumnPath]) -> DataFrame:
+    """The frame with a column of each name that leads to another one, or to a field of a struct."""
+    # Names that differ in case alone are one column to Spark, unless the session says otherwise.
+    layers: list[dict[str, Column]] = []
+    taken: Counter[str] = Counter()
+    for name, place in places.items():
+        layer = taken[name.casefold()]
+        taken[name.casefold()] += 1
+        if layer == len(layers):
+            layers.append({})
+        layers[layer][name] = F.expr(quote_name(*place.path))
+    for columns in layers:
+        frame = frame.withColumns(columns)
+    return frame
+
+
+def with_lookups(
+    spark: SparkSession,
+    frame: DataFrame,
+    lookups: Sequence[Lookup],
+    references: References,
+    schema: Schema,
+) -> DataFrame:
+    """The frame with one more column for each lookup: true, or NULL where the value is missing.
+
+    Spark plans each as an existence join: the reference is neither made distinct nor can it
+    multiply rows.
+
+    :param schema: that of the frame.
+    """
+    if not lookups:
+        return frame
+    # Quoted names are all of the user's that gets into the query.
+    columns, tables = ["*"], {"scanned": frame}
+    for number, lookup in enumerate(lookups):
+        table = f"reference_{number}"
+        reference = references.opened[lookup.reference]
+        places = places_of((), [lookup], reference.schema)
+        tables[table] = with_places(rows_of(reference, references.date), places)
+        here = schema.type_of(lookup.column)
+        there = reference.schema.type_of(lookup.reference_column)
+        value = formatted(as_key(quote_name("scanned", lookup.column), here, there))
+        key = formatted(as_key(quote_name(lookup.reference_column), there, here))
+        alias = formatted(quote_name(lookup.alias))
+        known = f"SELECT {key} AS key FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
+        columns.append(f"nullif({value} IN ({known}), false) AS {alias}")
+    query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned"  # noqa: S608
+    return spark.sql(query, **tables)
+
+
+def formatted(text: str) -> str:
+    """Braces doubled: `spark.sql` formats its text."""
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,109 @@
+"""The fused pass: all flat aggregates over a frame at once, grouped by date if there are several.
+
+Where the pass fails as a whole, it is halved until the guilty aggregate stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import date
+from typing import TypeAlias
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.engine.scan.collect import collect, date_of
+from dqx_airflow.engine.scan.frames import DATE
+from dqx_airflow.engine.session.spark_errors import explain, is_unreadable, spark_failures
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.values import MetricValue
+
+ByDate: TypeAlias = dict[date | None, dict[str, MetricValue]]
+"""Values by date and by the SQL of their aggregates; None where a dataset has no dates."""
+
+
+def aggregate(
+    frame: DataFrame,
+    texts: Sequence[str],
+    dates: Collection[date | None],
+    *,
+    is_whole: bool = True,
+) -> tuple[ByDate, dict[str, str]]:
+    """The value of each aggregate by date; for those that failed, why.
+
+    :param dates: those of the rows; None alone where a dataset has no dates.
+    :param is_whole: false for a part of a pass that has failed.
+    :raises DatasetError: a file cannot be read.
+    """
+    if not texts:
+        return {}, {}
+    try:
+        with spark_failures():
+            rows = _rows(frame, texts, dates)
+    except PySparkException as error:
+        if is_unreadable(error):
+            raise DatasetError(explain(error)) from error
+        if len(texts) == 1:
+            return {}, {texts[0]: _reason(error, frame)}
+        if is_whole and (reason := _objection_to_rows(frame)) is not None:
+            return {}, dict.fromkeys(texts, reason)
+        half = len(texts) // 2
+        return merged(
+            aggregate(frame, texts[:half], dates, is_whole=False),
+            aggregate(frame, texts[half:], dates, is_whole=False),
+        )
+    return {on: dict(zip(texts, values, strict=True)) for on, values in rows}, {}
+
+
+def merged(
+    one: tuple[ByDate, dict[str, str]], other: tuple[ByDate, dict[str, str]]
+) -> tuple[ByDate, dict[str, str]]:
+    """What two passes over the same rows found together."""
+    (left, broken_left), (right, broken_right) = one, other
+    by_date = {on: {**left.get(on, {}), **right.get(on, {})} for on in {**left, **right}}
+    return by_date, {**broken_left, **broken_right}
+
+
+def _rows(
+    frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
+) -> list[tuple[date | None, tuple[MetricValue, ...]]]:
+    """The values of the aggregates for each date that has rows."""
+    if len(dates) > 1:
+        by_date = collect(frame.groupBy(quote_name(DATE)).agg(*map(F.expr, texts)))
+        return [(date_of(row[0]), row[1:]) for row in by_date]
+    # Without groups the buffers are plain variables of the generated code, not rows of a hash map;
+    # and the smallest text can be found without sorting.
+    (on,) = dates
+    # Told as texts: for each column that Python makes, it asks the JVM half a dozen times.
+    (row,) = collect(frame.selectExpr(*texts, "count(1)"))
+    *values, count = row
+    return [(on, tuple(values))] if count or on is None else []
+
+
+def _objection_to_rows(frame: DataFrame) -> str | None:
+    """Why the rows cannot be read whatever is asked of them; None where they can.
+
+    Where their filter fails, a thousand aggregates would be tried one by one.
+    """
+    try:
+        with spark_failures():
+            frame.selectExpr("count(1)").collect()
+    except PySparkException as error:
+        return explain(error)
+    return None
+
+
+def _own_columns(frame: DataFrame) -> list[str]:
+    return [column for column in frame.columns if column != DATE]
+
+
+def _reason(error: PySparkException, frame: DataFrame) -> str:
+    if isinstance(error, AnalysisException):
+        parameters = error.getMessageParameters() or {}
+        if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            name = parameters.get("objectName", "").strip("`")
+            return f"no column '{name}': {did_you_mean(name, _own_columns(frame))}"
+    return explain(error)

@@ -1,0 +1,97 @@
+"""Which needs share one pass over the rows of a dataset.
+
+With few rows all of them do, up to a few thousand: a pass takes less than the start of another job.
+With many, distinct
+values are counted apart, a day that is there to be compared with is not read for all that is asked
+of the target date, and no pass has more aggregates than Spark compiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+
+from dqx_airflow.engine.scan.results import AggregateRequest
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.plan.passes import MOST_COMPILED
+
+MOST_ROWS_FUSED = 250_000
+"""Up to so many rows one pass with everything in it takes less than the start of another job."""
+
+MOST_FUSED = 2_500
+"""A pass over few rows has at most so many aggregates: what Spark does with them before it runs
+takes longer than in proportion, and its stack is not without end."""
+
+MOST_DISTINCT = 50
+"""A pass counts the distinct values of at most so many columns or keys: Spark copies its rows for
+each of them."""
+
+MOST_BYTES_FUSED = 4_000_000
+"""Files of so many bytes have few rows, whatever their format."""
+
+_LEAST_WASTE = 0.5
+"""Days are read apart where one pass would compute so much more than is needed, in parts of it."""
+
+
+def split_into_passes(
+    dataset: OpenDataset, needs: Sequence[AggregateRequest], most_compiled: int = MOST_COMPILED
+) -> Iterator[list[AggregateRequest]]:
+    """The needs of each pass, which has a bounded number of aggregates.
+
+    :param most_compiled: that number, where there are many rows.
+    """
+    keys = [need for need in needs if need.aggregate.distinct and need.aggregate.is_key]
+    values = [need for need in needs if need.aggregate.distinct and not need.aggregate.is_key]
+    rest = [need for need in needs if not need.aggregate.distinct]
+    distinct = {need.aggregate for need in (*keys, *values)}
+    is_one = len(distinct) <= MOST_DISTINCT
+    if rest and is_one and has_few_rows(dataset, {need.date for need in needs}):
+        yield from _by_width(needs, MOST_FUSED)
+        return
+    for part in _by_day(rest):
+        few = has_few_rows(dataset, {need.date for need in part})
+        yield from _by_width(part, MOST_FUSED if few else most_compiled)
+    yield from _by_width(keys, MOST_DISTINCT)
+    yield from _by_width(values, MOST_DISTINCT)
+
+
+def describe_pass(aggregates: Sequence[Aggregate]) -> str:
+    """What a pass is about, in a few words."""
+    if all(item.distinct for item in aggregates):
+        return "keys" if all(item.is_key for item in aggregates) else "distinct values"
+    return f"{len(aggregates)} aggregates" if len(aggregates) > 1 else "one aggregate"
+
+
+def has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:
+    """True where the transaction log says so, or the files are small."""
+    if dataset.log is None:
+        files = dataset.files
+        return files is not None and sum(file.size for file in files) <= MOST_BYTES_FUSED
+    rows = [dataset.log.rows_of(on) for on in dates]
+    return None not in rows and sum(filter(None, rows)) <= MOST_ROWS_FUSED
+
+
+def _by_day(needs: list[AggregateRequest]) -> Iterator[list[AggregateRequest]]:
+    """All needs at once, or those of the day of which most is asked apart from the others."""
+    by_date: dict[date | None, list[AggregateRequest]] = {}
+    for need in needs:
+        by_date.setdefault(need.date, []).append(need)
+    computed = len(by_date) * len({need.aggregate for need in needs})
+    if computed - len(needs) <= _LEAST_WASTE * len(needs):
+        if needs:
+            yield needs
+        return
+    busiest = max(by_date, key=lambda on: len(by_date[on]))
+    yield by_date[busiest]
+    yield [need for need in needs if need.date != busiest]
+
+
+def _by_width(needs: Sequence[AggregateRequest], most: int) -> Iterator[list[AggregateRequest]]:
+    """The needs in parts of equal size, as few as can be compiled."""
+    aggregates = list(dict.fromkeys(need.aggregate for need in needs))
+    parts = math.ceil(len(aggregates) / most)
+    for number in range(parts):
+        chosen = frozenset(aggregates[number::parts])
+        yield [need for need in needs if need.aggregate in chosen]

@@ -1,0 +1,111 @@
+"""What a scan has to find out about the rows of a dataset, and what was found out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.metrics.merging import Merge
+from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.values import MetricValue, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRequest:
+    """An aggregate over the rows of a date. `looks_into` are the datasets of its lookups.
+
+    Not `is_storable` is what may yield something else the next time, over the same rows, and what
+    reveals masked columns.
+    """
+
+    date: date | None
+    aggregate: Aggregate
+    looks_into: tuple[str, ...] = ()
+    is_storable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PartialState:
+    """The result of an aggregate over all files of a date but those that were added since.
+
+    :param spark_type: of what is aggregated.
+    """
+
+    result: MetricValue
+    merge: Merge
+    spark_type: str
+    files: tuple[DataFile, ...]
+    added: tuple[DataFile, ...]
+
+    def merged(self, other: MetricValue) -> tuple[MetricValue] | None:
+        """The result over all files, given that over those that were added; None where the two do
+        not tell it exactly."""
+        merged_result = self.merge.merged(self.result, other)
+        is_exact = all(
+            self.merge.is_exact(self.spark_type, item) for item in (other, merged_result)
+        )
+        return (merged_result,) if is_exact else None
+
+
+@dataclass(slots=True)
+class ScanResults:
+    """What was found out about needs: values by date and SQL, dates without any rows, and why an
+    aggregate could not be computed. `partial_states` are what is known in part."""
+
+    values: dict[tuple[date | None, str], MetricValue] = field(default_factory=dict)
+    absent: dict[date | None, Origin] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    partial_states: dict[AggregateRequest, PartialState] = field(default_factory=dict)
+    _origins: dict[tuple[date | None, str], Origin] = field(default_factory=dict)
+
+    def __contains__(self, need: AggregateRequest) -> bool:
+        return need.date in self.absent or (need.date, need.aggregate.sql) in self.values
+
+    def add(self, on: date | None, results: Mapping[str, MetricValue], origin: Origin) -> None:
+        for sql, value in results.items():
+            self.values[on, sql] = value
+            self._origins[on, sql] = origin
+        if on is not None and results.get("count(1)") == 0:
+            self.absent[on] = origin
+
+    def add_pass(
+        self,
+        dates: Iterable[date | None],
+        texts: Sequence[str],
+        by_date: Mapping[date | None, Mapping[str, MetricValue]],
+        broken: Mapping[str, str],
+    ) -> None:
+        """The outcome of a pass over some dates, of which not all need all of it: what is known of
+        a date stays."""
+        self.broken.update(broken)
+        for on in dates:
+            if on in by_date:
+                results = by_date[on].items()
+                new = {sql: value for sql, value in results if (on, sql) not in self.values}
+                self.add(on, new, Origin.SCAN)
+            elif len(broken) < len(texts):
+                self.absent[on] = Origin.SCAN
+
+    def complete(self, needs: Iterable[AggregateRequest], added: ScanResults) -> None:
+        """Merges what is known in part with what was added; what cannot be merged
+        exactly is not found yet."""
+        for need in needs:
+            partial, sql = self.partial_states[need], need.aggregate.sql
+            if sql in added.broken:
+                self.broken[sql] = added.broken[sql]
+                continue
+            is_absent = need.date in added.absent
+            merged = (
+                (partial.result,) if is_absent else partial.merged(added.values[need.date, sql])
+            )
+            if merged is not None:
+                self.add(need.date, {sql: merged[0]}, Origin.MERGED)
+
+    def origin(self, on: date | None, texts: Iterable[str]) -> Origin:
+        """Where a value comes from that is made of some aggregates: the dearest of their ways."""
+        if on in self.absent:
+            return self.absent[on]
+        ways = {self._origins[on, sql] for sql in texts}
+        return next((way for way in Origin if way in ways), Origin.LOG)

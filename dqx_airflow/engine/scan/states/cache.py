@@ -1,0 +1,150 @@
+"""What earlier runs found out: states that are reused while the files are the same, and begun with
+where files were added."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cached_property
+
+from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.results import AggregateRequest, PartialState, ScanResults
+from dqx_airflow.engine.scan.states.fingerprints import scope_of
+from dqx_airflow.engine.scan.states.inputs import (
+    FileSnapshot,
+    InputFiles,
+    files_now,
+    files_when_opened,
+)
+from dqx_airflow.engine.session.settings import settings_of
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.errors import StoreError
+from dqx_airflow.results.states import State, StateStore
+from dqx_airflow.values import Origin
+
+_log = logging.getLogger("dqx.gate")
+
+_SKEW_NS = 2_000_000_000
+"""How much the clock of an object store may be ahead of ours."""
+
+
+@dataclass
+class StateCache:
+    """Recalls and keeps the states of one run, which began `at` a moment.
+
+    Of a session that does not tell its settings, it does neither.
+    """
+
+    spark: SparkSession
+    store: StateStore
+    run_id: str
+    at: datetime
+    _scopes: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def _settings(self) -> Mapping[str, str | None] | None:
+        return settings_of(self.spark)
+
+    @cached_property
+    def _before(self) -> FileSnapshot:
+        return FileSnapshot(files_when_opened, self._scope_of)
+
+    def _scope_of(self, dataset: OpenDataset) -> str:
+        name = dataset.ref.name
+        if name not in self._scopes:
+            self._scopes[name] = scope_of(dataset, self._settings or {}, self.spark.version)
+        return self._scopes[name]
+
+    def recall(
+        self,
+        dataset: OpenDataset,
+        references: References,
+        needs: Iterable[AggregateRequest],
+        answers: ScanResults,
+    ) -> None:
+        """Adds what is stored for the very files that are there now, and begins with what is
+        stored for some of them."""
+        if self._settings is None:
+            return
+        wanted = {
+            (need.date, need.aggregate.sql): (need, input_files)
+            for need in needs
+            if need not in answers
+            and (input_files := self._before.inputs_of(need, dataset, references))
+        }
+        if not wanted:
+            return
+        dates = list(dict.fromkeys(on for on, _ in wanted))
+        try:
+            states = self.store.recall(self._scope_of(dataset), dates)
+        except StoreError as error:
+            _log.warning("stored states are not used: %s", error)
+            return
+        for state in states:
+            asked = [sql for sql in state.fingerprints if (state.date, sql) in wanted]
+            valid = []
+            for sql in asked:
+                need, input_files = wanted[state.date, sql]
+                if input_files.fingerprint == state.fingerprints[sql]:
+                    valid.append(sql)
+                elif (partial := _partial_state(dataset, need, input_files, state)) is not None:
+                    answers.partial_states[need] = partial
+            if state.results is not None:
+                results = {sql: state.results[sql] for sql in valid}
+                answers.add(state.date, results, Origin.STATE)
+            elif valid:
+                answers.absent[state.date] = Origin.STATE
+
+    def keep(
+        self,
+        dataset: OpenDataset,
+        references: References,
+        needs: Iterable[AggregateRequest],
+        answers: ScanResults,
+    ) -> None:
+        """Stores what was found out about some needs, unless files changed meanwhile, or may have
+        without looking so."""
+        if self._settings is None:
+            return
+        now = FileSnapshot(files_now, self._scope_of)
+        begun_ns = int(self.at.timestamp() * 1_000_000_000) - _SKEW_NS
+        by_date: dict[date | None, dict[str, str]] = {}
+        for need in needs:
+            before = self._before.inputs_of(need, dataset, references)
+            after = now.inputs_of(need, dataset, references)
+            is_same = before and after and before.fingerprint == after.fingerprint
+            if need in answers and before and is_same and before.is_older_than(begun_ns):
+                by_date.setdefault(need.date, {})[need.aggregate.sql] = before.fingerprint
+        states = [_state(on, fingerprints, answers) for on, fingerprints in by_date.items()]
+        try:
+            self.store.keep(self._scope_of(dataset), self.run_id, self.at, states)
+        except StoreError as error:
+            _log.warning("states are not stored: %s", error)
+
+
+def _partial_state(
+    dataset: OpenDataset, need: AggregateRequest, input_files: InputFiles, state: State
+) -> PartialState | None:
+    """What an older state says of a need; None where it does not help."""
+    merge, column = need.aggregate.merge, need.aggregate.column
+    if merge is None or dataset.read_files is None or state.results is None:
+        return None
+    added = input_files.added_since(state.fingerprints[need.aggregate.sql])
+    if added is None:
+        return None
+    result = state.results[need.aggregate.sql]
+    spark_type = "bigint" if column is None else dataset.schema.type_of(column)
+    is_exact = merge.is_exact(spark_type, result)
+    return (
+        PartialState(result, merge, spark_type, input_files.own.files, added) if is_exact else None
+    )
+
+
+def _state(on: date | None, fingerprints: Mapping[str, str], answers: ScanResults) -> State:
+    if on in answers.absent:
+        return State(on, None, fingerprints)
+    return State(on, {sql: answers.values[on, sql] for sql in fingerprints}, fingerprints)

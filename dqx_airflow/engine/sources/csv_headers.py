@@ -1,0 +1,116 @@
+"""The header lines of csv files: whether they are there, and which files have others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyarrow.fs import FileSystem
+
+from dqx_airflow.engine.sources.listing import DataFile, paths_of
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.reader_options import given_options
+from dqx_airflow.values import DatasetRef
+
+_NO_NAME = re.compile(r"[+-]?[0-9][0-9.,:/eEtT+ZzE -]*|_c[0-9]+")
+"""A number, a date, or what Spark calls a column without a name."""
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
+_HINT = "write the header, or set the option header=false"
+
+_MOST_BYTES = 1_000_000
+_THREADS = 16
+
+
+def has_header(ref: DatasetRef) -> bool:
+    """True for csv files whose first line names their columns."""
+    options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
+    return options.get("header", "true") == "true"
+
+
+def require_names(ref: DatasetRef, names: Sequence[str], file: str) -> None:
+    """Refuses a header that is a row, or no text at all.
+
+    :param names: the columns that Spark took from it.
+    :param file: the path of the file, or of all of them.
+    :raises DatasetError: it is one.
+    """
+    if not names or all(map(_NO_NAME.fullmatch, names)):
+        told = f": its first line is {','.join(names)[:80]}" if names else ""
+        raise DatasetError(f"dataset '{ref.name}': {file} has no header{told}", _HINT)
+    if any(map(_NO_TEXT.search, names)):
+        raise DatasetError(
+            f"dataset '{ref.name}': the header of {file} is not valid text",
+            "check its compression and encoding: Spark detects the compression by the file name",
+        )
+
+
+def require_declared(
+    ref: DatasetRef, names: Sequence[str], declared: Collection[str], file: str
+) -> None:
+    """Refuses a header that does not name the declared columns as they are declared.
+
+    A column may be missing. But where none is there, the first line is no header.
+
+    :param names: the columns that Spark took from it.
+    :raises DatasetError: there is none of them, one comes twice, or has blanks around it.
+    """
+    require_names(ref, names, file)
+    wanted = {name.casefold(): name for name in declared}
+    there = {name.casefold() for name in names}
+    if wanted and there.isdisjoint(wanted) and not any(_plain(n) in wanted for n in names):
+        raise DatasetError(
+            f"dataset '{ref.name}': {file} has no header: its first line is "
+            f"{','.join(names)[:80]}, without any of the declared columns",
+            _HINT,
+        )
+    for name in names:
+        plain = _plain(name)
+        if plain in wanted and name.casefold() != plain:
+            raise DatasetError(
+                f"dataset '{ref.name}': the header of {file} has {name!r} for the column "
+                f"'{wanted[plain]}'",
+                "write the name alone, or set ignoreLeadingWhiteSpace and "
+                "ignoreTrailingWhiteSpace to true",
+            )
+    # Spark tells columns of one name apart by their positions.
+    for key, column in wanted.items():
+        twice = [at for at, name in enumerate(names) if name.casefold() == f"{key}{at}"]
+        if key not in there and len(twice) > 1:
+            raise DatasetError(
+                f"dataset '{ref.name}': the header of {file} names the column '{column}' twice",
+                "rename one of them",
+            )
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip("\ufeff\"'").strip().casefold()
+
+
+def groups_by_header(location: str, files: Sequence[DataFile]) -> list[list[str]]:
+    """The paths of files, those with the same first line together.
+
+    No group at all where there is no need for them, or the files cannot be looked into.
+    """
+    filled = [file for file in files if file.size > 0]
+    paths = paths_of(location, filled)
+    if len(paths) < 2:
+        return []
+    try:
+        system, _ = FileSystem.from_uri(location)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            lines = list(threads.map(lambda file: _first_line(system, file), filled))
+    except (OSError, ValueError):
+        return []
+    groups: dict[bytes, list[str]] = {}
+    for line, path in zip(lines, paths, strict=True):
+        groups.setdefault(line, []).append(path)
+    return list(groups.values()) if len(groups) > 1 else []
+
+
+def _first_line(system: FileSystem, file: DataFile) -> bytes:
+    with system.open_input_stream(file.path, buffer_size=65536) as stream:
+        found = b""
+        while b"\n" not in found and len(found) < _MOST_BYTES and (part := stream.read(4096)):
+            found += part
+    return bytes(found.partition(b"\n")[0].rstrip(b"\r"))

@@ -1,0 +1,185 @@
+"""Which rows belong to a date: by a column of dates, of timestamps, or of text.
+
+A filter for dates compares the bare column with literals, so that Spark takes it to partitions,
+files and row groups.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql.types import StructType
+
+from dqx_airflow.date_patterns import ISO, date_text
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.columns import find_column_paths
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.values import DatasetRef
+
+_WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_LONGEST_STATISTIC = 32
+"""Statistics of longer text may be cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class DateColumn:
+    """A column that tells the date of a row.
+
+    :param type: its Spark type.
+    :param pattern: how text, or a whole number, is a date.
+    :param zone: where the days of timestamps begin; that of the session where it is None.
+    """
+
+    name: str
+    type: str
+    pattern: str = ISO
+    zone: str | None = None
+
+    @classmethod
+    def of(cls, ref: DatasetRef, struct: StructType) -> DateColumn | None:
+        """The date column of a dataset; None where it has no dates.
+
+        :raises DatasetError: there is no such column, or it does not hold what the reference says.
+        """
+        if ref.date_column is None:
+            return None
+        if ref.date_column not in struct.names:
+            raise DatasetError(
+                f"dataset '{ref.name}' has no date column '{ref.date_column}'",
+                f"its columns are {', '.join(struct.names)}",
+            )
+        types = {field.name: field.dataType.simpleString() for field in struct.fields}
+        if len(list(find_column_paths(ref.date_column, types))) > 1:
+            raise DatasetError(
+                f"dataset '{ref.name}': its date column '{ref.date_column}' is both a column "
+                "and a field of another column",
+                "rename one of them",
+            )
+        column = cls(
+            ref.date_column,
+            struct[ref.date_column].dataType.simpleString(),
+            ref.date_format or ISO,
+            ref.time_zone,
+        )
+        about = f"the date column '{column.name}' of dataset '{ref.name}' is of type {column.type}"
+        if column.is_number and ref.date_format is None:
+            raise DatasetError(about, "give the dataset its date_format, such as yyyyMMdd")
+        if not (column.is_time or column.is_number or family_of(column.type) is Family.TEXT):
+            raise DatasetError(about, "choose a column of dates, timestamps or strings")
+        if ref.time_zone is not None and column.type != "timestamp":
+            raise DatasetError(about, "remove time_zone: it only applies to timestamp columns")
+        if ref.date_format is not None and column.is_moment:
+            raise DatasetError(about, "remove date_format: it only applies to string columns")
+        return column
+
+    @property
+    def is_time(self) -> bool:
+        return family_of(self.type) is Family.TIME
+
+    @property
+    def is_moment(self) -> bool:
+        return self.is_time and self.type != "date"
+
+    @property
+    def is_number(self) -> bool:
+        return self.type in _WHOLE_NUMBERS
+
+    def value(self, on: date) -> date | str | int:
+        """What the column holds in rows of a date, unless it holds moments."""
+        if self.type == "date":
+            return on
+        text = date_text(self.pattern, on)
+        return int(text) if self.is_number else text
+
+    def filter(self, dates: Collection[date | None]) -> str:
+        """The condition for rows of the dates, as Spark SQL."""
+        name, days = quote_name(self.name), _sorted(dates)
+        if not self.is_moment:
+            return f"{name} IN ({', '.join(quote_literal(self.value(on)) for on in days)})"
+        return " OR ".join(
+            f"({name} >= {self._beginning(first)} AND {name} < {self._beginning(end)})"
+            for first, end in _stretches(days)
+        )
+
+    def date_of_row(self, dates: Collection[date | None]) -> str:
+        """The date of a row that the filter for the dates lets through, as Spark SQL."""
+        name = quote_name(self.name)
+        if self.type == "date":
+            return name
+        # Not to_date(column): what is no date would stop it, and the zone may be another one.
+        cases = " ".join(
+            f"WHEN {name} {self._comparison(on)} THEN {quote_literal(on)}"
+            for on in reversed(_sorted(dates))
+        )
+        return f"CASE {cases} END"
+
+    def _comparison(self, on: date) -> str:
+        """What tells rows of a date from those of earlier ones."""
+        if self.is_moment:
+            return f">= {self._beginning(on)}"
+        return f"= {quote_literal(self.value(on))}"
+
+    def _beginning(self, on: date) -> str:
+        """The first moment of a day as a literal; Spark knows how long each day is in its zone."""
+        zone = f" {self.zone}" if self.zone else ""
+        kind = "TIMESTAMP_NTZ" if self.type == "timestamp_ntz" else "TIMESTAMP_LTZ"
+        return kind + quote_literal(f"{on.isoformat()} 00:00:00{zone}")
+
+    def may_lie(self, on: date, least: Any, most: Any) -> bool:
+        """False where no value from `least` to `most`, of a file's statistics, is of the date.
+
+        None stands for a bound that is not known.
+        """
+        if least is None or most is None:
+            return True
+        if isinstance(least, datetime):
+            # A moment is of one day or its neighbour, as the zone has it.
+            margin = timedelta(days=1)
+            return bool(least.date() - margin <= on <= most.date() + margin)
+        wanted: Any = None if self.is_moment else self.value(on)
+        if type(wanted) is not type(least):
+            return True
+        if isinstance(least, str) and max(len(least), len(most)) >= _LONGEST_STATISTIC:
+            return True
+        return bool(least <= wanted <= most)
+
+    def may_be_in(self, on: date, path: str) -> bool:
+        """False for a file in the folder of another date."""
+        folder = re.search(rf"/{re.escape(self.name)}=([^/]*)/", path, re.IGNORECASE)
+        return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
+
+    def _is_elsewhere(self, on: date, folder: str) -> bool:
+        """True where the value in the name of a partition's folder is not of the date, for sure."""
+        if self.is_moment:
+            return False
+        wanted = self.value(on)
+        if isinstance(wanted, date):
+            try:
+                return date.fromisoformat(folder) != wanted
+            except ValueError:
+                return False
+        if isinstance(wanted, int):
+            return folder.isdecimal() and int(folder) != wanted
+        return folder != wanted
+
+
+def _sorted(dates: Collection[date | None]) -> list[date]:
+    return sorted(on for on in dates if on)
+
+
+def _stretches(days: list[date]) -> list[tuple[date, date]]:
+    """Days in a row as one stretch: its first day, and the day after its last."""
+    ranges: list[tuple[date, date]] = []
+    for on in days:
+        after = on + timedelta(1)
+        if ranges and ranges[-1][1] == on:
+            ranges[-1] = (ranges[-1][0], after)
+        else:
+            ranges.append((on, after))
+    return ranges

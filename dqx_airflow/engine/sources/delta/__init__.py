@@ -1,0 +1,1 @@
+"""Delta tables: the transaction log, snapshots, and the files as storage has them."""

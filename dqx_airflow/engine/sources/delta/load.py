@@ -1,0 +1,80 @@
+"""Finds a Delta table at a path and loads it at the version that is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from dqx_airflow.dataset_settings import moment_of
+from dqx_airflow.engine.sources.errors import nothing_there, too_early
+from dqx_airflow.engine.sources.paths import is_local
+from dqx_airflow.errors import DatasetError, first_line
+from dqx_airflow.values import DatasetRef
+
+_UNKNOWN_TO_DELTALAKE = re.compile(r"[%\[\]\\]")
+"""What local paths must not hold: deltalake takes them for URLs that are quoted already."""
+
+
+def table_at(ref: DatasetRef, path: str) -> DeltaTable:
+    """The table, loaded at the version or the moment that the reference names, else the newest one.
+
+    :raises DatasetError: there is none, or its log is broken.
+    """
+    if is_local(path) and _UNKNOWN_TO_DELTALAKE.search(path):
+        raise DatasetError(
+            f"dataset '{ref.name}': a Delta table at a path with one of the characters % [ ] \\ "
+            "cannot be read",
+            f"rename {path}",
+        )
+    if is_local(path) and Path(path).is_file():
+        raise nothing_there(ref, path)
+    with deltalake_failures(ref, path):
+        table = DeltaTable(path, version=ref.version)
+        if ref.timestamp is not None:
+            table.load_as_version(_version_at(table, ref, path))
+        newest = Path(path) / "_delta_log" / f"{table.version():020}.json"
+        if is_local(path) and newest.exists() and newest.stat().st_size == 0:
+            raise ValueError(f"the commit {newest.name} is empty")
+    return table
+
+
+def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:
+    """The version that was the newest at the moment that is asked for."""
+    moment = moment_of(str(ref.timestamp))
+    by_log = [
+        commit["version"]
+        for commit in table.history()
+        if commit["timestamp"] <= moment.timestamp() * 1000
+    ]
+    if not by_log:
+        raise too_early(ref, path)  # deltalake would take the first version
+    table.load_as_version(moment)
+    by_files = int(table.version())
+    if by_files != max(by_log):
+        raise DatasetError(
+            f"dataset '{ref.name}': the newest version of {path} at {ref.timestamp} is "
+            f"ambiguous: {max(by_log)} by its log, {by_files} by the times of its files",
+            "give it a version instead",
+        )
+    return by_files
+
+
+@contextmanager
+def deltalake_failures(ref: DatasetRef, path: str) -> Iterator[None]:
+    """What deltalake complains about, as errors of the dataset."""
+    try:
+        yield
+    except TableNotFoundError as error:
+        raise nothing_there(ref, path) from error
+    except DatasetError:
+        raise
+    except Exception as error:  # it has no root for its exceptions
+        raise DatasetError(
+            f"dataset '{ref.name}': the Delta table at {path} cannot be read: {first_line(error)}",
+            "check its _delta_log: a commit may be incomplete",
+        ) from error

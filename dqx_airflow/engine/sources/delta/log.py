@@ -1,0 +1,374 @@
+"""The transaction log of a Delta table: its files, what it knows of them, how they are read.
+
+deltalake reads the log, without a JVM. What actions, statistics and table features mean is said
+in the Delta protocol (`PROTOCOL.md` of delta-io/delta), "Actions" and "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timezone
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyspark.sql.types import StructType
+
+from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.delta.loose_bounds import loose_files
+from dqx_airflow.engine.sources.delta.storage import StoredFile, TableStorage
+from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.metrics.registry import Aggregate, Statistic
+from dqx_airflow.values import MetricValue
+
+_READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""The features of tables that ask nothing of who reads their files."""
+_COMMITS_READ = 1000
+_KEEP_THE_DATA = frozenset(
+    {
+        *("OPTIMIZE", "VACUUM START", "VACUUM END", "FSCK", "REORG", "CLUSTER BY", "COMPUTE STATS"),
+        *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT", "DROP CONSTRAINT"),
+        *("ADD COLUMNS", "DROP COLUMNS", "RENAME COLUMN", "CHANGE COLUMN", "REPLACE COLUMNS"),
+        *("ADD COLUMN", "SET TABLE PROPERTIES", "UPDATE FIELD METADATA", "UPDATE TABLE METADATA"),
+        *("UPGRADE PROTOCOL", "ADD FEATURE", "DROP FEATURE", "CREATE TABLE"),
+    }
+)
+"""The operations that leave the rows as they are: none of them makes data fresh."""
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_EXACT_EXTREMES = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
+"""The types whose minima and maxima the log holds as they are: text is cut, timestamps are
+rounded, and of floating point numbers it is silent about NaN."""
+
+
+def struct_of(table: DeltaTable) -> StructType:
+    """The schema of a table as Spark has it."""
+    return StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Files that are read together.
+
+    :param values: of the columns by which they are partitioned, where their paths do not say it.
+    """
+
+    uris: tuple[str, ...]
+    values: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class DeltaLog:
+    """The log of a table at one version.
+
+    It speaks only for files that are there: whatever it says of some is held against storage.
+
+    :param path: of the table, as Spark reads it.
+    :param is_of_now: false for a version that was asked for. Its files may have been removed
+        since.
+    :param is_trusted: false where its statistics are not to be used: it may lie about the rows.
+    """
+
+    table: DeltaTable = field(repr=False)
+    path: str
+    schema: StructType
+    dates: DateColumn | None
+    is_of_now: bool = True
+    is_trusted: bool = True
+    _lost: dict[date | None, str | None] = field(default_factory=dict, repr=False)
+    _by_date: dict[date | None, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def version(self) -> int:
+        return int(self.table.version())
+
+    def committed_at(self) -> datetime | None:
+        """When the data of the table was changed last, as far as the log still tells; None for a
+        version that was asked for: deltalake numbers the commits of the newest one alone."""
+        if not self.is_of_now:
+            return None
+        for commit in self.table.history(_COMMITS_READ):
+            if str(commit.get("operation", "")).upper() not in _KEEP_THE_DATA:
+                return datetime.fromtimestamp(int(commit["timestamp"]) / 1000, timezone.utc)
+        return None
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """What a reader of the files has to know beyond Parquet."""
+        found = set(self.table.protocol().reader_features or ()) - _READ_AS_PARQUET
+        # Older protocols have no list of features.
+        if self.table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+            found.add("columnMapping")
+        return frozenset(found)
+
+    @cached_property
+    def partitioned_by(self) -> tuple[str, ...]:
+        """The columns that are not in the files: the log has their values."""
+        return tuple(self.table.metadata().partition_columns or ())
+
+    @cached_property
+    def _files(self) -> list[dict[str, Any]]:
+        """The files, with all that the log knows of each."""
+        rows: list[dict[str, Any]] = pyarrow.table(
+            self.table.get_add_actions(flatten=True)
+        ).to_pylist()
+        return rows
+
+    @cached_property
+    def _loose(self) -> frozenset[str] | None:
+        """The files whose statistics are no more than bounds; None where nobody knows."""
+        return loose_files(self.path, self.version)
+
+    @cached_property
+    def is_partitioned_by_date(self) -> bool:
+        """True where a file has rows of one date alone, and the log knows which."""
+        if self.dates is None or self.dates.is_moment:
+            return False
+        return self.dates.name in (self.table.metadata().partition_columns or ())
+
+    def parts_of(self, dates: Collection[date | None]) -> list[Part]:
+        """The files that may hold rows of the dates, by partition, else by their statistics."""
+        return self._parts(
+            {row["path"]: row for on in dates for row in self._rows_of_date(on)}.values()
+        )
+
+    def parts_with(self, files: Iterable[DataFile]) -> list[Part]:
+        """Some of the files of the table."""
+        paths = {file.path for file in files}
+        return self._parts(row for row in self._files if row["path"] in paths)
+
+    def _parts(self, rows: Iterable[dict[str, Any]]) -> list[Part]:
+        """Files whose paths tell their partition as Spark understands it are one part."""
+        columns = self.table.metadata().partition_columns
+        parts: dict[tuple[tuple[str, Any], ...], list[str]] = {}
+        for row in rows:
+            uri = self._uri(row["path"])
+            values = tuple((name, row[f"partition.{name}"]) for name in columns)
+            is_told = _tells(uri.removeprefix(f"{self.path}/"), values)
+            parts.setdefault(() if is_told else values, []).append(uri)
+        return [Part(tuple(uris), values) for values, uris in parts.items()]
+
+    def _uri(self, logged: str) -> str:
+        """Where a file is. The log has it as a URI, mostly relative to the table."""
+        path = unquote(logged)
+        return path if "://" in path or path.startswith("/") else f"{self.path}/{path}"
+
+    def lost_file(self, dates: Collection[date | None]) -> str | None:
+        """A file that may have rows of the dates, and is gone, or not the one that the log names:
+        in a few words.
+
+        None also where the files cannot be listed: then Spark will find out.
+        """
+        return next(filter(None, map(self._lost_file, dates)), None)
+
+    def _lost_file(self, on: date | None) -> str | None:
+        if on not in self._lost:
+            rows = self._rows_of_date(on)
+            files = self._stored(rows)
+            faults = (self._fault(row, files) for row in rows) if files is not None else ()
+            self._lost[on] = next(filter(None, faults), None)
+        return self._lost[on]
+
+    def _fault(self, row: dict[str, Any], found: Mapping[str, StoredFile | None]) -> str | None:
+        uri = self._uri(row["path"])
+        there = found[uri]
+        if there is None:
+            return f"{uri}, which does not exist"
+        if there.size != row["size_bytes"]:
+            return f"{uri} as a file of {row['size_bytes']:,} bytes, but it has {there.size:,}"
+        return None
+
+    def _stored(self, rows: Iterable[dict[str, Any]]) -> Mapping[str, StoredFile | None] | None:
+        """What is there in the place of files; None where they cannot be listed."""
+        try:
+            return self._storage.look_at([self._uri(row["path"]) for row in rows])
+        except (OSError, ValueError, DeltaError):
+            return None
+
+    @cached_property
+    def _storage(self) -> TableStorage:
+        return TableStorage(self.path)
+
+    def files_of(
+        self, on: date | None, values: Mapping[str, Any] = MappingProxyType({})
+    ) -> list[DataFile]:
+        """The files that may hold rows of the date with these values in some columns, as the log
+        has them."""
+        columns = self.table.metadata().partition_columns
+        return [
+            DataFile(
+                row["path"],
+                row["size_bytes"],
+                _milliseconds(row["modification_time"]) * 1_000_000,
+                partition=tuple(str(row[f"partition.{name}"]) for name in columns),
+            )
+            for row in self._rows_of_date(on)
+            if all(_may_have(row, name, value) for name, value in values.items())
+        ]
+
+    def files_held(self, on: date | None) -> list[DataFile] | None:
+        """The files that may hold rows of the date, with what storage says of them; None where they
+        are not those that the log names."""
+        found = self._stored(self._rows_of_date(on))
+        if found is None or self._lost_file(on) is not None:
+            return None
+        return [
+            replace(file, changed_ns=there.changed_ns, inode=there.inode)
+            for file in self.files_of(on)
+            if (there := found[self._uri(file.path)]) is not None
+        ]
+
+    def is_believed(self, dates: Collection[date | None]) -> bool:
+        """True where what the log says of the files of the dates is believed: they are those that
+        it names, and none was written after it was."""
+        return self.is_trusted and all(map(self._are_as_written, dates))
+
+    def _are_as_written(self, on: date | None) -> bool:
+        rows = self._rows_of_date(on)
+        files = self._stored(rows)
+        if files is None or self._lost_file(on) is not None:
+            return False
+        there = ((row["modification_time"], files[self._uri(row["path"])]) for row in rows)
+        return all(
+            file is not None and file.changed_ns // 1_000_000 <= _milliseconds(written)
+            for written, file in there
+        )
+
+    def _rows_of_date(self, on: date | None) -> list[dict[str, Any]]:
+        """What the log knows of the files that may hold rows of the date."""
+        if on not in self._by_date:
+            self._by_date[on] = [
+                row for row in self._files if on is None or self._may_hold(row, on)
+            ]
+        return self._by_date[on]
+
+    def _may_hold(self, row: dict[str, Any], on: date) -> bool:
+        column = self.dates
+        if column is None:
+            return True
+        if f"partition.{column.name}" in row:
+            value = row[f"partition.{column.name}"]
+            if column.is_moment:
+                return value is not None and column.may_lie(on, value, value)
+            return bool(value == column.value(on))
+        if not self.is_trusted:
+            return True
+        return column.may_lie(on, row.get(f"min.{column.name}"), row.get(f"max.{column.name}"))
+
+    def rows_of(self, on: date | None) -> int | None:
+        """How many rows the files have that may hold the date; None where the log does not say."""
+        counts = [row.get("num_records") for row in self._rows_of_date(on)]
+        return None if None in counts else sum(filter(None, counts))
+
+    def rows_in(self, files: Iterable[DataFile]) -> int | None:
+        """How many rows some of the files have; None where the log does not say."""
+        paths = {file.path for file in files}
+        counts = [row.get("num_records") for row in self._files if row["path"] in paths]
+        return None if None in counts else sum(filter(None, counts))
+
+    def answers(self, aggregates: Iterable[Aggregate], on: date | None) -> dict[str, MetricValue]:
+        """The aggregates that the log answers exactly for a date, by their SQL.
+
+        It does where every file holds rows of this date alone and has the statistics that are
+        needed, where no rows were deleted in place, and where the files are there as written.
+        """
+        if self.features or not self.is_of_now:
+            return {}
+        if on is not None and not self.is_partitioned_by_date:
+            return {}
+        rows = self._rows_of_date(on)
+        if any(row.get("num_records") is None for row in rows) or not self.is_believed([on]):
+            return {}
+        values: dict[str, MetricValue] = {}
+        for aggregate in aggregates:
+            if aggregate.statistic is not None:
+                known, value = self._answer(aggregate, rows)
+                if known:
+                    values[aggregate.sql] = value
+        return values
+
+    def _answer(self, aggregate: Aggregate, rows: list[dict[str, Any]]) -> tuple[bool, MetricValue]:
+        count = sum(row["num_records"] for row in rows)
+        column = aggregate.column
+        if aggregate.statistic is Statistic.ROWS:
+            return True, count
+        if column is None or column not in self.schema.names or "." in column:
+            return False, None
+        if self._loose is None or any(row["path"] in self._loose for row in rows):
+            return False, None
+        nulls: list[Any] = [row.get(f"null_count.{column}") for row in rows]
+        if None in nulls:
+            return False, None
+        if aggregate.statistic is Statistic.VALUES:
+            return True, count - sum(nulls)
+        if self.schema[column].dataType.simpleString() not in _EXACT_EXTREMES:
+            return False, None
+        side = "min" if aggregate.statistic is Statistic.LEAST else "max"
+        extremes: list[Any] = [
+            row.get(f"{side}.{column}")
+            for row, number in zip(rows, nulls, strict=True)
+            if number < row["num_records"]  # the others have no value at all
+        ]
+        if None in extremes:
+            return False, None
+        if not extremes:
+            return True, None
+        value: MetricValue | date = min(extremes) if side == "min" else max(extremes)
+        return True, value.isoformat() if isinstance(value, date) else value
+
+
+def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
+    """False where the partition or the statistics of a file rule out that a column has a value."""
+    if f"partition.{column}" in row:
+        found = row[f"partition.{column}"]
+        return found == value or (found is not None and type(found) is not type(value))
+    least: Any = row.get(f"min.{column}")
+    most: Any = row.get(f"max.{column}")
+    # Of text the log may hold the beginning alone.
+    if isinstance(value, str) and isinstance(least, str) and isinstance(most, str):
+        return least <= value and (value <= most or value.startswith(most))
+    if type(value) in (int, date) and type(least) is type(value) and type(most) is type(value):
+        return bool(least <= value <= most)
+    return True
+
+
+def _tells(path: str, values: Sequence[tuple[str, Any]]) -> bool:
+    """True where the folders of a file name its partition so that Spark reads the right values.
+
+    They need not: the log alone has to be right. And Spark unquotes letter by letter what
+    deltalake quotes byte by byte.
+    """
+    folders = [part.split("=", 1) for part in path.split("/")[:-1] if "=" in part]
+    told = {name: unquote(text) for name, text in folders}
+    return (
+        len(folders) == len(values)
+        and told.keys() == {name for name, _ in values}
+        and all(_is_written(told[name], value) for name, value in values)
+    )
+
+
+def _is_written(text: str, value: Any) -> bool:
+    """True where the name of a folder has a value for sure as the log has it."""
+    match value:
+        case None:
+            return text == _NO_VALUE
+        case str():
+            return text == value and text.isascii() and text != _NO_VALUE
+        case bool():
+            return text == str(value).lower()
+        case datetime():
+            try:
+                return datetime.fromisoformat(text) == value.replace(tzinfo=None)
+            except ValueError:
+                return False
+    return text == str(value)
+
+
+def _milliseconds(moment: Any) -> int:
+    """A time of modification, in milliseconds as the log has it."""
+    return int(moment.timestamp() * 1000 if isinstance(moment, datetime) else moment)

@@ -1,0 +1,119 @@
+"""Files of a Delta table whose statistics are bounds of their values, and not their extremes.
+
+A writer says so by `tightBounds: false`, which deltalake does not tell: the log itself is read
+(Delta protocol, "Per-file Statistics").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
+from pyarrow.fs import FileSelector, FileSystem
+
+from dqx_airflow.engine.sources.delta.storage import file_system
+
+_LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.)?parquet")
+_TIGHT = "tightBounds"
+_THREADS = 16
+
+
+def loose_files(root: str, version: int) -> frozenset[str] | None:
+    """The files of a version, by their paths in the log; None where the log does not tell.
+
+    :param root: where the table is.
+    """
+    try:
+        return _loose_files(file_system(root), version)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        pa.ArrowException,
+        DeltaError,
+    ):
+        return None
+
+
+def _loose_files(system: FileSystem, version: int) -> frozenset[str] | None:
+    names = [info.base_name for info in system.get_file_info(FileSelector(_LOG))]
+    commits = {int(found[1]): found[0] for found in map(_COMMIT.fullmatch, names) if found}
+    parts: dict[int, list[re.Match[str]]] = {}
+    for found in filter(None, map(_CHECKPOINT.fullmatch, names)):
+        parts.setdefault(int(found[1]), []).append(found)
+    whole = [
+        at for at, its in parts.items() if at <= version and len(its) == int(its[0][3] or len(its))
+    ]
+    start = max(whole, default=-1)
+    needed = range(start + 1, version + 1)
+    if any(at not in commits for at in needed):
+        return None
+    loose: set[str] = set()
+    for part in parts.get(start, ()):
+        loose |= _in_checkpoint(system, f"{_LOG}/{part[0]}")
+
+    def read(at: int) -> bytes:
+        with system.open_input_stream(f"{_LOG}/{commits[at]}") as file:
+            return bytes(file.read())
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for text in threads.map(read, needed):
+            for path, is_loose in _in_commit(text):
+                (loose.add if is_loose else loose.discard)(path)
+    return frozenset(loose)
+
+
+def _in_commit(text: bytes) -> Iterator[tuple[str, bool]]:
+    """The files that a commit adds, each with whether its bounds are loose."""
+    for line in text.splitlines():
+        if b'"add"' in line:
+            added = json.loads(line).get("add")
+            if added is not None:
+                yield added["path"], _is_loose(added.get("stats"))
+
+
+def _is_loose(statistics: str | None) -> bool:
+    if statistics is None or _TIGHT not in statistics:
+        return False
+    return json.loads(statistics).get(_TIGHT) is not True
+
+
+def _in_checkpoint(system: FileSystem, path: str) -> set[str]:
+    """The files with loose bounds.
+
+    :raises ValueError: the checkpoint has its files elsewhere.
+    """
+    with system.open_input_file(path) as file:
+        parquet = pq.ParquetFile(file)
+        schema = parquet.schema_arrow
+        if "sidecar" in schema.names:
+            elsewhere = parquet.read(["sidecar.path"]).column("sidecar").combine_chunks()
+            if pc.struct_field(elsewhere, "path").null_count < len(elsewhere):
+                raise ValueError("the files are listed in sidecars")
+        added = schema.field("add").type
+        fields = {added.field(number).name for number in range(added.num_fields)}
+        columns = [name for name in ("path", "stats") if name in fields]
+        parsed = "stats_parsed" in fields and _TIGHT in str(added.field("stats_parsed").type)
+        columns += [f"stats_parsed.{_TIGHT}"] if parsed else []
+        table = parquet.read([f"add.{name}" for name in columns])
+    rows: pa.Table = pa.Table.from_struct_array(table.column("add").combine_chunks())
+    paths: set[str] = set()
+    if "stats" in fields:
+        some = rows.filter(pc.match_substring(rows.column("stats"), _TIGHT))
+        paths |= {row["path"] for row in some.to_pylist() if _is_loose(row["stats"])}
+    if parsed:
+        tight = pc.struct_field(rows.column("stats_parsed"), _TIGHT)
+        told: list[Any] = rows.filter(pc.equal(tight, False)).column("path").to_pylist()
+        paths.update(told)
+    return paths

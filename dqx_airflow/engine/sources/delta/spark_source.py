@@ -1,0 +1,37 @@
+"""Spark's own Delta source: whether a session has it, and what gives it to a session."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.session.spark_errors import spark_failures
+
+EXTENSIONS = (
+    "set spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and "
+    "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog in its conf "
+    "as well"
+)
+"""What has to be done besides giving the package."""
+
+_EXTENDED_BY = {"spark.sql.extensions": "", "spark.sql.catalog.spark_catalog": "builtin"}
+"""The settings by which others get into Spark SQL, with their values where nobody does."""
+_MISSING = ("DATA_SOURCE_NOT_FOUND", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG")
+_NOWHERE = "/there-is-no-such-delta-table"
+
+
+def has_delta(spark: SparkSession) -> bool:
+    """True where the session reads and writes Delta tables itself.
+
+    The source is asked: on some platforms it is there without being named, and elsewhere it is
+    named and its package is missing. But not in a plain session, which cannot have it and would
+    look for it in Python, too.
+    """
+    if all(spark.conf.get(name, plain) == plain for name, plain in _EXTENDED_BY.items()):
+        return False
+    try:
+        with spark_failures():
+            _ = spark.read.format("delta").load(_NOWHERE).schema
+    except PySparkException as error:
+        return error.getCondition() not in _MISSING
+    return True

@@ -1,0 +1,111 @@
+"""The data files of a Delta table as storage has them, whatever the log says of them.
+
+Each folder is listed once, those of an object store on a pool of threads. deltalake lists these,
+with the credentials by which it reads the log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import repeat
+
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import (
+    FileInfo,
+    FileSelector,
+    FileSystem,
+    FileType,
+    LocalFileSystem,
+    PyFileSystem,
+    SubTreeFileSystem,
+)
+
+from dqx_airflow.engine.sources.paths import is_local
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that is there. `changed_ns` is the latest of its times, of this machine that of its
+    inode included, which nobody can set back."""
+
+    size: int
+    changed_ns: int
+    inode: int = 0
+
+
+@dataclass(slots=True)
+class TableStorage:
+    """The storage of a table at a path, as Spark reads it. It remembers what it has seen."""
+
+    root: str
+    _seen: dict[str, StoredFile | None] = field(default_factory=dict)
+
+    def look_at(self, uris: Collection[str]) -> Mapping[str, StoredFile | None]:
+        """What is there in the place of each file: None where there is nothing.
+
+        :raises OSError: a folder cannot be listed.
+        """
+        by_folder: dict[str, list[str]] = {}
+        for uri in uris:
+            if uri not in self._seen:
+                by_folder.setdefault(uri.rpartition("/")[0], []).append(uri)
+        far = {folder: its for folder, its in by_folder.items() if not is_local(folder)}
+        for folder in by_folder.keys() - far.keys():
+            self._seen.update(_on_this_machine(folder, by_folder[folder]))
+        if far:
+            own = file_system(self.root)
+            with ThreadPoolExecutor(min(_THREADS, len(far))) as threads:
+                for found in threads.map(self._far_away, repeat(own), far, far.values()):
+                    self._seen.update(found)
+        return {uri: self._seen[uri] for uri in uris}
+
+    def _far_away(
+        self, own: FileSystem, folder: str, uris: Iterable[str]
+    ) -> dict[str, StoredFile | None]:
+        root = self.root.rstrip("/")
+        if folder == root or folder.startswith(f"{root}/"):
+            system, base = own, folder[len(root) :].strip("/")
+        else:  # a clone has its files elsewhere
+            system, base = FileSystem.from_uri(folder)
+        names = {uri.rpartition("/")[2]: uri for uri in uris}
+        listed = system.get_file_info(FileSelector(base, allow_not_found=True))
+        there = {info.base_name: info for info in listed if info.type is FileType.File}
+        missing = names.keys() - there.keys()
+        # Whatever a listing makes of a name: what it does not show is asked for, one by one.
+        for name in missing:
+            (info,) = system.get_file_info([f"{base}/{name}".lstrip("/")])
+            if info.type is FileType.File:
+                there[name] = info
+        return {uri: _stored(there.get(name)) for name, uri in names.items()}
+
+
+def file_system(root: str) -> FileSystem:
+    """The file system below the root of a table."""
+    if is_local(root):
+        return SubTreeFileSystem(root, LocalFileSystem())
+    return PyFileSystem(DeltaStorageHandler(root))
+
+
+def _on_this_machine(folder: str, uris: Iterable[str]) -> dict[str, StoredFile | None]:
+    stored: dict[str, StoredFile | None] = dict.fromkeys(uris)
+    by_name = {uri.rpartition("/")[2]: uri for uri in stored}
+    try:
+        with os.scandir(folder or "/") as entries:
+            for entry in entries:
+                uri = by_name.get(entry.name)
+                if uri is not None and entry.is_file():
+                    its = entry.stat()
+                    latest = max(its.st_mtime_ns, its.st_ctime_ns)
+                    stored[uri] = StoredFile(its.st_size, latest, its.st_ino)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    return stored
+
+
+def _stored(info: FileInfo | None) -> StoredFile | None:
+    return None if info is None else StoredFile(info.size, info.mtime_ns)

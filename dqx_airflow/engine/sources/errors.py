@@ -1,0 +1,85 @@
+"""What is wrong with a dataset, in the words of its users, with what to do about it."""
+
+from __future__ import annotations
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.dataset_settings import format_of
+from dqx_airflow.engine.session.spark_errors import explain
+from dqx_airflow.engine.sources.listing import files_at
+from dqx_airflow.engine.sources.paths import absolute
+from dqx_airflow.errors import DatasetError, first_line
+from dqx_airflow.values import DatasetRef
+
+_INSTEAD = {
+    "Delta": "set format=delta and the path of the table",
+    "Iceberg": "set format=iceberg and the path of the table, or give it as a catalog table",
+    "Hudi": "give it as a catalog table",
+}
+"""What to say of a table in place of the format of its files."""
+
+
+def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
+    what = "Delta table" if ref.format == "delta" else f"{ref.format} file"
+    problem = f"dataset '{ref.name}': no {what} at {path}"
+    formats = {format_of(file.path) for file in files_at(path) or ()}
+    if len(formats) == 1 and (found := formats.pop()) not in (None, ref.format):
+        return DatasetError(f"{problem}, its files are {found}", f"set format={found}")
+    return DatasetError(problem, "correct the path, or run the task that writes it first")
+
+
+def of_table(ref: DatasetRef, path: str, table: str) -> DatasetError:
+    return DatasetError(
+        f"dataset '{ref.name}': the {ref.format} files at {path} belong to a table of {table}: "
+        "they include replaced and deleted files",
+        _INSTEAD[table],
+    )
+
+
+def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) -> DatasetError:
+    """What is wrong with a dataset, in the user's words where Spark's are not."""
+    condition = error.getCondition() or ""
+    if ref.path is not None and condition in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+        return nothing_there(ref, absolute(ref.path))
+    if condition == "DATA_SOURCE_NOT_FOUND" or "Failed to find data source" in first_line(error):
+        kind = ref.format if ref.path is not None else "delta"
+        package = package_for(spark, kind)
+        return DatasetError(
+            f"dataset '{ref.name}': this Spark session cannot read {kind}; {package}"
+        )
+    if condition == "COLUMN_ALREADY_EXISTS":
+        column = (error.getMessageParameters() or {}).get("columnName", "").strip("`")
+        return DatasetError(
+            f"dataset '{ref.name}' has a duplicate column '{column}' (names are case-insensitive)",
+            "rename one of them, or set spark.sql.caseSensitive=true",
+        )
+    return DatasetError(
+        f"dataset '{ref.name}' cannot be read: {explain(error)}", f"check {ref.location}"
+    )
+
+
+def package_for(spark: SparkSession, kind: str) -> str:
+    """Which package makes a session read a format."""
+    spark_version = ".".join(spark.version.split(".")[:2])
+    packages = {
+        "delta": f"io.delta:delta-spark_{spark_version}_2.13:4.4.0",
+        "avro": f"org.apache.spark:spark-avro_2.13:{spark.version}",
+        "iceberg": f"org.apache.iceberg:iceberg-spark-runtime-{spark_version}_2.13:VERSION",
+    }
+    package = packages.get(kind)
+    return f'give the gate packages="{package}"' if package else "give the gate its package"
+
+
+def lost_file(ref: DatasetRef, which: str) -> DatasetError:
+    return DatasetError(
+        f"dataset '{ref.name}': the log of the Delta table lists {which}",
+        "restore the file, or choose a version whose files all exist",
+    )
+
+
+def too_early(ref: DatasetRef, place: str) -> DatasetError:
+    return DatasetError(
+        f"dataset '{ref.name}': {place} has no version as old as {ref.timestamp}",
+        "give it a later timestamp",
+    )

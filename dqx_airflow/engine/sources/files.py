@@ -1,0 +1,190 @@
+"""Opens the files at a path or a glob."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.types import StringType, StructField, StructType
+
+from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.engine.sources.csv_headers import has_header, require_names
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.declared_text import faults_of, is_multi_line, read_texts
+from dqx_airflow.engine.sources.errors import nothing_there, of_table, unreadable
+from dqx_airflow.engine.sources.footers import require_folders_as_in_files, require_orc_types
+from dqx_airflow.engine.sources.listing import (
+    DataFile,
+    files_at,
+    matches_glob,
+    partition_names,
+    paths_of,
+    unread_files,
+)
+from dqx_airflow.engine.sources.parquet_schema import merges_schemas, schema_as_written
+from dqx_airflow.engine.sources.parquet_types import UNREADABLE, read_stored
+from dqx_airflow.engine.sources.paths import GLOB, for_spark, partition_root
+from dqx_airflow.engine.sources.strict_reads import NOTHING_IGNORED, require_checked_folders
+from dqx_airflow.engine.sources.table_formats import table_format
+from dqx_airflow.engine.sources.unread_text import plain_texts, with_faults_raised
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.reader_options import given_options
+from dqx_airflow.values import DatasetRef
+
+_STRICT = {
+    # Where a line does not fit, PERMISSIVE would make NULLs of it, which most rules let pass. And
+    # Spark has to read whole lines to see that, their names in each file included.
+    "csv": {
+        "header": "true",
+        "inferSchema": "true",
+        "mode": "FAILFAST",
+        "enforceSchema": "false",
+        "columnPruning": "false",
+    },
+    "json": {"mode": "FAILFAST"},
+    # Its log knows counts and extremes of files that may be gone.
+    "iceberg": {"aggregate-push-down-enabled": "false"},
+}
+"""What is read strictly unless the options of a dataset say otherwise."""
+_OF_TABLES = ("parquet", "orc", "avro")
+"""The formats of files that tables are made of."""
+
+
+def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
+    if ref.format in _OF_TABLES and (table := table_format(path)) is not None:
+        raise of_table(ref, path, table)
+    # Listed before Spark does it, so that no change falls between.
+    files = files_at(path)
+    options = given_options(ref)
+    if ref.format != "iceberg":  # its metadata say which files count
+        _require_whole_files(ref, files or ())
+        _require_read_files(ref, path, files or ())
+    if ref.schema is not None and partition_names(files or ()):
+        require_checked_folders(spark, ref)
+
+    def reader(format: str) -> DataFrameReader:
+        own = spark.read.format(format)
+        own = own if format == "iceberg" else own.options(**NOTHING_IGNORED)
+        root = partition_root(path)
+        return own if root is None else own.option("basePath", root)
+
+    def fresh_reader() -> DataFrameReader:
+        strict = reader(ref.format).options(**_STRICT.get(ref.format, {}))
+        return strict.options(**options)
+
+    def texts(folders: Sequence[StructField]) -> DataFrame:
+        texts = plain_texts(reader, options, is_whole=is_multi_line(ref))
+        if folders:
+            texts = texts.schema(StructType([StructField("value", StringType()), *folders]))
+        return texts.load(for_spark(path))
+
+    if ref.is_of_texts:
+        frame, kept = read_texts(ref, fresh_reader, path, files, texts)
+        own = [quote_name(name) for name in frame.columns if name not in kept.hidden]
+        struct = frame.selectExpr(*own).schema
+        dates = DateColumn.of(ref, struct)
+        opened = OpenDataset(ref, struct, lambda _: frame, path, dates, texts=kept)
+    else:
+        opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts)
+    if ref.schema is not None and not opened.read(()).inputFiles():
+        raise nothing_there(ref, path)
+    return replace(opened, files=files)
+
+
+def _open_columns(
+    spark: SparkSession,
+    ref: DatasetRef,
+    fresh_reader: Callable[[], DataFrameReader],
+    path: str,
+    files: Sequence[DataFile],
+    texts: Callable[[Sequence[StructField]], DataFrame],
+) -> OpenDataset:
+    """Files that hold values of their types."""
+    schema = ref.schema or _schema_as_written(spark, ref, path, files)
+    reader = fresh_reader() if schema is None else fresh_reader().schema(schema)
+    try:
+        frame = reader.load(for_spark(path))
+        struct = frame.schema  # Spark Connect looks at the files only now.
+    except PySparkException as error:
+        is_refused = ref.schema is None and error.getCondition() == UNREADABLE
+        stored = read_stored(fresh_reader, path, files) if is_refused else None
+        if stored is None:
+            raise
+        return OpenDataset.of_frame(ref, stored, path)
+    if ref.format == "orc":
+        require_orc_types(ref, struct, path, files)
+    if ref.format == "parquet":
+        require_folders_as_in_files(ref, path, files)
+    if ref.format == "csv" and has_header(ref):
+        require_names(ref, [n for n in struct.names if n not in partition_names(files)], path)
+    if not ref.is_lenient and (faults := faults_of(ref, struct)):
+        return OpenDataset.of_frame(ref, with_faults_raised(frame, texts(()), faults), path)
+    opened = OpenDataset.of_frame(ref, frame, path)
+    has_own_base = "basepath" in map(str.lower, given_options(ref))
+    if ref.format != "parquet" or has_own_base or GLOB.search(path) or not paths_of(path, files):
+        return opened
+
+    def read_files(some: Collection[DataFile]) -> DataFrame:
+        # The folders have the types that Spark has found for those of all files.
+        reader = fresh_reader().schema(struct).option("basePath", partition_root(path) or path)
+        try:
+            with spark_failures():
+                return reader.load(paths_of(path, some))
+        except PySparkException as error:
+            raise unreadable(spark, ref, error) from error
+
+    return replace(opened, read_files=read_files)
+
+
+def _schema_as_written(
+    spark: SparkSession, ref: DatasetRef, path: str, files: Sequence[DataFile]
+) -> StructType | None:
+    """The schema of Parquet files, where Spark need not start a job to find the same one."""
+    if ref.format != "parquet" or ref.options or GLOB.search(path) or merges_schemas(spark, ref):
+        return None
+    return schema_as_written(path, files)
+
+
+def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
+    """Refuses files without a byte, where even one without a row has some.
+
+    :raises DatasetError: there is one.
+    """
+    if ref.format == "json" or (ref.format == "csv" and not has_header(ref)):
+        return
+    empty = [file.path for file in files if file.size == 0 and _is_chosen(ref, file)]
+    if empty and len(empty) < len(files):
+        raise DatasetError(
+            f"dataset '{ref.name}' cannot be read: {empty[0]} is empty",
+            "remove it, or write it again: Spark would skip it",
+        )
+
+
+def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
+    """Refuses files that Spark would not read: those in folders below that are no partitions.
+
+    :raises DatasetError: there is one.
+    """
+    options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
+    if options.get("recursivefilelookup") == "true" or "basepath" in options:
+        return
+    unread = [file.path for file in unread_files(path, files) if _is_chosen(ref, file)]
+    if unread:
+        more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+        raise DatasetError(
+            f"dataset '{ref.name}': {unread[0]}{more} would not be read: it is in a folder that "
+            "is not a partition, or beside partitions",
+            "move it, select the files by a glob, or set the option recursiveFileLookup=true",
+        )
+
+
+def _is_chosen(ref: DatasetRef, file: DataFile) -> bool:
+    """False for a file that the option pathGlobFilter leaves out."""
+    options = {name.lower(): value for name, value in given_options(ref).items()}
+    glob = options.get("pathglobfilter")
+    return glob is None or matches_glob(file.path.rpartition("/")[2], glob)

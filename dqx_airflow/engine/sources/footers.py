@@ -1,0 +1,143 @@
+"""What the footers of Parquet and ORC files say against the way in which they would be read.
+
+Spark makes NULL, or another number, of a value in an ORC file that is not of its column's type.
+And where folders tell a column that the files hold as well, it reads that of the folders alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
+from pyspark.sql.types import StructType
+
+from dqx_airflow.engine.sources.listing import DataFile, partition_names
+from dqx_airflow.engine.sources.schema_drift import columns_in
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.types import decimal_size, spelled_like
+from dqx_airflow.values import DatasetRef
+
+MOST_FILES = 1_000
+"""The newest ones are looked into."""
+
+_THREADS = 16
+_WIDER = ("tinyint", "smallint", "int", "bigint")
+_ALIKE = {"timestamp_ntz": "timestamp", "float": "double", "void": "string"}
+_NESTED = re.compile(r"^(struct|array|map)<")
+
+
+def require_orc_types(
+    ref: DatasetRef, struct: StructType, path: str, files: Sequence[DataFile]
+) -> None:
+    """Refuses ORC files with a column that would lose values as it is read.
+
+    :raises DatasetError: there is one.
+    """
+    read = {field.name: field.dataType.simpleString() for field in struct.fields}
+    told = partition_names(files)
+    for file, columns in columns_in(path, "orc", _newest(files)).items():
+        for found in columns.values():
+            name = spelled_like(found.name, read)
+            if name is None:
+                continue
+            if spelled_like(found.name, told) is not None:
+                raise _told_twice(ref, name, file)
+            if not _holds(read[name], found.type):
+                raise DatasetError(
+                    f"dataset '{ref.name}': column '{name}' is of type {found.type} in {file}, but "
+                    f"would be read as {read[name]}: mismatches would become NULL",
+                    "write the files with one type, or declare the wider one in its schema",
+                )
+
+
+def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
+    """Refuses Parquet files that hold a column of their folders, unless with the same value.
+
+    :raises DatasetError: there is one.
+    """
+    told = partition_names(files)
+    if not told:
+        return
+    try:
+        system, _ = FileSystem.from_uri(path)
+        first = pq.read_schema(files[0].path, filesystem=system)
+    except (OSError, ValueError, pa.ArrowException):
+        return  # Spark says what is wrong with it
+    both = [name for name in first.names if spelled_like(name, told) is not None]
+    if not both:
+        return
+
+    def disagrees(file: DataFile) -> bool:
+        try:
+            footer = pq.read_metadata(file.path, filesystem=system)
+        except (OSError, ValueError, pa.ArrowException):
+            return False
+        return not all(_has_value(footer, name, _folder(file.path, name)) for name in both)
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        newest = _newest(files)
+        for file, wrong in zip(newest, threads.map(disagrees, newest), strict=True):
+            if wrong:
+                raise _told_twice(ref, both[0], file.path)
+
+
+def _told_twice(ref: DatasetRef, column: str, file: str) -> DatasetError:
+    return DatasetError(
+        f"dataset '{ref.name}': column '{column}' is in {file}, and in the name of its folder, "
+        "which alone would be read",
+        "remove the column from the files, or write the same value there",
+    )
+
+
+def _newest(files: Sequence[DataFile]) -> list[DataFile]:
+    return sorted(files, key=lambda file: -file.modified_ns)[:MOST_FILES]
+
+
+def _holds(read: str, stored: str) -> bool:
+    """True where every value of the stored type is one of the type that is read."""
+    read, stored = _ALIKE.get(read, read), _ALIKE.get(stored, stored)
+    if read == stored or (_NESTED.match(read) and _NESTED.match(stored)):
+        return read.split("<")[0] == stored.split("<")[0]
+    if read in _WIDER and stored in _WIDER:
+        return _WIDER.index(read) >= _WIDER.index(stored)
+    if read.startswith("decimal") and stored.startswith("decimal"):
+        (digits, scale), (its_digits, its_scale) = decimal_size(read), decimal_size(stored)
+        return scale >= its_scale and digits - scale >= its_digits - its_scale
+    return read.startswith(("char", "varchar")) and stored == "string"
+
+
+def _has_value(footer: pq.FileMetaData, column: str, folder: str | None) -> bool:
+    """True where the statistics say that a column has the value of a folder in all rows."""
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for position in range(group.num_columns):
+            chunk = group.column(position)
+            if chunk.path_in_schema != column:
+                continue
+            found = chunk.statistics
+            if found is None or not found.has_min_max or found.null_count:
+                return False
+            if not (_is_written(found.min, folder) and _is_written(found.max, folder)):
+                return False
+    return True
+
+
+def _is_written(value: Any, folder: str | None) -> bool:
+    if isinstance(value, int) and folder is not None:
+        return folder.lstrip("+-").isdigit() and int(folder) == value
+    return folder == (value.isoformat() if isinstance(value, date) else str(value))
+
+
+def _folder(path: str, column: str) -> str | None:
+    for part in path.split("/")[:-1]:
+        name, equals, value = part.partition("=")
+        if equals and unquote(name).casefold() == column.casefold():
+            return unquote(value)
+    return None

@@ -1,0 +1,210 @@
+"""The files of a dataset at a path, listed without Spark, so that a change of them is seen."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+
+from dqx_airflow.engine.sources.paths import GLOB, escaped, for_spark, partition_root
+
+_HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
+"""Spark reads no file below these names, save for partitions such as `_day=2024-03-02`."""
+_PARTITION = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
+_TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{},]+", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file as a listing shows it, or a log.
+
+    :param changed_ns: when its inode was changed, which nobody can set back; 0 where there is none.
+    :param partition: what a log says of the columns by which its table is partitioned.
+    """
+
+    path: str
+    size: int
+    modified_ns: int
+    changed_ns: int = 0
+    inode: int = 0
+    partition: tuple[str, ...] = ()
+
+
+def files_at(location: str) -> tuple[DataFile, ...] | None:
+    """The files that Spark reads at a path or a glob; None where they cannot be listed."""
+    try:
+        system, path = FileSystem.from_uri(location)
+        is_glob = GLOB.search(path) is not None and for_spark(location) == location
+        places = _matching(system, path) if is_glob else system.get_file_info([path])
+        infos = [info for place in places for info in _below(system, place)]
+        files = [data_file(system, info) for info in infos]
+    except (OSError, ValueError):
+        return None
+    return tuple(sorted(files, key=_path)) if files else None
+
+
+def data_file(system: FileSystem, info: FileInfo) -> DataFile:
+    """A file that was listed, and what this machine knows of it besides.
+
+    :raises OSError: it is gone.
+    """
+    if not isinstance(system, LocalFileSystem):
+        return DataFile(info.path, info.size, info.mtime_ns)
+    its = os.stat(info.path)
+    return DataFile(info.path, its.st_size, its.st_mtime_ns, its.st_ctime_ns, its.st_ino)
+
+
+def unread_files(location: str, files: Sequence[DataFile]) -> list[DataFile]:
+    """The files at a path or a glob that Spark passes over.
+
+    It looks into folders that are partitions (`ds=2024-03-02`) and into no others; and where there
+    are partitions, what lies beside them is not read.
+    """
+    try:
+        _, path = FileSystem.from_uri(location)
+    except (OSError, ValueError):
+        return []
+    base = partition_root(path) or path
+    depth = len(base.strip("/").split("/"))
+    below: dict[str, list[tuple[DataFile, list[str]]]] = {}
+    for file in files:
+        parts = file.path.strip("/").split("/")
+        below.setdefault("/".join(parts[:depth]), []).append((file, parts[depth:-1]))
+    listed = []
+    for placed in below.values():
+        is_partitioned = any(_has_partition(folders) for _, folders in placed)
+        for file, folders in placed:
+            is_read = _has_partition(folders) if folders else not is_partitioned
+            listed += [] if is_read else [file]
+    return listed
+
+
+def _has_partition(folders: Iterable[str]) -> bool:
+    return any(name and value for name, _, value in (one.partition("=") for one in folders))
+
+
+def matches_glob(name: str, glob: str) -> bool:
+    """True where a glob means the name of a file; also where it is none that we can read."""
+    try:
+        return re.fullmatch(_regex(glob), name) is not None
+    except (ValueError, re.error):
+        return True
+
+
+def is_folder(location: str) -> bool:
+    """True for a folder; False also where nobody can tell."""
+    try:
+        system, path = FileSystem.from_uri(location)
+        (found,) = system.get_file_info([path])
+    except (OSError, ValueError):
+        return False
+    return bool(found.type is FileType.Directory)
+
+
+def changed_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> list[str]:
+    """The files that are there no more, or have other contents."""
+    there = set(after)
+    return [file.path for file in before if file not in there]
+
+
+def newest_paths(location: str, files: Collection[DataFile], most_bytes: int) -> list[str]:
+    """The newest of the files below a location, as paths for a reader of Spark, at least one.
+
+    None of them where all are no larger together, or where their paths cannot be told.
+    """
+    if sum(file.size for file in files) <= most_bytes or for_spark(location) != location:
+        return []
+    _, root = FileSystem.from_uri(location)
+    if GLOB.search(root) or not all(file.path.startswith(f"{root}/") for file in files):
+        return []
+    names: list[str] = []
+    size = 0
+    for file in sorted(files, key=lambda file: file.modified_ns, reverse=True):
+        size += file.size
+        if names and size > most_bytes:
+            break
+        names.append(location.rstrip("/") + escaped(file.path[len(root) :]))
+    return names
+
+
+def paths_of(location: str, files: Iterable[DataFile]) -> list[str]:
+    """The files at a path or a glob, as paths for a reader of Spark; none if it cannot be told."""
+    _, root = FileSystem.from_uri(location)
+    if not location.rstrip("/").endswith(root.rstrip("/")):
+        return []
+    start = location.rstrip("/").removesuffix(root.rstrip("/"))
+    return [start + escaped(file.path) for file in files]
+
+
+def partition_names(files: Iterable[DataFile]) -> list[str]:
+    """The columns that the folders of files tell: `ds` for `.../ds=2024-03-02/a.csv`."""
+    names = (name for file in files for name in _PARTITION.findall(file.path))
+    return list(dict.fromkeys(map(unquote, names)))
+
+
+def _below(system: FileSystem, place: FileInfo) -> list[FileInfo]:
+    """A file itself, or the files in a folder."""
+    if place.type is FileType.File:
+        return [place]
+    if place.type is not FileType.Directory:
+        return []
+    return [
+        info
+        for info in system.get_file_info(FileSelector(place.path, recursive=True))
+        if info.type is FileType.File and not _HIDDEN.search(info.path[len(place.path) :])
+    ]
+
+
+def _matching(system: FileSystem, path: str) -> list[FileInfo]:
+    """The files and folders that a glob means, found from folder to folder."""
+    patterns = [""]
+    places: list[FileInfo] = []
+    for part in path.strip("/").split("/"):
+        if GLOB.search(part):
+            name = re.compile(_regex(part))
+            places = [
+                info
+                for folder in patterns
+                for info in system.get_file_info(FileSelector(folder or "/", allow_not_found=True))
+                if name.fullmatch(info.base_name)
+                and not (info.base_name.startswith((".", "_")) and "=" not in info.base_name)
+            ]
+        else:
+            places = system.get_file_info([f"{folder}/{part}" for folder in patterns])
+        patterns = [info.path for info in places if info.type is not FileType.NotFound]
+    return places
+
+
+def _regex(glob: str) -> str:
+    """A glob for one name, as Hadoop reads it, as a regular expression.
+
+    :raises ValueError: it is none.
+    """
+    parts, position, depth = [], 0, 0
+    while position < len(glob):
+        token = _TOKEN.match(glob, position)
+        if token is None:
+            raise ValueError(f"'{glob}' is not a glob for a single name")
+        position = token.end()
+        text, escaped, negated, members = token[0], token[1], token[2], token[3]
+        depth += {"{": 1, "}": -1}.get(text, 0)
+        if escaped:
+            parts.append(re.escape(escaped))
+        elif members:
+            parts.append(f"[{'^' if negated else ''}{members}]")
+        elif text == "," and depth == 0:
+            parts.append(",")
+        else:
+            special = {"*": ".*", "?": ".", "{": "(?:", "}": ")", ",": "|"}
+            parts.append(special.get(text) or re.escape(text))
+    if depth != 0:
+        raise ValueError(f"'{glob}' is not a glob for a single name")
+    return "".join(parts)
+
+
+def _path(file: DataFile) -> str:
+    return file.path

@@ -1,0 +1,74 @@
+"""Opens datasets as Spark DataFrames, pinned to the version that is there now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.dataset_settings import check_ref
+from dqx_airflow.dql.checks.sql_text import objection_to_filter
+from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.engine.sources.catalog import open_query, open_table
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.delta.snapshot import open_delta
+from dqx_airflow.engine.sources.errors import unreadable
+from dqx_airflow.engine.sources.files import open_files
+from dqx_airflow.engine.sources.paths import absolute
+from dqx_airflow.errors import DatasetError, RequestError
+from dqx_airflow.values import DatasetRef
+
+
+def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
+    """Opens a dataset. No Spark job runs for a Delta table at a path.
+
+    :raises DatasetError: there is nothing to read, or no way to read it.
+    """
+    try:
+        check_ref(ref)
+    except RequestError as error:
+        raise DatasetError(error.problem, error.hint) from error
+    try:
+        with spark_failures():
+            opened = _open(spark, ref)
+            if ref.filter is not None:
+                opened = _filtered(spark, opened, ref.filter)
+    except PySparkException as error:
+        raise unreadable(spark, ref, error) from error
+    if not opened.struct.names:
+        raise DatasetError(
+            f"dataset '{ref.name}': {opened.location} has no columns", "check its files"
+        )
+    return opened
+
+
+def _open(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
+    if ref.query is not None:
+        return open_query(spark, ref, ref.query)
+    if ref.table is not None:
+        return open_table(spark, ref, ref.table)
+    path = absolute(ref.path or "")
+    if ref.format == "delta":
+        return open_delta(spark, ref, path)
+    return open_files(spark, ref, path)
+
+
+def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:
+    """The dataset with a filter, tried on no rows, so that what is wrong with it is found here."""
+    objection = objection_to_filter(condition)
+    if objection is not None:
+        raise DatasetError(
+            f"the filter of dataset '{opened.ref.name}': {objection}",
+            "write one predicate over its columns",
+        )
+    tried = spark.createDataFrame([], opened.struct).where(condition)
+    # Spark Connect looks at the condition when somebody asks for the schema.
+    struct = tried.schema
+    alone = opened.read_files
+    return replace(
+        opened,
+        struct=struct,
+        read=lambda dates: opened.read(dates).where(condition),
+        read_files=alone and (lambda files: alone(files).where(condition)),
+    )

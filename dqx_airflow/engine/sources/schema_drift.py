@@ -1,0 +1,134 @@
+"""Columns that files of a dataset do not have, or have besides: Spark takes those of one of them.
+
+The others are read as if they had the same: what is missing there is NULL, what is new is not seen.
+An assertion about columns is told what the files of the date have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.listing import DataFile, partition_names
+from dqx_airflow.engine.sources.parquet_schema import merges_schemas
+from dqx_airflow.plan.schema_check import Schema
+from dqx_airflow.values import Field
+
+MOST_FILES = 100
+"""The newest ones are looked into: columns change with them."""
+
+_FIRST = (
+    "files of the date have it, and the first file, from which Spark takes the columns, does not; "
+    "set the option mergeSchema"
+)
+_CHOOSE_FILES = ("modifiedafter", "modifiedbefore", "pathglobfilter")
+"""Options of Spark's readers by which they pass over files that we list."""
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDrift:
+    """How the columns of files differ from those that Spark reads.
+
+    `missing` has for a column the path of a file without it, `new` those that Spark does not read.
+    """
+
+    missing: Mapping[str, str]
+    new: tuple[Field, ...]
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Why columns are not read, by their names in small letters."""
+        return {field.name.casefold(): _FIRST for field in self.new}
+
+    def in_schema(self, schema: Schema) -> Schema:
+        """The columns that all files have, and those that some have besides."""
+        kept = [
+            Field(name, kind) for name, kind in schema.types.items() if name not in self.missing
+        ]
+        return Schema.of(schema.dataset, [*kept, *self.new])
+
+
+NO_DRIFT = SchemaDrift(MappingProxyType({}), ())
+
+
+def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> SchemaDrift:
+    """The drift of the files with the rows of a date.
+
+    Where schemas are merged, files may differ, and a column is missing that none of them has.
+    Files that cannot be looked into are passed over: the scan says what is wrong with them.
+    """
+    ref, dates = dataset.ref, dataset.dates
+    is_chosen = any(key.casefold() in _CHOOSE_FILES for key, _ in ref.options)
+    if ref.format not in _SCHEMA_IN or is_chosen or not dataset.files:
+        return NO_DRIFT
+    files = [file for file in dataset.files if dates is None or dates.may_be_in(on, file.path)]
+    newest = sorted(files, key=lambda file: (-file.modified_ns, file.path))[:MOST_FILES]
+    told = {name.casefold() for name in partition_names(files)}
+    read = {name.casefold(): name for name in dataset.struct.names if name.casefold() not in told}
+    there = columns_in(dataset.location, ref.format, newest)
+    merged = merges_schemas(spark, ref)
+    missing: dict[str, str] = {}
+    new: dict[str, Field] = {}
+    for key, name in read.items():
+        without = [path for path, columns in there.items() if key not in columns]
+        if without and (not merged or len(without) == len(files)):
+            missing[name] = without[0]
+    # With a declared schema it is no news that a file has more.
+    for columns in there.values() if ref.schema is None else ():
+        new |= {key: field for key, field in columns.items() if key not in {*read, *told, *new}}
+    return SchemaDrift(missing, tuple(new[key] for key in sorted(new)))
+
+
+def _of_parquet(system: FileSystem, path: str) -> pa.Schema:
+    return pq.read_schema(path, filesystem=system)
+
+
+def _of_orc(system: FileSystem, path: str) -> pa.Schema:
+    from pyarrow import orc
+
+    with system.open_input_file(path) as file:
+        return orc.ORCFile(file).schema
+
+
+_SCHEMA_IN = MappingProxyType({"parquet": _of_parquet, "orc": _of_orc})
+"""What reads the columns of a file, for the formats in which each file has its own."""
+
+
+def columns_in(
+    location: str, format: str, files: Sequence[DataFile]
+) -> dict[str, dict[str, Field]]:
+    """The columns of each file by its path, and by their names in small letters."""
+    read = _SCHEMA_IN[format]
+    system, _ = FileSystem.from_uri(location)
+
+    def columns(file: DataFile) -> dict[str, Field] | None:
+        try:
+            fields = read(system, file.path)
+        except (OSError, ValueError, pa.ArrowException):
+            return None
+        return {one.name.casefold(): Field(one.name, _type(one.type)) for one in fields}
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        schemas = zip(files, threads.map(columns, files), strict=True)
+        return {file.path: its for file, its in schemas if its is not None}
+
+
+def _type(kind: Any) -> str:
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    try:
+        return str(from_arrow_type(kind).simpleString())
+    except PySparkException:
+        return str(kind)

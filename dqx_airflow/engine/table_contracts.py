@@ -1,0 +1,38 @@
+"""What the tables of a gate say of the contracts that they are under."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.contract_properties import published_in
+from dqx_airflow.engine.sources.dataset import OpenDataset
+
+
+def published_contracts(
+    spark: SparkSession, opened: Mapping[str, OpenDataset]
+) -> dict[str, tuple[str, str | None]]:
+    """The id and the version of a contract, by dataset; no Spark job runs for it.
+
+    Of a table in a catalog they are what its newest version says.
+    """
+    contracts = {}
+    for name, dataset in opened.items():
+        published = published_in(_properties(spark, dataset))
+        if published is not None:
+            contracts[name] = published
+    return contracts
+
+
+def _properties(spark: SparkSession, dataset: OpenDataset) -> Mapping[str, str]:
+    if dataset.log is not None:
+        return dict(dataset.log.table.metadata().configuration)
+    if dataset.ref.table is None:
+        return {}
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {dataset.ref.table}").collect()
+    except PySparkException:  # a view of the session has none
+        return {}
+    return {row[0]: row[1] for row in rows}

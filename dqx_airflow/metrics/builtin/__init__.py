@@ -1,0 +1,22 @@
+"""The table of built-in metrics: one entry for each, with its counterpart in Python beside it.
+
+A new metric is an entry in one of the modules, and a line in `tests/metrics/conformance`. The
+reference page, the completions, the colours of editors and the list in the docs are made of them.
+"""
+
+from __future__ import annotations
+
+from dqx_airflow.metrics.builtin.columns import COLUMNS
+from dqx_airflow.metrics.builtin.conditions import CONDITIONS
+from dqx_airflow.metrics.builtin.counts import COUNTS, KEYS
+from dqx_airflow.metrics.builtin.spark_sql import SPARK_SQL
+from dqx_airflow.metrics.builtin.values import STATISTICS, VALUES
+from dqx_airflow.metrics.registry import Metric
+
+_TABLES = (COUNTS, VALUES, KEYS, STATISTICS, CONDITIONS, COLUMNS, SPARK_SQL)
+
+METRICS: dict[str, Metric] = {metric.name: metric for table in _TABLES for metric in table}
+"""All metrics by name."""
+
+CALLABLE: tuple[str, ...] = tuple(m.name for m in METRICS.values() if not m.is_internal)
+"""The names that a suite may call."""

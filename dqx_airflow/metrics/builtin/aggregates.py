@@ -1,0 +1,81 @@
+"""Arguments and aggregates that several metrics share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dqx_airflow.metrics.merging import Merge
+from dqx_airflow.metrics.registry import (
+    Aggregate,
+    Argument,
+    ArgumentKind,
+    Arguments,
+    Shortcut,
+    Statistic,
+)
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.types import Family
+from dqx_airflow.values import MetricValue
+
+ANY = Argument("column", ArgumentKind.COLUMN)
+NUMBER = Argument("column", ArgumentKind.COLUMN, frozenset({Family.NUMBER}))
+TEXT = Argument("column", ArgumentKind.COLUMN, frozenset({Family.TEXT}))
+ORDERED = Argument(
+    "column",
+    ArgumentKind.COLUMN,
+    frozenset({Family.NUMBER, Family.TEXT, Family.TIME, Family.BOOLEAN}),
+)
+
+
+def quoted_column(arguments: Arguments) -> str:
+    """The first argument, a column, in Spark SQL."""
+    return quote_name(arguments[0])
+
+
+def columns_of(argument: Any) -> tuple[str, ...]:
+    """The columns of an argument that takes one or several."""
+    return (argument,) if isinstance(argument, str) else tuple(argument)
+
+
+def row_aggregate() -> Aggregate:
+    """The number of rows."""
+    return Aggregate("count(1)", statistic=Statistic.ROWS, merge=Merge.COUNT)
+
+
+def value_aggregate(column: str) -> Aggregate:
+    """The number of rows in which a column is not NULL."""
+    sql = f"count({quote_name(column)})"
+    return Aggregate(sql, statistic=Statistic.VALUES, column=column, merge=Merge.COUNT)
+
+
+def rows_where(condition: str, shortcut: Shortcut | None = None) -> Aggregate:
+    """The number of rows for which a condition, in Spark SQL, is true.
+
+    :param shortcut: tells without reading the rows that there is none.
+    """
+    return Aggregate(_count_if(condition), merge=Merge.COUNT, shortcut=shortcut)
+
+
+def _count_if(condition: str) -> str:
+    """How many rows satisfy the condition.
+
+    Spark computes all conditions of its own `count_if` in one method before it counts; with some
+    sixty of them it is too long for Java to compile.
+    """
+    return f"count(CASE WHEN {condition} THEN 1 END)"
+
+
+def other_rows(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    """Those of the first count that are not in the second."""
+    return int(results[0] or 0) - int(results[1] or 0)
+
+
+def extreme_aggregate(function: str, column: str) -> Aggregate:
+    """The smallest value of a column, by `min`, or the largest one, by `max`."""
+    is_least = function == "min"
+    return Aggregate(
+        f"{function}({quote_name(column)})",
+        statistic=Statistic.LEAST if is_least else Statistic.MOST,
+        column=column,
+        merge=Merge.LEAST if is_least else Merge.MOST,
+    )

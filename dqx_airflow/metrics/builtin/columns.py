@@ -1,0 +1,68 @@
+"""Metrics of the schema and of the transaction log: not of what is in the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.metrics.builtin.aggregates import (
+    ANY,
+    columns_of,
+)
+from dqx_airflow.metrics.columns import find_column_path
+from dqx_airflow.metrics.registry import (
+    Argument,
+    ArgumentKind,
+    Arguments,
+    Metric,
+    Scan,
+    Unit,
+)
+from dqx_airflow.values import MetricValue
+
+
+def _type_of_column(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    place = find_column_path(arguments[0], types)
+    return (None if place is None else place.type), ""
+
+
+def _extra_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    places = [find_column_path(name, types) for name in columns_of(arguments[0])]
+    known = {place.path[0] for place in places if place is not None}
+    extra = [column for column in types if column not in known]
+    return len(extra), f"not listed: {listed(extra)}" if extra else ""
+
+
+COLUMNS = (
+    Metric(
+        "column_type",
+        (ANY,),
+        Unit.TEXT,
+        "The type of the column; no value if the column does not exist.",
+        "assert column price type decimal(18,2)",
+        lambda _: (),
+        is_internal=True,
+        scan=Scan.SCHEMA,
+        no_value="the column does not exist",
+        of_schema=_type_of_column,
+    ),
+    Metric(
+        "extra_column_count",
+        (Argument("columns", ArgumentKind.NAMES),),
+        Unit.COLUMNS,
+        "The number of columns of the dataset that are not in the list.",
+        "assert extra_column_count([order_id, line, price]) == 0",
+        lambda _: (),
+        scan=Scan.SCHEMA,
+        of_schema=_extra_columns,
+    ),
+    Metric(
+        "commit_age",
+        (),
+        Unit.SECONDS,
+        "The time since the last commit of the Delta table that changed its data.",
+        "assert commit_age() <= 1 day",
+        lambda _: (),
+        scan=Scan.LOG,
+    ),
+)

@@ -1,0 +1,33 @@
+"""Metrics that are written in Spark SQL."""
+
+from __future__ import annotations
+
+from dqx_airflow.metrics.registry import (
+    Aggregate,
+    Argument,
+    ArgumentKind,
+    Metric,
+    Scan,
+    Unit,
+)
+
+SPARK_SQL = (
+    Metric(
+        "sql",
+        (Argument("expression", ArgumentKind.SQL),),
+        Unit.UNKNOWN,
+        "One aggregate expression in Spark SQL.",
+        'assert sql("sum(amount) / count(*)") > 10',
+        lambda arguments: (Aggregate(arguments[0]),),
+    ),
+    Metric(
+        "query",
+        (Argument("select", ArgumentKind.SQL),),
+        Unit.UNKNOWN,
+        "One Spark SQL query that returns a number, over the rows of the date.",
+        'assert query("SELECT count(*) FROM orders JOIN returns USING (order_id)") < 100',
+        lambda _: (),
+        scan=Scan.QUERY,
+        no_value="the query returned no row, or NULL",
+    ),
+)

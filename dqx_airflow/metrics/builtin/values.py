@@ -1,0 +1,338 @@
+"""Metrics of the values of columns: sums, means, extremes, spreads, lengths."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dqx_airflow.exact import Number
+from dqx_airflow.metrics.builtin.aggregates import (
+    ANY,
+    NUMBER,
+    ORDERED,
+    TEXT,
+    extreme_aggregate,
+    quoted_column,
+    value_aggregate,
+)
+from dqx_airflow.metrics.comparison import order_key
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.in_python import EXACT, Column, SumOverflow, has_room
+from dqx_airflow.metrics.merging import Merge
+from dqx_airflow.metrics.registry import (
+    Aggregate,
+    Argument,
+    ArgumentKind,
+    Arguments,
+    Metric,
+    RowsBehind,
+    Unit,
+)
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.sums import sum_of
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size
+
+
+def _sum_and_count(arguments: Arguments) -> tuple[Aggregate, ...]:
+    return sum_of(arguments[0]), value_aggregate(arguments[0])
+
+
+def _length(function: str, column: str) -> Aggregate:
+    merge = Merge.LEAST if function == "min" else Merge.MOST
+    return Aggregate(f"{function}(char_length({quote_name(column)}))", merge=merge)
+
+
+def _once(sql: str) -> str:
+    """The number that some SQL yields as a double, which Spark takes from it once for each row.
+
+    An aggregate of moments would make a double of a decimal five times over. `nullif` with NULL
+    changes nothing, and Spark computes what it compares beforehand.
+    """
+    return f"nullif(CAST({sql} AS DOUBLE), NULL)"
+
+
+def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
+    """Pearson's coefficient: the covariance by the product of the standard deviations."""
+    # `corr` ends the scan in ANSI mode where a column does not vary.
+    one, other = map(quote_name, arguments)
+    sql = f"covar_pop({_once(one)}, {_once(other)})"
+    for column, given in ((one, other), (other, one)):
+        spread = f"stddev_pop({_once(f'CASE WHEN {given} IS NOT NULL THEN {column} END')})"
+        sql = f"try_divide({sql}, {spread})"
+    return (Aggregate(sql),)
+
+
+def _variance(arguments: Arguments) -> tuple[Aggregate, ...]:
+    """The sample variance. Spark merges the partial sums of squares of its tasks by the formula of
+    Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample
+    variances", 1979), which is stable.
+    """
+    return Aggregate(f"var_samp({_once(quoted_column(arguments))})"), value_aggregate(arguments[0])
+
+
+def _first(arguments: Arguments) -> tuple[Aggregate, ...]:
+    column, order = arguments
+    if order is None:
+        return (Aggregate(f"first({quote_name(column)})"),)
+    return (Aggregate(f"min_by({quote_name(column)}, {quote_name(order)})"),)
+
+
+def _rows_beyond(arguments: Arguments) -> RowsBehind:
+    return RowsBehind(arguments[0], compared=quoted_column(arguments))
+
+
+def _lengths_beyond(arguments: Arguments) -> RowsBehind:
+    length = f"char_length({quoted_column(arguments)})"
+    return RowsBehind(f"length of {arguments[0]}", compared=length)
+
+
+# The same in Python, with the results that Spark has
+
+
+def _total(column: Column) -> Any:
+    """The sum; None without values.
+
+    :raises SumOverflow: it has no room in a decimal.
+    """
+    values = column.present
+    if not values:
+        return None
+    if not column.type.startswith("decimal"):
+        return sum(values)
+    _, scale = decimal_size(column.type)
+    exact_sum = _exact_sum(values)
+    if not has_room(exact_sum, LONGEST_DECIMAL, scale):
+        raise SumOverflow
+    return exact_sum
+
+
+def _mean(column: Column) -> Any:
+    """The sum by the number of values.
+
+    :raises SumOverflow: the sum has no room in a decimal.
+    """
+    if not column.present:
+        return None
+    found, count = _total(column), len(column.present)
+    return found / count if isinstance(found, float) else Fraction(found) / count
+
+
+def _smallest(column: Column) -> Any:
+    """The smallest value in Spark's order, in which NaN is the largest; None without values."""
+    return min(column.present, key=order_key, default=None)
+
+
+def _largest(column: Column) -> Any:
+    """The largest value in Spark's order, in which NaN is the largest; None without values."""
+    return max(column.present, key=order_key, default=None)
+
+
+def _sample_variance(column: Column) -> float | None:
+    """The squared distances from the mean, in two passes, by one less than there are values
+    (Bessel's correction); None below two values."""
+    values = [float(value) for value in column.present]
+    if len(values) < 2:
+        return None
+    return sum(move * move for move in _moves(values)) / (len(values) - 1)
+
+
+def _pearson(one: Column, other: Column) -> float | None:
+    """Pearson's correlation over the rows that have both values."""
+    pairs = [
+        (float(a), float(b))
+        for a, b in zip(one.values, other.values, strict=True)
+        if a is not None and b is not None
+    ]
+    if not pairs:
+        return None
+    moves, other_moves = (_moves(side) for side in zip(*pairs, strict=True))
+    spread, other_spread = math.hypot(*moves), math.hypot(*other_moves)
+    if not spread or not other_spread:
+        return None
+    coefficient: float = sum(map(operator.mul, moves, other_moves)) / spread / other_spread
+    return coefficient if math.isnan(coefficient) else max(-1.0, min(1.0, coefficient))
+
+
+def _percentile(column: Column, share: Number) -> float | None:
+    """The percentile in floating point, interpolated between the two values beside the place.
+
+    Definition 7 of Hyndman and Fan ("Sample Quantiles in Statistical Packages", The American
+    Statistician 50(4), 1996), as Spark's `percentile`, numpy and R have it: the place of a share
+    `p` among `n` sorted values, counted from 0, is `(n - 1) * p`.
+
+    :param share: from 0 to 1.
+    """
+    values = [float(value) for value in sorted(column.present, key=order_key)]
+    if not values:
+        return None
+    place = (len(values) - 1) * float(share)
+    below, above = math.floor(place), math.ceil(place)
+    if below == above or values[below] == values[above]:
+        return values[below]
+    return (above - place) * values[below] + (place - below) * values[above]
+
+
+def _first_value(column: Column, order: Column | None) -> Any:
+    """The value in the first row, or in the row with the smallest value of `order`."""
+    if order is None:
+        return column.values[0] if column.values else None
+    pairs = zip(order.values, column.values, strict=True)
+    ordered = [(order_key(key), value) for key, value in pairs if key is not None]
+    return min(ordered, key=lambda pair: pair[0])[1] if ordered else None
+
+
+def _shortest(column: Column) -> int | None:
+    return min(map(len, column.present), default=None)
+
+
+def _longest(column: Column) -> int | None:
+    return max(map(len, column.present), default=None)
+
+
+def _exact_sum(values: Sequence[Decimal]) -> Decimal:
+    result = Decimal(0)
+    for value in values:
+        result = EXACT.add(result, value)
+    return result
+
+
+def _moves(values: Sequence[float]) -> list[float]:
+    """How far each value is from their mean, which is exact where all of them are equal."""
+    center = values[0] + sum(value - values[0] for value in values) / len(values)
+    return [value - center for value in values]
+
+
+VALUES = (
+    Metric(
+        "average",
+        (NUMBER,),
+        Unit.COLUMN,
+        "The mean of the column, NULL ignored; exact for whole numbers and decimals.",
+        "assert average(price) > 0",
+        _sum_and_count,
+        value=lambda _, results: apply("/", results),
+        in_python=_mean,
+        is_void_with_nan=True,
+    ),
+    Metric(
+        "sum",
+        (NUMBER,),
+        Unit.COLUMN,
+        "The sum of the column, NULL ignored; exact for whole numbers and decimals, with up to 38"
+        " digits.",
+        "assert sum(revenue) is positive",
+        _sum_and_count,
+        in_python=_total,
+        is_void_with_nan=True,
+    ),
+    Metric(
+        "minimum",
+        (ORDERED,),
+        Unit.COLUMN,
+        "The smallest value of the column, NULL ignored.",
+        "assert minimum(quantity) >= 0",
+        lambda arguments: (extreme_aggregate("min", arguments[0]),),
+        in_python=_smallest,
+        is_picked=True,
+        lowered_by=_rows_beyond,
+        is_void_with_nan=True,
+    ),
+    Metric(
+        "maximum",
+        (ORDERED,),
+        Unit.COLUMN,
+        "The largest value of the column, NULL ignored.",
+        "assert maximum(temperature) < 60",
+        lambda arguments: (extreme_aggregate("max", arguments[0]),),
+        in_python=_largest,
+        is_picked=True,
+        raised_by=_rows_beyond,
+        is_void_with_nan=True,
+    ),
+    Metric(
+        "variance",
+        (NUMBER,),
+        Unit.SQUARED,
+        "The sample variance of the column; no value for fewer than two values.",
+        "assert sqrt(variance(score)) < 10",
+        _variance,
+        value=lambda _, results: (
+            results[0] if isinstance(results[1], int) and results[1] > 1 else None
+        ),
+        in_python=_sample_variance,
+        is_void_with_nan=True,
+    ),
+)
+
+STATISTICS = (
+    Metric(
+        "percentile",
+        (NUMBER, Argument("share", ArgumentKind.SHARE)),
+        Unit.COLUMN,
+        "The value below which the given share of the column lies, NULL ignored; interpolated.",
+        "assert percentile(latency_ms, 99%) < 500",
+        lambda arguments: (Aggregate(f"percentile({quoted_column(arguments)}, {arguments[1]})"),),
+        in_python=_percentile,
+        is_void_with_nan=True,
+    ),
+    Metric(
+        "first",
+        (ANY,),
+        Unit.COLUMN,
+        "The column in the first row; without `order_by` any row may be the first.",
+        'assert first(status, order_by created_at) == "open"',
+        _first,
+        parameters=(Argument("order_by", ArgumentKind.COLUMN, ORDERED.accepts),),
+        in_python=_first_value,
+        is_picked=True,
+    ),
+    Metric(
+        "correlation",
+        (NUMBER, NUMBER),
+        Unit.SHARE,
+        "Pearson's correlation of two columns; no value where one of them does not vary.",
+        "assert correlation(distance, air_time) > 0.9",
+        _correlation,
+        # Rounding may carry it a hair beyond 1.
+        value=lambda _, results: (
+            None if results[0] is None else max(-1.0, min(1.0, float(results[0])))
+        ),
+        least=-1,
+        in_python=_pearson,
+        is_void_with_nan=True,
+    ),
+    Metric(
+        "min_length",
+        (TEXT,),
+        Unit.CHARACTERS,
+        "The length of the shortest string, NULL ignored.",
+        "assert min_length(tax_id) == 64",
+        lambda arguments: (_length("min", arguments[0]),),
+        in_python=_shortest,
+        lowered_by=_lengths_beyond,
+    ),
+    Metric(
+        "max_length",
+        (TEXT,),
+        Unit.CHARACTERS,
+        "The length of the longest string, NULL ignored.",
+        "assert max_length(name) <= 80",
+        lambda arguments: (_length("max", arguments[0]),),
+        in_python=_longest,
+        raised_by=_lengths_beyond,
+    ),
+    Metric(
+        "newest",
+        (Argument("column", ArgumentKind.COLUMN, frozenset({Family.TIME, Family.TEXT})),),
+        Unit.COLUMN,
+        "The newest date or timestamp of the column, NULL ignored.",
+        "assert freshness(updated_at) < 2 hours",
+        lambda arguments: (extreme_aggregate("max", arguments[0]),),
+        is_internal=True,
+        in_python=_largest,
+    ),
+)

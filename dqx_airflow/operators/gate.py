@@ -1,0 +1,477 @@
+"""What all gates share: check here, submit the job, read its report, end the task."""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
+
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS, MOST_SAMPLE_ROWS
+from dqx_airflow.operators.exceptions import (
+    GateInfrastructureError,
+    GateMisconfigured,
+    GateTimeoutError,
+)
+from dqx_airflow.operators.links import GateReportLink
+from dqx_airflow.operators.spark_job import SparkJobOperator
+
+# Every file with a gate is parsed over and over: what only a worker needs is imported there.
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from dqx_airflow.dataset_settings import DatasetSetting
+    from dqx_airflow.operators.data_date import DataDate
+    from dqx_airflow.operators.job_outcome import Ending
+    from dqx_airflow.operators.notices import Callback
+    from dqx_airflow.operators.outcome import OnViolation
+    from dqx_airflow.operators.results_location import ResultsPlace
+    from dqx_airflow.values import GateReport, GateRequest, SourceFile
+
+_LEAST_POLL_S = 10
+_LONGEST_SOURCE = 300
+
+
+class GateOperator(SparkJobOperator):
+    """Runs a gate as a Spark job and turns its report into the state of the task.
+
+    Subclasses define which source is enforced. All arguments of `SparkSubmitOperator` are passed
+    through, except `application_args`, which carry the request, and `durable`.
+
+    Before the task ends, in any state, a summary of the report is pushed to XCom as `dqx_report`,
+    for notices and downstream tasks: `gate`, `date` and `date_from` (the origin of the date),
+    `outcome`, `headline` (one line for people), `run_id` (for `dql results show`), `suite`,
+    `contract`, `fail_on`, `finished_at`, `counts` of the assertions by status, `verdicts` (those
+    that failed or could not be evaluated, worst first) and `more_verdicts` (the number of omitted
+    ones), `datasets`, and by dataset `versions` (that were read), `quarantined` (rows), `promoted`
+    (the new version), `not_promoted` and `validated` (what `read_validated` reads). `gate_notice`
+    turns it into a message for callbacks and notifiers. An asset among the `outlets` is only
+    updated on a pass; the extra of its event describes what was validated.
+
+    :param datasets: the datasets by the names that the source uses: a path, a table
+        (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
+    :param date: the date of the data, `YYYY-MM-DD`; by default the logical date of the run or, if
+        the run has none, the date in the asset event of the gate that triggered it. If neither
+        gives a single date, a gate with a `date_column` is misconfigured. (templated)
+    :param results_root: the root of the results store, a path or URI that both the worker and the
+        Spark driver can reach; by default `results_root` in section `[dqx]` of the Airflow
+        configuration. (templated)
+    :param results_conn_id: a connection of type `dqx` with the credentials of the storage and, if
+        `results_root` is not given, the results root as its host. It is used by the worker and by
+        a driver that runs there. By default `results_conn_id` in section `[dqx]` of the Airflow
+        configuration. (templated)
+    :param gate: the name of the gate in results and lineage; by default `dag_id.task_id`.
+    :param fail_on: the lowest severity that blocks: a failure below it is a warning.
+    :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", or
+        "warn" (success, with warnings in the log).
+    :param allow_empty: turns off the assertion that every dataset has rows.
+    :param require_history: makes the gate broken if an assertion of `fail_on` or worse lacks data
+        of other dates. Without it the outcome is warned, and says so first.
+    :param recompute: reads all data again. By default, earlier results in the results store are
+        reused as long as the files are unchanged.
+    :param trust_log: uses the statistics in the transaction log of a Delta table, as far as they
+        are exact and its files exist. With False the rows themselves are read. A dataset may
+        override this setting.
+    :param sample_rows: the maximum number of failing rows per assertion that are kept in the
+        results; 0 keeps none.
+    :param quarantine: the target for the rows that violate an assertion which failed with a
+        severity of `fail_on` or worse: a mapping of dataset names to paths of Delta tables, or a
+        folder with one table per dataset. The rows are written whole and unmasked. By default
+        there is no quarantine. (templated)
+    :param promote_to: the target for the validated rows, written in the same job if the gate
+        passes: a mapping of dataset names to paths of Delta tables or to catalog tables, or just
+        the target if there is one dataset. One commit replaces the date if the dataset has a date
+        column, else the whole table. Rows that another gate or map index promoted for the date
+        are not replaced: the gate is then broken, as it is if the target has other columns or a
+        constraint that the rows violate. If the commit fails for another reason, there is no
+        report, and the task is retried. By default nothing is promoted. (templated)
+    :param promote_slice: columns with the single value that all rows of this gate have, such as
+        `{"store": "zurich"}`: only rows with these values are replaced, so that several gates or
+        mapped tasks can share a target. (templated)
+    :param timeout: the maximum duration of the validation, a `timedelta` or seconds, from the
+        start of the job. The job then cancels its Spark queries and ends without a report. A
+        shorter `execution_timeout`, which also counts the time before the start, takes precedence.
+    :param on_warning: callbacks or notifiers, one or several, invoked with the context when the
+        task succeeds although rules were violated. A failing callback is logged.
+    :param deferrable: releases the worker slot while Spark runs: a trigger waits for the driver.
+        Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`.
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkJobOperator.template_fields,
+        "datasets",
+        "date",
+        "results_root",
+        "results_conn_id",
+        "quarantine",
+        "promote_to",
+        "promote_slice",
+    )
+    operator_extra_links = (GateReportLink(),)
+    outlets: list[Any]
+    report: GateReport | None = None
+    request: GateRequest | None = None
+    _date_template: object
+    _place: ResultsPlace
+    ui_color = "#e3f2e8"
+
+    def __init__(
+        self,
+        *,
+        datasets: Mapping[str, DatasetSetting] | None,
+        date: str | None = None,
+        results_root: str | None = None,
+        results_conn_id: str | None = None,
+        gate: str | None = None,
+        fail_on: str = "P1",
+        on_violation: OnViolation = "fail",
+        allow_empty: bool = False,
+        require_history: bool = False,
+        recompute: bool = False,
+        trust_log: bool = True,
+        sample_rows: int = DEFAULT_SAMPLE_ROWS,
+        quarantine: str | Mapping[str, str] | None = None,
+        promote_to: str | os.PathLike[str] | Mapping[str, str] | None = None,
+        promote_slice: Mapping[str, Any] | None = None,
+        timeout: timedelta | float | None = None,
+        on_warning: Callback | Sequence[Callback] | None = None,
+        deferrable: bool = False,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        # Airflow stores every templated value that is not None, for each parsed gate.
+        super().__init__(name=name, **kwargs)
+        self.application = self.application or None
+        self.deferrable = deferrable
+        # A resumable job survives a clear: the cleared gate would turn green on the old job
+        # without validating anything.
+        self.durable = False
+        self.datasets = datasets
+        self.date = date
+        self._date_template = date
+        self.results_root = results_root
+        self.gate = gate
+        self.fail_on = fail_on
+        self.on_violation = on_violation
+        self.allow_empty = allow_empty
+        self.require_history = require_history
+        self.recompute = recompute
+        self.trust_log = trust_log
+        self.sample_rows = sample_rows
+        self.quarantine = quarantine
+        self.promote_to = promote_to
+        self.promote_slice = promote_slice
+        self.timeout = timeout
+        self.on_warning = on_warning
+        self.results_conn_id = results_conn_id
+
+    @abstractmethod
+    def read_source(self, context: Any, on: dt.date) -> SourceFile:
+        """The source that the gate enforces, as text.
+
+        :param on: the date of the data.
+        """
+
+    @abstractmethod
+    def check_source(self, request: GateRequest) -> GateRequest:
+        """Logs the findings about the source; returns the request with everything that it imports.
+
+        :raises GateMisconfigured: the source has errors.
+        """
+
+    def render_template(
+        self, content: Any, context: Any, jinja_env: Any = None, seen_oids: set[int] | None = None
+    ) -> Any:
+        """Renders as Airflow does, and leaves paths as they are."""
+        # Airflow 3.1 takes the method `resolve` of a path for one of its own.
+        if isinstance(content, PurePath):
+            return content
+        return super().render_template(content, context, jinja_env, seen_oids)
+
+    def execute(self, context: Any) -> str:
+        """Returns the outcome, "passed" or "warned" (or "blocked", where that is a warning).
+
+        :raises GateBlocked: the data breaks a rule.
+        :raises GateBroken: a rule could not be evaluated.
+        :raises GateMisconfigured: the gate cannot run as it is written.
+        :raises GateInfrastructureError: there is no report; the task is retried as it says.
+        """
+        from dqx_airflow.operators.spark_connection import require_connection
+
+        started = time.time()
+        self._check_settings()
+        self.report = None
+        request = self.build_request(context)
+        self.request = request = self.check_source(request)
+        connection = require_connection(self._conn_id)
+        report = self._read_report(request)
+        if report is None:
+            with self._place.told_to_children():
+                ending = self.run_job(request, connection, context)
+            if ending is None:
+                self._defer(request, started)
+            report = self._require_report(request, ending)
+        return self._end_task(report, context)
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
+        """What a deferred gate does when its driver has ended: the same as `execute`."""
+        from dqx_airflow.operators.job_outcome import ending_of_event
+        from dqx_airflow.values import GateRequest, from_json
+
+        self._place = self._find_place()
+        self.request = request = from_json(GateRequest, event["request"])
+        self.log.info("date %s, %s", request.run_key.date.isoformat(), request.date_from)
+        report = self._require_report(request, ending_of_event(event, request.timeout_s))
+        return self._end_task(report, context)
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        """The datasets as inputs, for the OpenLineage provider of Airflow."""
+        from dqx_airflow.operators.lineage import lineage_before
+
+        return lineage_before(self.datasets)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """The datasets with what was measured and asserted; without a report, as at the start."""
+        from dqx_airflow.operators.lineage import lineage_after, lineage_before
+
+        if self.request is None or self.report is None:
+            return lineage_before(self.datasets)
+        return lineage_after(self.request, self.report)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """The same as on success: a gate that blocks has a report."""
+        return self.get_openlineage_facets_on_complete(task_instance)
+
+    def _end_task(self, report: GateReport, context: Any) -> str:
+        from dqx_airflow.operators.assets import announce
+        from dqx_airflow.operators.notices import run_callbacks
+        from dqx_airflow.operators.outcome import XCOM_KEY, end_task, summary
+        from dqx_airflow.values import Outcome
+
+        self.report = report
+        content = {
+            **summary(report),
+            "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
+        }
+        context["ti"].xcom_push(key=XCOM_KEY, value=content)
+        self._log_report(report)
+        outcome = end_task(report, self.on_violation)
+        self.outlets = announce(report, self.outlets, context)
+        if report.outcome is not Outcome.PASSED:
+            run_callbacks(self.on_warning, context)
+        return outcome
+
+    def _check_settings(self) -> None:
+        from dqx_airflow.operators.outcome import OnViolation
+        from dqx_airflow.values import Severity
+
+        if self.application_args:
+            raise GateMisconfigured(
+                "a gate takes no application_args, since they carry its request: remove them"
+            )
+        if self.fail_on not in tuple(Severity):
+            raise GateMisconfigured(f"fail_on={self.fail_on!r}: write P0, P1, P2 or P3")
+        if self.on_violation not in get_args(OnViolation):
+            raise GateMisconfigured(f"on_violation={self.on_violation!r}: write fail, skip or warn")
+        rows = self.sample_rows
+        if not isinstance(rows, int) or not 0 <= rows <= MOST_SAMPLE_ROWS:
+            raise GateMisconfigured(
+                f"sample_rows={rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
+            )
+        if self.timeout is not None:
+            is_time = isinstance(self.timeout, timedelta | int | float)
+            if not is_time or isinstance(self.timeout, bool) or _seconds(self.timeout) <= 0:
+                raise GateMisconfigured(
+                    f"timeout={self.timeout!r}: write a timedelta, or seconds, of more than 0"
+                )
+
+    def build_request(self, context: Any) -> GateRequest:
+        """The request of this task run, templates rendered and source inlined."""
+        from dqx_airflow.dataset_settings import check_places, check_promotion, check_quarantine
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.operators import context as of_task
+        from dqx_airflow.operators.datasets import (
+            dataset_ref,
+            promotions,
+            quarantine_paths,
+            slice_values,
+        )
+        from dqx_airflow.values import GateRequest, Severity
+
+        chosen = self._data_date(context)
+        source = self.read_source(context, chosen.on)
+        render = partial(self.render_template, context=context)
+        settings = self.dataset_settings(render)
+        self._place = self._find_place()
+        timeouts = [_seconds(one) for one in (self.timeout, self.execution_timeout) if one]
+        request = GateRequest(
+            run_key=of_task.run_key_of(context, self.gate, chosen.on),
+            attempt=of_task.attempt_of(context),
+            suite=source,
+            datasets=tuple(
+                dataset_ref(str(name), given, trust_log=self.trust_log)
+                for name, given in settings.items()
+            ),
+            results_root=self._place.root,
+            fail_on=Severity(self.fail_on),
+            allow_empty=self.allow_empty,
+            require_history=self.require_history,
+            recompute=self.recompute,
+            parent=of_task.lineage_parent_of(context),
+            timeout_s=min(timeouts, default=None),
+            sample_rows=self.sample_rows,
+            quarantine=quarantine_paths(self.quarantine, tuple(map(str, settings))),
+            promote_to=promotions(self.promote_to, tuple(map(str, settings))),
+            date_from=chosen.source,
+            promote_slice=slice_values(self.promote_slice),
+        )
+        if chosen.objection and (
+            dated := [ref.name for ref in request.datasets if ref.date_column]
+        ):
+            raise GateMisconfigured(
+                f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
+            )
+        try:
+            check_places(request)
+            check_quarantine(request)
+            check_promotion(request)
+        except RequestError as error:
+            raise GateMisconfigured(str(error)) from None
+        return request
+
+    def _data_date(self, context: Any) -> DataDate:
+        """The date of the data, which is also the first thing in the log.
+
+        :raises GateMisconfigured: what `date` says is not a date.
+        """
+        from dqx_airflow.operators.data_date import date_of_run, given_date
+
+        # What was given may render to nothing: that does not mean that nothing was given.
+        is_given = self._date_template is not None or self.date is not None
+        chosen = given_date(self.date, self._date_template) if is_given else date_of_run(context)
+        log = self.log.info if chosen.objection is None else self.log.warning
+        log("%s", chosen)
+        return chosen
+
+    def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
+        """The settings of each dataset, by name; called when the source is read.
+
+        :param render: renders what Airflow has not, the values of a `DatasetRef`.
+
+        :raises GateMisconfigured: they are invalid.
+        """
+        from dqx_airflow.operators.datasets import rendered
+
+        if not isinstance(self.datasets, Mapping):
+            raise GateMisconfigured(
+                f"datasets={self.datasets!r}: write a mapping of names to paths or tables"
+            )
+        return {name: rendered(given, render) for name, given in self.datasets.items()}
+
+    def _find_place(self) -> ResultsPlace:
+        from dqx_airflow.operators.results_location import results_place
+
+        place = results_place(self.results_root, self.results_conn_id)
+        if place is None:
+            raise GateMisconfigured(
+                "the gate has no location for its results: give results_root, or set "
+                "results_root in section [dqx] of the Airflow configuration "
+                "(AIRFLOW__DQX__RESULTS_ROOT)"
+            )
+        return place
+
+    def _read_report(self, request: GateRequest) -> GateReport | None:
+        """The complete report of this very attempt, if there is one.
+
+        Before the submission it answers a task that was restarted within the same try, and finds
+        out about an unreadable store before a JVM is started.
+        """
+        from dqx_airflow.errors import StoreError
+        from dqx_airflow.results.reader import read_report
+
+        try:
+            return read_report(
+                request.results_root,
+                request.run_key,
+                request.attempt.id,
+                storage_options=self._place.storage_options,
+            )
+        except StoreError as error:
+            raise GateInfrastructureError(f"no report: {error}") from None
+
+    def _require_report(self, request: GateRequest, ending: Ending) -> GateReport:
+        report = self._read_report(request)
+        if report is not None:
+            return report
+        key = request.run_key
+        kind = GateTimeoutError if ending.is_late else GateInfrastructureError
+        raise kind(
+            f"no report in {request.results_root}: gate {key.gate}, "
+            f"date {key.date.isoformat()}: {ending.how}; {ending.advice}"
+        )
+
+    def _defer(self, request: GateRequest, started: float) -> NoReturn:
+        from dqx_airflow.operators.trigger import GateTrigger
+        from dqx_airflow.values import to_json
+
+        assert self.driver is not None
+        # What the triggerer keeps goes into Airflow's database: no sources, which may be long.
+        slim = replace(request, suite=replace(request.suite, text=""), imports=(), contract=None)
+        limit = self.execution_timeout
+        self.log.info("the slot is released until %s has ended", self.driver.id)
+        self.defer(
+            trigger=GateTrigger(
+                kind=self.driver.kind,
+                driver_id=self.driver.id,
+                conn_id=self._conn_id,
+                request=to_json(slim),
+                results_conn_id=self.results_conn_id,
+                deadline=started + limit.total_seconds() if limit else None,
+                longest_wait_s=max(self._status_poll_interval, _LEAST_POLL_S),
+            ),
+            method_name="execute_complete",
+        )
+        raise AssertionError("unreachable: defer raises")
+
+    def _log_report(self, report: GateReport) -> None:
+        from dqx_airflow.diagnostics.verdicts import account, draw_verdict, headline, on_call
+        from dqx_airflow.values import Outcome, Status
+
+        fails = report.outcome is Outcome.BROKEN or (
+            report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
+        )
+        lacking = report.not_evaluated
+        for verdict in lacking:
+            log = self.log.error if report.outcome is Outcome.BROKEN else self.log.warning
+            name, severity = verdict.name, verdict.severity.value
+            log("not evaluated: %s (%s): %s", name, severity, verdict.reason)
+        for verdict in report.with_status(Status.SKIPPED):
+            if verdict not in lacking:
+                self.log.info("skipped: %s: %s", verdict.name, verdict.reason)
+        for verdict in report.with_status(Status.PASSED):
+            if verdict.note:
+                self.log.info("passed: %s: %s", verdict.name, verdict.note)
+        for status in (Status.ERROR, Status.FAILED):
+            for verdict in report.with_status(status):
+                blocks = fails and verdict.can_block(report.fail_on)
+                log = self.log.error if blocks else self.log.warning
+                log("%s", draw_verdict(verdict, report))
+        root = self._place.root
+        for line in account(report):
+            self.log.warning("%s", line)
+        if to_do := on_call(report):
+            self.log.warning("%s", to_do)
+        self.log.info("all verdicts: dql results show %s --root %s", report.run_id[:8], root)
+        log = self.log.info if report.outcome is Outcome.PASSED else self.log.warning
+        if fails:
+            log = self.log.error
+        log("%s", headline(report))
+
+
+def _seconds(given: timedelta | float) -> float:
+    return given.total_seconds() if isinstance(given, timedelta) else float(given)

@@ -1,0 +1,67 @@
+"""How the job of a gate ended, in words: the report says what it found, if there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+_LONGEST_CAUSE = 300
+_MORE_TIME = "increase the timeout, or reduce the data"
+_OUTPUT = "see its output above"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job ended, what to do should it have left no report, and whether time was up."""
+
+    how: str
+    advice: str
+    is_late: bool = False
+
+
+def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
+    """The ending that the exit code of a job means."""
+    from dqx_airflow.request_arguments import EXIT_TIMED_OUT
+
+    if not code:
+        return Ending(
+            f"the Spark job succeeded (exit code {code})",
+            "its driver must reach the same storage at this location as the worker",
+        )
+    if code == EXIT_TIMED_OUT and timeout_s is not None:
+        return _late(timeout_s)
+    how = f"was killed by signal {-code}" if code < 0 else f"failed (exit code {code})"
+    return Ending(f"the Spark job {how}", _OUTPUT)
+
+
+def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | None) -> Ending:
+    """The ending of a job that a hook submitted, or failed to submit with `error`."""
+    if isinstance(error, FileNotFoundError):
+        return Ending(
+            f"program {error.filename!r} not found on the PATH of this worker",
+            "install pyspark or a Spark distribution there, or set spark_binary",
+        )
+    code = getattr(getattr(hook, "_submit_sp", None), "returncode", None)
+    # The driver's own, where the cluster reports it.
+    code = getattr(hook, "_spark_exit_code", None) or code
+    if error is None or code:
+        return ending_of_code(code, timeout_s)
+    # This message of the hook holds the whole command, which is long, and may hold secrets.
+    if str(error).startswith("Cannot execute"):
+        return Ending("the Spark job failed", _OUTPUT)
+    return Ending(f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", _OUTPUT)
+
+
+def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
+    """What the trigger of a deferred gate has seen."""
+    from dqx_airflow.request_arguments import EXIT_TIMED_OUT
+
+    if event["is_late"]:
+        return Ending(event["how"], _MORE_TIME, is_late=True)
+    if event.get("code") == EXIT_TIMED_OUT and timeout_s is not None:
+        return _late(timeout_s)
+    return Ending(event["how"], "see the log of its driver in the cluster for the cause")
+
+
+def _late(timeout_s: float) -> Ending:
+    return Ending(f"the gate took longer than {timeout_s:g} seconds", _MORE_TIME, is_late=True)

@@ -1,0 +1,109 @@
+"""Where results are kept, and what it takes to get there: arguments, a connection, settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow.providers.common.compat.sdk import conf as airflow_conf
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.spark_connection import require_connection
+from dqx_airflow.request_arguments import STORAGE_VARIABLE, storage_options_of, storage_text
+
+CONNECTION_TYPE = "dqx"
+"""The type of connections that lead to a results store."""
+
+_LOGIN_OF = {
+    "s3": ("aws_access_key_id", "aws_secret_access_key"),
+    "az": ("azure_storage_account_name", "azure_storage_account_key"),
+    "gs": ("", "google_service_account_key"),
+}
+"""By the storage, the options that the login and the password of a connection stand for."""
+
+_STORAGE_OF = {"s3": "s3", "s3a": "s3", "gs": "gs"}
+_STORAGE_OF |= dict.fromkeys(("az", "azure", "abfs", "abfss", "adl"), "az")
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsPlace:
+    """A results root, and the options of its storage, which may hold secrets."""
+
+    root: str
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+
+    @contextmanager
+    def told_to_children(self) -> Iterator[None]:
+        """While it lasts, a process that is started here knows the options of the storage.
+
+        They are passed in the environment alone: arguments and `conf` are seen by others.
+        """
+        before = os.environ.get(STORAGE_VARIABLE)
+        if self.storage_options:
+            os.environ[STORAGE_VARIABLE] = storage_text(self.storage_options)
+        try:
+            yield
+        finally:
+            if self.storage_options:
+                os.environ.pop(STORAGE_VARIABLE, None)
+                if before is not None:
+                    os.environ[STORAGE_VARIABLE] = before
+
+
+def results_place(root: str | None = None, conn_id: str | None = None) -> ResultsPlace | None:
+    """The place that is given, or that the connection leads to, or the configuration names; None
+    where nothing says it.
+
+    :raises GateMisconfigured: the connection leads to no results store, or the environment tells
+        its options in no form that can be read.
+    :raises GateInfrastructureError: who knows the connection does not answer.
+    """
+    conn_id = conn_id or airflow_conf.get("dqx", "results_conn_id", fallback=None)
+    if not conn_id:
+        root = root or airflow_conf.get("dqx", "results_root", fallback=None)
+        return ResultsPlace(str(root), _options_of_this_process()) if root else None
+    advice = f"--conn-type {CONNECTION_TYPE} --conn-host s3://BUCKET/FOLDER`"
+    connection = require_connection(str(conn_id), "results connection", advice)
+    return place_of(connection, root)
+
+
+def place_of(connection: Any, root: str | None = None) -> ResultsPlace:
+    """The place that a connection leads to; `root` counts for more than what it says.
+
+    :raises GateMisconfigured: it is of another type, or says no place.
+    """
+    if connection.conn_type != CONNECTION_TYPE:
+        raise GateMisconfigured(
+            f"the connection '{connection.conn_id}' is of type {connection.conn_type}: results "
+            f"need one of type {CONNECTION_TYPE}"
+        )
+    root = root or connection.host or airflow_conf.get("dqx", "results_root", fallback=None)
+    if not root:
+        raise GateMisconfigured(
+            f"the connection '{connection.conn_id}' does not say where results go: write the "
+            "results root, a path or a URI, into its host"
+        )
+    extra = connection.extra_dejson
+    options = {key: _text(value) for key, value in extra.items() if value not in (None, "")}
+    storage = _STORAGE_OF.get(str(root).partition("://")[0])
+    given = zip(
+        _LOGIN_OF.get(storage or "", ()), (connection.login, connection.password), strict=False
+    )
+    options = {**{key: value for key, value in given if key and value}, **options}
+    return ResultsPlace(str(root), options or None)
+
+
+def _options_of_this_process() -> dict[str, str] | None:
+    """What a job would find here."""
+    try:
+        return storage_options_of(os.environ)
+    except RequestError as error:
+        raise GateMisconfigured(str(error)) from None
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,181 @@
+"""The metric values behind a verdict, as they are stored, so that it can be judged again.
+
+A request is known by a key that holds on other days too: the dataset, the metric, its arguments,
+and how many days before the date of the data it is asked for. Whatever else is measured, or from
+something else, has another key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+from dqx_airflow.dql.printer import show
+from dqx_airflow.exact import exact_text, parse_exact
+from dqx_airflow.plan.masks import reveals, without_values
+from dqx_airflow.plan.model import (
+    MetricRequest,
+    Plan,
+    PlannedAssertion,
+    RowPredicate,
+    Scanned,
+    row_count,
+)
+from dqx_airflow.values import DatasetRef, MetricValue
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """What was found out about requests on one day, by their keys.
+
+    `failures` are why there is no value, `details` what is behind one. `skipped` are the days
+    before the date for which the data was known to be missing. `reads` tell by dataset how it was
+    read.
+    """
+
+    values: Mapping[str, MetricValue] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
+    skipped: frozenset[int] = frozenset()
+    reads: Mapping[str, str] = field(default_factory=dict)
+
+    def __or__(self, other: Measurements) -> Measurements:
+        """What both know; on the same day they know the same."""
+        return Measurements(
+            {**self.values, **other.values},
+            {**self.failures, **other.failures},
+            {**self.details, **other.details},
+            self.skipped | other.skipped,
+            {**self.reads, **other.reads},
+        )
+
+    def scanned(self, keys: Mapping[MetricRequest, str]) -> Scanned:
+        """What is known of some requests, as a scan would have found it."""
+        return Scanned(
+            {request: self.values[key] for request, key in keys.items() if key in self.values},
+            {request: self.failures[key] for request, key in keys.items() if key in self.failures},
+            details={
+                request: self.details[key] for request, key in keys.items() if key in self.details
+            },
+        )
+
+
+def request_key(request: MetricRequest, on: date) -> str:
+    """The key of a request of a plan for a date."""
+    lag = None if request.date is None else (on - request.date).days
+    told = [request.dataset, request.metric, [*map(_argument, request.arguments)], lag]
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def requests_behind(assertion: PlannedAssertion) -> tuple[MetricRequest, ...]:
+    """The requests of an assertion, and the numbers of rows by which it is known whether there was
+    data on other dates."""
+    counts = (row_count(one.dataset, one.date) for one in assertion.requests if one.date)
+    return tuple(dict.fromkeys((*assertion.requests, *counts)))
+
+
+def measurements_of(
+    assertion: PlannedAssertion, plan: Plan, found: Scanned, skip_dates: Collection[date] = ()
+) -> Measurements:
+    """What was found out about the requests of an assertion, but for what must not be seen."""
+    keys = {
+        request: request_key(request, plan.date)
+        for request in requests_behind(assertion)
+        if not reveals(request, plan.masked)
+    }
+    dates = {request.date for request in keys}
+    return Measurements(
+        {key: found.values[request] for request, key in keys.items() if request in found.values},
+        {
+            key: without_values(found.failures[request]) if plan.masked else found.failures[request]
+            for request, key in keys.items()
+            if request in found.failures
+        },
+        {key: found.details[request] for request, key in keys.items() if request in found.details},
+        frozenset((plan.date - day).days for day in skip_dates if day in dates),
+        {name: plan.reads[name] for name in assertion.datasets if name in plan.reads},
+    )
+
+
+def measured_json(
+    assertion: PlannedAssertion, plan: Plan, found: Scanned, skip_dates: Collection[date] = ()
+) -> str | None:
+    """The measurements of an assertion as JSON; None where there are none, as of one that is
+    disabled."""
+    measured = measurements_of(assertion, plan, found, skip_dates)
+    if not measured.values and not measured.failures:
+        return None
+    told = {
+        "values": {key: _plain(value) for key, value in measured.values.items()},
+        "failures": dict(measured.failures),
+        "details": dict(measured.details),
+        "skipped": sorted(measured.skipped),
+        "reads": dict(measured.reads),
+    }
+    kept = {name: part for name, part in told.items() if part}
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def measurements_from(text: str | None) -> Measurements:
+    """The measurements of their JSON; none where it is None, or cannot be read."""
+    try:
+        told = json.loads(text or "{}")
+        return Measurements(
+            {key: _exactly(value) for key, value in told.get("values", {}).items()},
+            told.get("failures", {}),
+            told.get("details", {}),
+            frozenset(told.get("skipped", ())),
+            told.get("reads", {}),
+        )
+    except (ValueError, AttributeError, TypeError):
+        return Measurements()
+
+
+def reading_of(ref: DatasetRef, on: date) -> str:
+    """How a dataset is read, in a few digits: place, filter, columns, options. The date in a path,
+    or in a filter, makes no difference."""
+    place = (ref.path, ref.table, ref.query, ref.filter)
+    days = (ref.date_column, ref.date_format, ref.time_zone)
+    parts = (*place, *days, ref.format, ref.schema, str(sorted(ref.options)))
+    text = "\0".join(part or "" for part in parts)
+    for day in (on, on - timedelta(days=1), on + timedelta(days=1)):
+        for form in ("%Y-%m-%d", "%Y%m%d", "%Y/%m/%d"):
+            text = text.replace(day.strftime(form), "{date}")
+    text = re.sub(r"year=\d+/month=\d+/day=\d+", "{date}", text)
+    return sha256(text.encode()).hexdigest()[:12]
+
+
+def _argument(argument: Any) -> Any:
+    match argument:
+        case RowPredicate(node=node):
+            return {"rows": show(node)}
+        case tuple():
+            return [*map(_argument, argument)]
+        case Fraction():
+            return exact_text(argument)
+        case _:
+            return argument
+
+
+def _plain(value: MetricValue) -> Any:
+    """A value as JSON: what no number of JSON says exactly is an object."""
+    return {"=": exact_text(value)} if isinstance(value, Fraction) else value
+
+
+def _exactly(value: Any) -> MetricValue:
+    if isinstance(value, dict):
+        return parse_exact(value["="])
+    if value is None or isinstance(value, int | float | str):
+        return value
+    raise TypeError(f"no value of a metric: {value!r}")
+
+
+def keys_of(requests: Iterable[MetricRequest], on: date) -> dict[MetricRequest, str]:
+    """The requests of a plan for a date, each with its key."""
+    return {request: request_key(request, on) for request in requests}

@@ -1,0 +1,47 @@
+"""How the values of an assertion read: durations as such, the ends of a scale in a few digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from dqx_airflow.diagnostics.verdicts import format_duration, format_value, unscaled_limit
+from dqx_airflow.values import MetricValue, Status, Verdict
+
+Reading: TypeAlias = Callable[[MetricValue], str]
+
+_AGES = ("freshness(", "data_lag(", "timeliness(", "commit_age(")
+
+
+def reading_of(verdict: Verdict) -> Reading:
+    """How to read the values and the limits of an assertion."""
+    return format_duration if verdict.expression.startswith(_AGES) else format_value
+
+
+def value_of(verdict: Verdict) -> str:
+    """The value that was compared, for people."""
+    value = verdict.scaled_value
+    if value is None:
+        return "\N{EN DASH}"
+    return value if isinstance(value, str) else reading_of(verdict)(value)
+
+
+def limit_of(verdict: Verdict) -> str:
+    """The limit, also for the value before a profile scales it."""
+    return unscaled_limit(verdict) or format_value(verdict.threshold)
+
+
+def fault_of(verdict: Verdict) -> str:
+    """What is wrong, on one line: `orders.id is 3, expected == 0`, or why nobody can tell."""
+    if verdict.status is Status.ERROR:
+        return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
+    if verdict.status is Status.SKIPPED:
+        return f"{verdict.name}: not evaluated, {verdict.reason}"
+    return f"{verdict.name} is {value_of(verdict)}, expected {verdict.expected}"
+
+
+def scale_end(value: float, read: Reading) -> str:
+    """An end of a scale: three digits are enough where there are more behind the point."""
+    if read is format_value and not value.is_integer():
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return read(int(value) if value.is_integer() else value)

@@ -1,0 +1,190 @@
+"""The failures of past days, and what people say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.errors import RequestError
+from dqx_airflow.results.columns import Row
+from dqx_airflow.results.labels import Label, read_labels
+from dqx_airflow.results.past import PastRun, past_runs
+from dqx_airflow.results.report_rows import verdict_from_row
+from dqx_airflow.results.schema import RESULTS_SCHEMA
+from dqx_airflow.values import Status, Verdict
+
+_OF_VERDICTS = tuple(
+    name for name in RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
+)
+
+
+class Said(str, Enum):
+    """What a person can say of a verdict."""
+
+    FALSE_POSITIVE = "false positive"
+    TRUE_POSITIVE = "true positive"
+    MISSED = "missed"
+    TRUE_NEGATIVE = "true negative"
+
+    @property
+    def ground_truth(self) -> bool:
+        """Whether there was a real issue."""
+        return self in (Said.TRUE_POSITIVE, Said.MISSED)
+
+    @property
+    def is_of_failure(self) -> bool:
+        return self in (Said.FALSE_POSITIVE, Said.TRUE_POSITIVE)
+
+    @classmethod
+    def of(cls, *, failed: bool, ground_truth: bool) -> Said:
+        if failed:
+            return cls.TRUE_POSITIVE if ground_truth else cls.FALSE_POSITIVE
+        return cls.MISSED if ground_truth else cls.TRUE_NEGATIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A verdict of a past day, and the label that it has, if it has one."""
+
+    gate: str
+    date: date
+    run_id: str
+    verdict: Verdict
+    label: Label | None = None
+
+    @property
+    def said(self) -> Said | None:
+        if self.label is None:
+            return None
+        failed = self.verdict.status is Status.FAILED
+        return Said.of(failed=failed, ground_truth=self.label.ground_truth)
+
+
+def alerts(
+    root: str,
+    suite: str,
+    since: date,
+    until: date,
+    *,
+    gate: str | None = None,
+    unlabelled: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[Alert, ...]:
+    """The failures of a suite about the data of some days, oldest day first, and the passes of
+    which a person said that they missed something.
+
+    :param suite: the name of the suite, as its file says it.
+    :param unlabelled: only those without a label.
+    :raises StoreError: the store is there and cannot be read.
+    """
+    runs = past_runs(
+        root, suite, since, until, _OF_VERDICTS, gate=gate, storage_options=storage_options
+    )
+    labels = read_labels(
+        root,
+        gates={run.gate for run in runs},
+        since=since,
+        until=until,
+        storage_options=storage_options,
+    )
+    by_key = {label.key: label for label in labels}
+    found = []
+    for run in runs:
+        for row in run.rows:
+            label = by_key.get((run.gate, run.date, row["check"], row["name"]))
+            failed = row["status"] == Status.FAILED
+            if failed or (label and label.ground_truth):
+                found.append(_alert(run, row, label))
+    return tuple(one for one in found if not (unlabelled and one.label))
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What a person says of one verdict."""
+
+    date: date
+    assertion: str
+    said: Said
+    reason: str | None = None
+    check: str | None = None
+
+
+def labels_for(
+    root: str,
+    suite: str,
+    sayings: Sequence[Saying],
+    author: str,
+    *,
+    gate: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[tuple[Label, ...], tuple[str, ...]]:
+    """The labels that are meant, and what is wrong with the sayings for which there is none.
+
+    :raises RequestError: several gates run the suite, and none is named.
+    :raises StoreError: the store is there and cannot be read.
+    """
+    if not sayings:
+        return (), ()
+    days = [saying.date for saying in sayings]
+    columns = ("name", "check", "status")
+    runs = past_runs(
+        root, suite, min(days), max(days), columns, gate=gate, storage_options=storage_options
+    )
+    labels, problems = [], []
+    for saying in sayings:
+        on_day = [run for run in runs if run.date == saying.date]
+        try:
+            labels.append(_label(suite, saying, on_day, author))
+        except RequestError as error:
+            problems.append(f"{saying.date} {saying.assertion}: {error.in_one_line}")
+    return tuple(labels), tuple(problems)
+
+
+def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> Label:
+    """:raises RequestError: no verdict is meant, or several, or one of another status."""
+    if not runs:
+        raise RequestError(f"suite '{suite}' has no results for this date")
+    matches = [
+        (run, row)
+        for run in runs
+        for row in run.rows
+        if row["name"] == saying.assertion and saying.check in (None, row["check"])
+    ]
+    if not matches:
+        names = sorted({row["name"] for run in runs for row in run.rows})
+        raise RequestError("no such assertion", did_you_mean(saying.assertion, names) or "")
+    gates, checks = (
+        _different(run.gate for run, _ in matches),
+        _different(row["check"] for _, row in matches),
+    )
+    if len(gates) > 1:
+        raise RequestError(f"several gates ran it: {', '.join(gates)}", "add --gate NAME")
+    if len(checks) > 1:
+        raise RequestError(f"several checks have it: {', '.join(checks)}", "add --check NAME")
+    (run, row), *_ = matches
+    status, is_failure = row["status"], row["status"] == Status.FAILED
+    if is_failure != saying.said.is_of_failure:
+        flags = "--false-positive or --true-positive" if is_failure else "--missed"
+        raise RequestError(f"it {status}, so it cannot be a {saying.said.value}", f"say {flags}")
+    return Label(
+        run.gate,
+        run.date,
+        row["check"],
+        row["name"],
+        saying.said.ground_truth,
+        author,
+        saying.reason,
+        suite,
+        run.run_id,
+    )
+
+
+def _different(names: Iterable[str]) -> list[str]:
+    return sorted(set(names))
+
+
+def _alert(run: PastRun, row: Row, label: Label | None) -> Alert:
+    return Alert(run.gate, run.date, run.run_id, verdict_from_row(row), label)

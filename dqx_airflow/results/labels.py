@@ -1,0 +1,158 @@
+"""What people said of verdicts: whether there was a real issue. Appended only; the last one counts.
+
+Any number of processes may write at once, and be killed: a label is stored once, or not at all.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from typing import TypeAlias
+
+from dqx_airflow.results.columns import Row
+from dqx_airflow.results.query import date_literal, select_rows, text_literal
+from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA
+from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
+
+LabelKey: TypeAlias = tuple[str, date, str, str]
+"""A gate, a date of its data, a check, and the name of an assertion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Whether there was a real issue with what an assertion of a gate looked at on a date.
+
+    With `ground_truth` False, a failure was a false alarm; with True, a pass missed an issue.
+    `run_id` is the run whose verdict the author saw, `at` is in UTC.
+    """
+
+    gate: str
+    date: date
+    check: str
+    name: str
+    ground_truth: bool
+    author: str
+    reason: str | None = None
+    suite: str = ""
+    run_id: str | None = None
+    at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def key(self) -> LabelKey:
+        return self.gate, self.date, self.check, self.name
+
+    @property
+    def says(self) -> tuple[bool, str, str | None]:
+        """What is said, by whom, and why."""
+        return self.ground_truth, self.author, self.reason
+
+
+def write_labels(
+    root: str, labels: Iterable[Label], *, storage_options: Mapping[str, str] | None = None
+) -> tuple[Label, ...]:
+    """Appends labels in one commit; those that were appended.
+
+    What the last label about the same thing says already is not said again. So it is safe to
+    repeat a call of which nobody knows whether it was finished.
+
+    :raises StoreError: the store cannot be written.
+    """
+    wanted = list(labels)
+    if not wanted:
+        return ()
+    location = locate(root, storage_options)
+    there = {
+        label.key: label.says
+        for label in read_labels(
+            root, gates={label.gate for label in wanted}, storage_options=storage_options
+        )
+    }
+    new = []
+    for label in wanted:
+        if there.get(label.key) != label.says:
+            new.append(label)
+            there[label.key] = label.says
+    if not new:
+        return ()
+    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
+
+    with foreign_errors_told(location, "write"):
+        appended = append_once(location, LABELS, {label.id: [_row(label)] for label in new})
+    if appended is not None:
+        tidy(location, *appended)
+    return tuple(new)
+
+
+def read_labels(
+    root: str,
+    *,
+    gates: Collection[str] | None = None,
+    since: date | None = None,
+    until: date | None = None,
+    all_versions: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[Label, ...]:
+    """The labels of some gates about the data of some days, oldest label first.
+
+    :param all_versions: also those that a later one replaces.
+    :raises StoreError: the store is there and cannot be read.
+    """
+    location = locate(root, storage_options)
+    table = open_table(location, LABELS)
+    if table is None:
+        return ()
+    where = []
+    if gates is not None:
+        if not gates:
+            return ()
+        where.append(f'"gate" IN ({", ".join(map(text_literal, sorted(gates)))})')
+    if since is not None:
+        where.append(f'"dataset_date" >= {date_literal(since)}')
+    if until is not None:
+        where.append(f'"dataset_date" <= {date_literal(until)}')
+    order = 'ORDER BY "labelled_at", "label_id"'
+    found = [_label(row) for row in select_rows(location, table, LABELS_SCHEMA.names, where, order)]
+    unique = {label.id: label for label in found}
+    if all_versions:
+        return tuple(unique.values())
+    last: dict[LabelKey, Label] = {}
+    for label in unique.values():
+        last.pop(label.key, None)
+        last[label.key] = label
+    return tuple(last.values())
+
+
+def _row(label: Label) -> Row:
+    return {
+        "run_id": label.run_id,
+        "label_id": label.id,
+        "gate": label.gate,
+        "dataset_date": label.date,
+        "suite": label.suite,
+        "check": label.check,
+        "name": label.name,
+        "ground_truth": label.ground_truth,
+        "reason": label.reason,
+        "author": label.author,
+        "labelled_at": label.at,
+    }
+
+
+def _label(row: Row) -> Label:
+    at: datetime = row["labelled_at"]
+    return Label(
+        row["gate"],
+        row["dataset_date"],
+        row["check"],
+        row["name"],
+        row["ground_truth"],
+        row["author"],
+        row.get("reason"),
+        row.get("suite") or "",
+        row.get("run_id"),
+        at if at.tzinfo else at.replace(tzinfo=timezone.utc),
+        row["label_id"],
+    )

@@ -1,0 +1,153 @@
+"""The verdicts of past days, one run a day: what alerts, labels and backtests look at."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from deltalake import QueryBuilder
+
+from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results.columns import Row
+from dqx_airflow.results.query import date_literal, rows_of, select_rows, text_literal
+from dqx_airflow.results.schema import RESULTS, RUNS
+from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
+from dqx_airflow.values import DatasetSnapshot, from_json
+
+_OF_RUNS = ("run_id", "gate", "dataset_date", "started_at", "outcome", "datasets")
+
+_VIEW = """
+WITH dql_results AS (
+    SELECT stored."dataset_date" AS date, stored."name" AS assertion_name,
+           stored."status" = 'passed' AS passed, stored."status" AS status, stored."check",
+           stored."gate", stored."suite", stored."severity", stored."value"
+    FROM stored JOIN ({standing}) AS standing ON stored."run_id" = standing."run_id"
+    WHERE stored."status" IN ('passed', 'failed')
+)
+"""
+_LAST = """
+    SELECT "run_id" FROM (
+        SELECT "run_id", row_number() OVER (
+            PARTITION BY "gate", "dataset_date" ORDER BY "started_at" DESC, "run_id"
+        ) AS later FROM runs
+    ) WHERE later = 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A run that counts for a gate and a date. `rows` are those of its assertions."""
+
+    run_id: str
+    gate: str
+    date: date
+    started_at: datetime
+    outcome: str
+    datasets: str
+    rows: tuple[Row, ...]
+
+
+def past_runs(
+    root: str,
+    suite: str,
+    since: date,
+    until: date,
+    columns: Sequence[str],
+    *,
+    gate: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[PastRun, ...]:
+    """The runs of a suite about the data of some days, oldest first, with these columns of their
+    rows.
+
+    Attempts that a later one supersedes do not count. Where several scheduler runs were about one
+    date, the one that was started last counts. No store (yet) has no runs.
+
+    :param suite: the name of the suite, as its file says it.
+    :raises StoreError: the store is there and cannot be read.
+    """
+    location = locate(root, storage_options)
+    runs, results = open_table(location, RUNS), open_table(location, RESULTS)
+    if runs is None or results is None:
+        return ()
+    days = [
+        f'"dataset_date" >= {date_literal(since)}',
+        f'"dataset_date" <= {date_literal(until)}',
+    ]
+    where = [f'"suite" = {text_literal(suite)}', *days]
+    if gate is not None:
+        where.append(f'"gate" = {text_literal(gate)}')
+    order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
+    found = select_rows(location, runs, _OF_RUNS, where, order, standing=True)
+    last = {(row["gate"], row["dataset_date"]): row for row in found}
+    if not last:
+        return ()
+    ids = ", ".join(text_literal(row["run_id"]) for row in last.values())
+    which = [f'"run_id" IN ({ids})', *days]
+    rows: dict[str, dict[int, Row]] = defaultdict(dict)
+    for row in select_rows(location, results, ("run_id", "position", *columns), which):
+        rows[row["run_id"]][row["position"]] = row
+    return tuple(
+        PastRun(
+            row["run_id"],
+            row["gate"],
+            row["dataset_date"],
+            row["started_at"],
+            row["outcome"],
+            row["datasets"],
+            tuple(one for _, one in sorted(rows[row["run_id"]].items())),
+        )
+        for row in last.values()
+    )
+
+
+def one_gate(runs: Sequence[PastRun]) -> str | None:
+    """The gate of all runs; None where there are no runs.
+
+    :raises RequestError: there are several.
+    """
+    gates = sorted({run.gate for run in runs})
+    if len(gates) > 1:
+        listed = ", ".join(gates)
+        raise RequestError(f"several gates run this suite: {listed}", "add --gate NAME")
+    return gates[0] if gates else None
+
+
+def dataset_names(
+    root: str, *, storage_options: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The names of the datasets of the newest 200 runs.
+
+    :raises StoreError: there is no store, or it cannot be read.
+    """
+    location = locate(root, storage_options)
+    runs = open_table(location, RUNS)
+    if runs is None:
+        raise StoreError(f"no results under {location.root}", "check the path")
+    order = 'ORDER BY "finished_at" DESC LIMIT 200'
+    names: dict[str, None] = {}
+    for row in select_rows(location, runs, ["datasets"], [], order):
+        snapshots = from_json(tuple[DatasetSnapshot, ...], row["datasets"])
+        names.update(dict.fromkeys(one.name for one in snapshots))
+    return tuple(names)
+
+
+def query_results(
+    root: str, sql: str, *, storage_options: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The rows of a SELECT over `dql_results`, the verdicts of the last run for each gate and date;
+    none where there is no store yet.
+
+    :raises StoreError: the store cannot be read, or the SQL makes no sense.
+    """
+    location = locate(root, storage_options)
+    runs, results = open_table(location, RUNS), open_table(location, RESULTS)
+    if runs is None or results is None:
+        return []
+    text = _VIEW.format(standing=_LAST) + sql
+    with foreign_errors_told(location, "read"):
+        builder = QueryBuilder().register("stored", results).register("runs", runs)
+        return rows_of(builder.execute(text).read_all())

@@ -1,0 +1,69 @@
+"""The past days of a suite as a backtest takes them: stored metric values, verdicts, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timezone
+from functools import reduce
+from operator import or_
+
+from dqx_airflow.plan.measured import Measurements, measurements_from
+from dqx_airflow.results.columns import value_from_row
+from dqx_airflow.results.labels import read_labels
+from dqx_airflow.results.past import PastRun, one_gate, past_runs
+from dqx_airflow.tuning.backtest import PastDay, StoredVerdict
+from dqx_airflow.values import Status
+
+_COLUMNS = ("name", "check", "status", "expression", "measured")
+_OF_VALUE = ("value", "value_text", "value_kind")
+
+
+def past_days(
+    root: str,
+    suite: str,
+    since: date,
+    until: date,
+    *,
+    gate: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[PastDay, ...]:
+    """The days of which a gate left results, oldest first, with the labels that they have.
+
+    :param suite: the name of the suite, as its file says it.
+    :raises RequestError: several gates run the suite, and none is named.
+    :raises StoreError: the store is there and cannot be read.
+    """
+    runs = past_runs(
+        root,
+        suite,
+        since,
+        until,
+        (*_COLUMNS, *_OF_VALUE),
+        gate=gate,
+        storage_options=storage_options,
+    )
+    name = one_gate(runs)
+    if name is None:
+        return ()
+    labels: dict[date, dict[tuple[str, str], bool]] = {}
+    found = read_labels(
+        root, gates={name}, since=since, until=until, storage_options=storage_options
+    )
+    for label in found:
+        labels.setdefault(label.date, {})[label.check, label.name] = label.ground_truth
+    return tuple(_day(run, labels.get(run.date, {})) for run in runs)
+
+
+def _day(run: PastRun, labels: Mapping[tuple[str, str], bool]) -> PastDay:
+    measured = reduce(
+        or_, (measurements_from(row.get("measured")) for row in run.rows), Measurements()
+    )
+    verdicts = {
+        (row["check"], row["name"]): StoredVerdict(
+            Status(row["status"]), row["expression"], value_from_row(row, "value")
+        )
+        for row in run.rows
+    }
+    moment = run.started_at
+    now = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return PastDay(run.date, measured, now, verdicts, labels, run.run_id)

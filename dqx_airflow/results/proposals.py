@@ -1,0 +1,144 @@
+"""Proposed changes of suites in the results store: what was proposed, and what became of it.
+
+Appended only. The last decision counts; what was applied is done with.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.results.columns import Row
+from dqx_airflow.results.query import select_rows, text_literal
+from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA
+from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
+from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
+
+
+class Stage(str, Enum):
+    """How far a proposal came. `APPROVED` waits to be applied to the file of the suite."""
+
+    PENDING = "proposed"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    APPLIED = "applied"
+
+    __str__ = str.__str__  # prints as its value, on every Python
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProposal:
+    """A proposal, and how far it came: who decided last, when and why."""
+
+    proposal: Proposal
+    stage: Stage
+    agent: str
+    at: datetime
+    reason: str | None = None
+
+
+def propose(
+    root: str, proposal: Proposal, *, storage_options: Mapping[str, str] | None = None
+) -> None:
+    """Puts a proposal into the review queue.
+
+    Whether it may be made is for `tuning.protection` to say, and is asked again when it is applied.
+
+    :raises StoreError: the store cannot be written.
+    """
+    row = _event(proposal, Stage.PENDING, proposal.agent, proposal.reason, proposal.at)
+    _append(root, {**row, "proposal": proposal.to_json()}, storage_options)
+
+
+def decide(
+    root: str,
+    proposal: Proposal,
+    stage: Stage,
+    author: str,
+    reason: str | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Records what became of a proposal.
+
+    :raises StoreError: the store cannot be written.
+    """
+    row = _event(proposal, stage, author, reason, datetime.now(timezone.utc))
+    _append(root, row, storage_options)
+
+
+def read_proposals(
+    root: str,
+    suite: str | None = None,
+    *,
+    stage: Stage | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[StoredProposal, ...]:
+    """The proposals for a suite, or for all, oldest first.
+
+    :param suite: the name of the suite, as its file says it.
+    :raises StoreError: the store is there and cannot be read.
+    """
+    location = locate(root, storage_options)
+    table = open_table(location, PROPOSALS)
+    if table is None:
+        return ()
+    where = [] if suite is None else [f'"suite" = {text_literal(suite)}']
+    order = 'ORDER BY "event_at", "event_id"'
+    rows = select_rows(location, table, PROPOSALS_SCHEMA.names, where, order)
+    made: dict[str, Proposal] = {}
+    last: dict[str, Row] = {}
+    for row in rows:
+        proposal_id = row["proposal_id"]
+        if row.get("proposal"):
+            try:
+                made.setdefault(proposal_id, proposal_from_json(row["proposal"]))
+            except RequestError:
+                continue  # of a newer version
+        if row["event"] in list(Stage) and _counts(last.get(proposal_id), row):
+            last[proposal_id] = row
+    found = (_stored(made[key], row) for key, row in last.items() if key in made)
+    return tuple(one for one in found if stage in (None, one.stage))
+
+
+def _counts(before: Row | None, row: Row) -> bool:
+    """What was applied stays so, and what was proposed is decided by what follows."""
+    return before is None or (before["event"] != Stage.APPLIED and row["event"] != Stage.PENDING)
+
+
+def _stored(proposal: Proposal, row: Row) -> StoredProposal:
+    at: datetime = row["event_at"]
+    stamped = at if at.tzinfo else at.replace(tzinfo=timezone.utc)
+    return StoredProposal(proposal, Stage(row["event"]), row["agent"], stamped, row.get("reason"))
+
+
+def _event(
+    proposal: Proposal, stage: Stage, agent: str, reason: str | None, at: datetime
+) -> dict[str, object]:
+    return {
+        "event_id": str(uuid.uuid4()),
+        "proposal_id": proposal.id,
+        "event": stage.value,
+        "gate": proposal.gate,
+        "suite": proposal.suite,
+        "agent": agent,
+        "reason": reason,
+        "proposal": None,
+        "event_at": at,
+    }
+
+
+def _append(
+    root: str, row: Mapping[str, object], storage_options: Mapping[str, str] | None
+) -> None:
+    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
+
+    location = locate(root, storage_options)
+    with foreign_errors_told(location, "write"):
+        appended = append_once(location, PROPOSALS, {str(row["event_id"]): [row]})
+    if appended is not None:
+        tidy(location, *appended)

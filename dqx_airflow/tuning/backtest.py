@@ -1,0 +1,496 @@
+"""Judges past days again, with other values of the tunables: nothing is measured.
+
+Stored metric values go through the same plan and the same evaluation as in a gate: profiles, None,
+availability, tolerance. A day of which a needed value is not known is unknown, never guessed.
+
+It is made to be asked thousands of times: what no tunable reaches is judged once, and a limit that
+moves costs one comparison a day.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.checks.profile_selectors import is_required
+from dqx_airflow.dql.walk import parts_of
+from dqx_airflow.exact import NUMBERS, nearest_float
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.plan.comparing import Side, compare
+from dqx_airflow.plan.evaluate import judge_one
+from dqx_airflow.plan.measured import Measurements, keys_of, requests_behind
+from dqx_airflow.plan.model import (
+    Applied,
+    Constant,
+    Cost,
+    Measured,
+    MetricRequest,
+    Now,
+    Plan,
+    PlannedAssertion,
+    Scanned,
+    Term,
+)
+from dqx_airflow.plan.profiles import active_profiles
+from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
+from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Status, Verdict
+
+_KINDS = frozenset({"<", "<=", ">", ">=", "==", "!=", "between"})
+_MOST_REMEMBERED = 200_000
+_FAR = 1e-6
+"""Numbers with a larger difference, relative to both, are not taken for equal by any rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """What a gate said of an assertion on a day. `expression` is what it measured, and `value` what
+    it found, before profiles."""
+
+    status: Status
+    expression: str
+    value: MetricValue
+
+
+@dataclass(frozen=True, slots=True)
+class PastDay:
+    """What is known of one day. `now` is when the gate ran. Verdicts and labels go by check and
+    name; a label is True where there was a real issue."""
+
+    date: date
+    measured: Measurements
+    now: datetime | None = None
+    verdicts: Mapping[tuple[str, str], StoredVerdict] = field(default_factory=dict)
+    labels: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TunedAssertion:
+    """An assertion of the suite. `tunables` are the names of those that its verdict depends on."""
+
+    check: str
+    name: str
+    severity: Severity
+    cost: Cost
+    is_required: bool
+    is_experimental: bool
+    tunables: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.check, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts of all days for some values of the tunables.
+
+    `statuses` has a row for each assertion of the backtest, and in it one status for each day; None
+    where it is not known.
+    """
+
+    values: Mapping[str, float]
+    statuses: tuple[tuple[Status | None, ...], ...]
+
+    def count(self, status: Status | None) -> int:
+        return sum(row.count(status) for row in self.statuses)
+
+
+@dataclass(frozen=True, slots=True)
+class _Profiled:
+    """The days on which the same profiles are active, and the plan for one of them, which does for
+    all: a request tells days before the date of the data, whatever that is."""
+
+    on: date
+    days: tuple[int, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys of the requests of an assertion, and those of all that its verdict depends on."""
+
+    planned: PlannedAssertion
+    needed: tuple[str, ...]
+    behind: Mapping[MetricRequest, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A number that is compared, and the float by which most comparisons are decided."""
+
+    side: Side
+    near: float
+
+    @classmethod
+    def of(cls, side: Side) -> _Subject:
+        return cls(side, nearest_float(side.value))
+
+    def holds(self, op: str, limit: _Subject) -> bool:
+        """Whether the condition holds: as `compare` says where the two are close."""
+        difference = self.near - limit.near
+        if abs(difference) > _FAR * (abs(self.near) + abs(limit.near)):
+            return (op[0] == ">") == (difference > 0) if op[0] in "<>" else op == "!="
+        return compare(self.side, limit.side).holds(op)
+
+
+class Backtest:
+    """The past days of a suite, to be judged with any values of its tunables.
+
+    :param suite: one without errors, its macros expanded; its own values are those of `judge()`.
+    :param days: one for each date.
+    """
+
+    def __init__(self, suite: nodes.Suite, days: Sequence[PastDay]) -> None:
+        self.suite = suite
+        self.days = tuple(sorted(days, key=lambda day: day.date))
+        self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
+        # How a dataset was read on the last of the days is how it is read now.
+        self._reads = {name: how for day in self.days for name, how in day.measured.reads.items()}
+        self._refs = _refs_of(suite, self.days)
+        self._known_keys: dict[int, _Keys] = {}
+        self._cache: dict[object, tuple[Status | None, ...]] = {}
+        self._subjects: dict[tuple[int, int], tuple[Status | _Subject | None, ...]] = {}
+        self._groups = self._grouped()
+        plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
+        written = [node for check in suite.checks for node in check.assertions]
+        constants = {constant.name.text for constant in suite.constants}
+        self._is_plain = [_is_plain(node, constants) for node in written]
+        reached = self._reached(plan)
+        self.assertions = tuple(
+            TunedAssertion(
+                planned.check,
+                planned.name,
+                planned.severity,
+                planned.cost,
+                is_required(node),
+                planned.is_experimental,
+                names,
+            )
+            for planned, node, names in zip(plan.assertions, written, reached, strict=True)
+        )
+        self.labels = tuple(
+            tuple(day.labels.get(one.key) for day in self.days) for one in self.assertions
+        )
+        """For each assertion and day whether there was a real issue; None where nobody said."""
+        self._written = written
+        self._slim: dict[frozenset[str], tuple[tuple[int, ...], nodes.Suite]] = {}
+        self._numbers: list[list[MetricValue]] = [[None] * len(self.days) for _ in reached]
+        self._base = self._judged_in_full()
+
+    @property
+    def dates(self) -> tuple[date, ...]:
+        return tuple(day.date for day in self.days)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The values of the tunables as the suite has them."""
+        return {tunable.name: tunable.value for tunable in self.tunables}
+
+    @property
+    def profiles(self) -> tuple[tuple[str, ...], ...]:
+        """The names of the profiles that are active on each day."""
+        return tuple(
+            tuple(one.name.value for one in active_profiles(self.suite, day.date))
+            for day in self.days
+        )
+
+    def profiled(self, row: int) -> frozenset[int]:
+        """The days on which a profile has a rule for an assertion."""
+        return frozenset(
+            index
+            for group in self._groups
+            if group.plan.assertions[row].profiles
+            for index in group.days
+        )
+
+    def judge(self, values: Mapping[str, float] | None = None) -> Judged:
+        """The verdicts with these values of tunables; the others have those of the suite.
+
+        Bounds are not looked at: what may be set is for `tuning.protection` to say.
+        """
+        own = self.values
+        wanted = {**own, **(values or {})}
+        changed = frozenset(name for name, value in wanted.items() if own.get(name) != value)
+        if not changed:
+            return Judged(wanted, self._base)
+        tuned, slim = self._reached_by(changed)
+        suite = with_values(slim, wanted)
+        rows = [[*row] for row in self._base]
+        for number, group in enumerate(self._groups):
+            plan = self._plan(suite, group.on)
+            for row, planned in zip(tuned, plan.assertions, strict=True):
+                statuses = self._statuses(row, number, planned)
+                for index, status in zip(group.days, statuses, strict=True):
+                    rows[row][index] = status
+        return Judged(wanted, tuple(map(tuple, rows)))
+
+    def verdict(
+        self, row: int, index: int, values: Mapping[str, float] | None = None
+    ) -> Verdict | None:
+        """The verdict of one assertion on one day with its value and reason; None where it is not
+        known. It plans the suite for that day: this is for what is shown."""
+        day = self.days[index]
+        plan = self._plan(with_values(self.suite, values or {}), day.date)
+        planned = plan.assertions[row]
+        if self._why_unknown(row, planned, plan, day) is not None:
+            return None
+        return self._judged(row, planned, plan, day)
+
+    def compared(self, row: int) -> tuple[MetricValue, ...]:
+        """What was compared on each day, scaled by the profiles, with the suite's own values; None
+        where that is not known, and where it has no value."""
+        return tuple(self._numbers[row])
+
+    def why_unknown(self, row: int, index: int) -> str | None:
+        """Why a verdict is not known; None where it is."""
+        day = self.days[index]
+        plan = self._plan(self.suite, day.date)
+        return self._why_unknown(row, plan.assertions[row], plan, day)
+
+    # Plans
+
+    def _plan(self, suite: nodes.Suite, on: date) -> Plan:
+        return resolve(suite, SourceFile("", ""), self._refs, on, allow_empty=True)
+
+    def _grouped(self) -> list[_Profiled]:
+        grouped: dict[tuple[str, ...], list[int]] = {}
+        for index, names in enumerate(self.profiles):
+            grouped.setdefault(names, []).append(index)
+        return [
+            _Profiled(on, tuple(indexes), self._plan(self.suite, on))
+            for indexes in grouped.values()
+            for on in [self.days[indexes[0]].date]
+        ]
+
+    def _reached(self, plan: Plan) -> list[frozenset[str]]:
+        """For each assertion the tunables that its plan depends on."""
+        names: list[set[str]] = [set() for _ in plan.assertions]
+        for tunable in self.tunables:
+            for value in {tunable.min_bound, tunable.max_bound} - {tunable.value}:
+                other = self._plan(with_values(self.suite, {tunable.name: value}), plan.date)
+                for found, one, two in zip(names, plan.assertions, other.assertions, strict=True):
+                    if one != two:
+                        found.add(tunable.name)
+        return [frozenset(found) for found in names]
+
+    def _reached_by(self, changed: frozenset[str]) -> tuple[tuple[int, ...], nodes.Suite]:
+        """The assertions that depend on some tunables, and the suite with them alone."""
+        if changed not in self._slim:
+            rows = [row for row, one in enumerate(self.assertions) if one.tunables & changed]
+            only = _only(self.suite, {id(self._written[row]) for row in rows})
+            self._slim[changed] = tuple(rows), only
+        return self._slim[changed]
+
+    # Verdicts
+
+    def _judged_in_full(self) -> tuple[tuple[Status | None, ...], ...]:
+        rows: list[list[Status | None]] = [[None] * len(self.days) for _ in self.assertions]
+        for group in self._groups:
+            for row, planned in enumerate(group.plan.assertions):
+                for index in group.days:
+                    day = self.days[index]
+                    if self._why_unknown(row, planned, group.plan, day) is None:
+                        verdict = self._judged(row, planned, group.plan, day)
+                        rows[row][index] = verdict.status
+                        self._numbers[row][index] = verdict.scaled_value
+        return tuple(map(tuple, rows))
+
+    def _status(
+        self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
+    ) -> Status | None:
+        if self._why_unknown(row, planned, plan, day) is not None:
+            return None
+        return self._judged(row, planned, plan, day).status
+
+    def _statuses(
+        self, row: int, number: int, planned: PlannedAssertion
+    ) -> tuple[Status | None, ...]:
+        """The statuses of a group of days, remembered by what the assertion became."""
+        group = self._groups[number]
+        key = row, number, planned.term, planned.condition, planned.multiplier
+        found = self._cache.get(key)
+        if found is None:
+            if _only_limits_differ(group.plan.assertions[row], planned):
+                found = self._by_limits(row, number, planned)
+            else:
+                days = [self.days[index] for index in group.days]
+                found = tuple(self._status(row, planned, group.plan, day) for day in days)
+            if len(self._cache) > _MOST_REMEMBERED:
+                self._cache.clear()
+            self._cache[key] = found
+        return found
+
+    def _by_limits(
+        self, row: int, number: int, planned: PlannedAssertion
+    ) -> tuple[Status | None, ...]:
+        condition = planned.condition
+        kinds = (">=", "<=") if condition.kind == "between" else (condition.kind,)
+        tests = []
+        for op, bound in zip(kinds, condition.bounds, strict=True):
+            value = _number(bound)
+            assert isinstance(value, NUMBERS)
+            tests.append((op, _Subject.of(Side.of(bound, value))))
+        return tuple(
+            _held(all(one.holds(op, limit) for op, limit in tests))
+            if isinstance(one, _Subject)
+            else one
+            for one in self._subjects_of(row, number)
+        )
+
+    def _subjects_of(self, row: int, number: int) -> tuple[Status | _Subject | None, ...]:
+        """What is compared on each day of a group, whatever the limit; a status, or None for an
+        unknown one, where no limit changes it."""
+        key = row, number
+        if key not in self._subjects:
+            group = self._groups[number]
+            planned = group.plan.assertions[row]
+            self._subjects[key] = tuple(self._subject(row, planned, index) for index in group.days)
+        return self._subjects[key]
+
+    def _subject(self, row: int, planned: PlannedAssertion, index: int) -> Status | _Subject | None:
+        status = self._base[row][index]
+        if status not in (Status.PASSED, Status.FAILED):
+            return status
+        value = self._numbers[row][index]
+        if not isinstance(value, NUMBERS):
+            return status  # without a value it fails, whatever the limit is
+        side = Side.of(planned.term, value, is_scaled=planned.multiplier != 1)
+        return _Subject.of(side)
+
+    def _why_unknown(
+        self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
+    ) -> str | None:
+        """Why what is stored does not do for an assertion; None where it does."""
+        if planned.disabled_by is not None:
+            return None
+        known = day.measured
+        for key in self._keys(planned, plan).needed:
+            if key not in known.values and key not in known.failures:
+                if self._is_judged_by_value(row, planned, day):
+                    return None
+                return f"no stored value of {key}" if day.verdicts else "no results of this day"
+        if day.now is None and any(map(_asks_for_now, (planned.term, *planned.condition.bounds))):
+            return "it depends on when a gate runs, and none ran"
+        for name in planned.datasets:
+            if known.reads.get(name, self._reads.get(name)) != self._reads.get(name):
+                return f"dataset '{name}' was different, or was read differently"
+        return None
+
+    def _is_judged_by_value(self, row: int, planned: PlannedAssertion, day: PastDay) -> bool:
+        """True where the value of the assertion does, which is all that older versions stored: it
+        measures the same, by no constant, and is compared with numbers."""
+        stored = day.verdicts.get((planned.check, planned.name))
+        return (
+            stored is not None
+            and not day.measured.values
+            and self._is_plain[row]
+            and stored.expression == planned.expression
+            and stored.status in (Status.PASSED, Status.FAILED)
+            and (stored.value is None or isinstance(stored.value, NUMBERS))
+            and _has_limits(planned)
+        )
+
+    def _judged(self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay) -> Verdict:
+        if not day.measured.values and self._is_judged_by_value(row, planned, day):
+            request = replace(planned.requests[0], date=None)
+            if not isinstance(planned.term, Measured):
+                request = replace(request, metric="average")  # as computed as that
+            found = Scanned({request: day.verdicts[planned.check, planned.name].value})
+            return judge_one(replace(planned, term=Measured(request)), plan, found, now=day.now)
+        found = day.measured.scanned(self._keys(planned, plan).behind)
+        skipped = {plan.date - timedelta(days=lag) for lag in day.measured.skipped}
+        return judge_one(planned, plan, found, skipped, now=day.now)
+
+    def _keys(self, planned: PlannedAssertion, plan: Plan) -> _Keys:
+        found = self._known_keys.get(id(planned))
+        if found is None or found.planned is not planned:
+            behind = keys_of(requests_behind(planned), plan.date)
+            needed = tuple(behind[request] for request in planned.requests)
+            if len(self._known_keys) > _MOST_REMEMBERED:
+                self._known_keys.clear()
+            found = self._known_keys[id(planned)] = _Keys(planned, needed, behind)
+        return found
+
+
+def _held(holds: bool) -> Status:
+    return Status.PASSED if holds else Status.FAILED
+
+
+def _only_limits_differ(one: PlannedAssertion, other: PlannedAssertion) -> bool:
+    return (
+        _has_limits(one)
+        and _has_limits(other)
+        and one.disabled_by is None
+        and one.condition.kind == other.condition.kind
+        and one.multiplier == other.multiplier
+        and one.term == other.term
+    )
+
+
+def _has_limits(planned: PlannedAssertion) -> bool:
+    """True where a number is compared with numbers that no data decides."""
+    condition = planned.condition
+    return (
+        condition.kind in _KINDS
+        and condition.tolerance is None
+        and all(isinstance(_number(bound), NUMBERS) for bound in condition.bounds)
+    )
+
+
+def _asks_for_now(term: Term) -> bool:
+    if isinstance(term, Applied):
+        return any(map(_asks_for_now, term.terms))
+    return isinstance(term, Now)
+
+
+def _number(term: Term) -> MetricValue:
+    """The value of a term without metrics; None where it has none, or has metrics."""
+    match term:
+        case Constant(value=value):
+            return plain(value)
+        case Applied(function=function, terms=terms):
+            return apply(function, tuple(map(_number, terms)))
+        case _:
+            return None
+
+
+def _only(suite: nodes.Suite, wanted: Collection[int]) -> nodes.Suite:
+    """The suite with the assertions of these ids alone."""
+    checks = (
+        replace(check, body=tuple(one for one in check.assertions if id(one) in wanted))
+        for check in suite.checks
+    )
+    return replace(suite, checks=tuple(check for check in checks if check.body))
+
+
+def _is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
+    """True where no constant is in what is measured."""
+    claim = node.claim
+    if not isinstance(claim, nodes.Measure):
+        return False
+    names = (part.text for part in parts_of(claim.expression) if isinstance(part, nodes.Name))
+    return not any(name in constants for name in names)
+
+
+def _refs_of(suite: nodes.Suite, days: Sequence[PastDay]) -> tuple[DatasetRef, ...]:
+    """The datasets of the suite, with dates unless they were read without."""
+    undated = {name for day in days[-1:] for key in day.measured.values for name in _undated(key)}
+    return tuple(
+        DatasetRef(name, table=name, date_column=None if name in undated else "?")
+        for name in datasets_of(suite.checks)
+    )
+
+
+def _undated(key: str) -> Iterator[str]:
+    """The dataset of a key, where it was read without dates."""
+    dataset, metric, _, lag = json.loads(key)
+    if lag is None and metric in METRICS and METRICS[metric].scan.has_dates:
+        yield dataset

@@ -1,0 +1,147 @@
+"""A calendar of days by assertion as SVG: what a gate says today, and what it would say.
+
+Where the two differ, a cell is split: today above, the proposed values below. A dot is a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from html import escape
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay, Comparison, Tally
+from dqx_airflow.values import Status
+
+_CELL, _GAP, _ROW, _TOP = 11, 2, 16, 34
+_LETTER = 6.6
+_LONGEST_NAME = 60
+_FILLS: dict[Status | None, str] = {
+    Status.PASSED: "#3f9c6b",
+    Status.FAILED: "#d0342c",
+    Status.SKIPPED: "#e0b94f",
+    Status.ERROR: "#8456a8",
+    None: "url(#unknown)",
+}
+_WORDS: dict[Status | None, str] = {status: status.value for status in Status}
+_WORDS[None] = "unknown"
+_HEAD = (
+    '<defs><pattern id="unknown" width="4" height="4" patternUnits="userSpaceOnUse">'
+    '<rect width="4" height="4" fill="#e3e3e3"/><path d="M0 4L4 0" stroke="#a9a9a9"/></pattern>'
+    "</defs>"
+)
+
+
+def calendar_svg(comparison: Comparison) -> str:
+    """The picture, as one SVG document."""
+    dates, rows = comparison.dates, comparison.assertions
+    longest = max((len(_shown(row.name)) for row in rows), default=0)
+    left = round(longest * _LETTER) + 10
+    width = left + len(dates) * (_CELL + _GAP) + 10
+    height = _TOP + len(rows) * _ROW + 34
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {max(width, 520)} {height}" '
+        f'width="{max(width, 520)}" height="{height}" font-family="ui-monospace, monospace" '
+        'font-size="11">',
+        f"<title>{escape(comparison.suite)}</title>",
+        _HEAD,
+        *_months(dates, left),
+    ]
+    for number, row in enumerate(rows):
+        parts += _row(row, left, _TOP + number * _ROW)
+    parts += _legend(_TOP + len(rows) * _ROW + 14)
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def calendar_html(comparison: Comparison) -> str:
+    """The picture on a page of its own, with the numbers above it. It loads nothing."""
+    values = [
+        (name, format(value, "g"), format(comparison.values_after.get(name, value), "g"))
+        for name, value in comparison.values_before.items()
+        if comparison.values_after.get(name, value) != value
+    ]
+    cells = "".join(
+        f"<tr><td>{escape(name)}</td><td>{old}</td><td>{new}</td></tr>" for name, old, new in values
+    )
+    changed = f"<table><tr><th>tunable</th><th>today</th><th>proposed</th></tr>{cells}</table>"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>Backtest of {escape(comparison.suite)}</title><style>"
+        "body{font:14px system-ui,sans-serif;margin:2em;color:#222;background:#fff}"
+        "td,th{text-align:left;padding:.2em 1.2em .2em 0}figure{margin:1em 0;overflow-x:auto}"
+        f"</style></head><body><h1>Backtest of {escape(comparison.suite)}</h1>"
+        f"{changed if values else ''}{_numbers(comparison.before, comparison.after)}"
+        f"<figure>{calendar_svg(comparison)}</figure></body></html>\n"
+    )
+
+
+def _numbers(before: Tally, after: Tally) -> str:
+    rows = "".join(
+        f"<tr><td>{name.replace('_', ' ')}</td><td>{getattr(before, name)}</td>"
+        f"<td>{getattr(after, name)}</td></tr>"
+        for name in Tally.__dataclass_fields__
+    )
+    return f"<table><tr><th>verdicts</th><th>today</th><th>proposed</th></tr>{rows}</table>"
+
+
+def _months(dates: Sequence[date], left: int) -> Iterator[str]:
+    for index, on in enumerate(dates):
+        if index == 0 or on.day == 1:
+            x = left + index * (_CELL + _GAP)
+            yield f'<text x="{x}" y="14" fill="#555">{on:%Y-%m}</text>'
+        if on.weekday() == 0:
+            x = left + index * (_CELL + _GAP)
+            yield f'<text x="{x}" y="28" fill="#999" font-size="9">{on.day}</text>'
+
+
+def _row(row: ComparedAssertion, left: int, top: int) -> Iterator[str]:
+    yield (
+        f'<text x="{left - 8}" y="{top + 10}" text-anchor="end" fill="#222">'
+        f"{escape(_shown(row.name))}</text>"
+    )
+    for index, day in enumerate(row.days):
+        yield _cell(row, day, left + index * (_CELL + _GAP), top)
+
+
+def _cell(row: ComparedAssertion, day: ComparedDay, x: int, y: int) -> str:
+    half = _CELL / 2
+    if day.before is day.after:
+        shapes = f'<rect width="{_CELL}" height="{_CELL}" rx="2" fill="{_FILLS[day.after]}"/>'
+    else:
+        shapes = (
+            f'<rect width="{_CELL}" height="{half}" fill="{_FILLS[day.before]}"/>'
+            f'<rect y="{half}" width="{_CELL}" height="{half}" fill="{_FILLS[day.after]}"/>'
+            f'<rect width="{_CELL}" height="{_CELL}" fill="none" stroke="#111"/>'
+        )
+    if day.label is not None:
+        fill = "#111" if day.label else "#fff"
+        shapes += f'<circle cx="{half}" cy="{half}" r="2.4" fill="{fill}" stroke="#111"/>'
+    title = escape(_title(row, day))
+    return f'<g transform="translate({x} {y})"><title>{title}</title>{shapes}</g>'
+
+
+def _title(row: ComparedAssertion, day: ComparedDay) -> str:
+    told = f"{day.date} {row.name}: {_WORDS[day.before]}"
+    if day.after is not day.before:
+        told += f", proposed: {_WORDS[day.after]}"
+    if day.value is not None:
+        told += f"; value {format_value(day.value)}"
+    if day.unknown:
+        told += f"; {day.unknown}"
+    if day.label is not None:
+        told += "; a person: there was an issue" if day.label else "; a person: the data was fine"
+    return told
+
+
+def _legend(y: int) -> Iterator[str]:
+    x = 8
+    for status, fill in _FILLS.items():
+        yield f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" rx="2" fill="{fill}"/>'
+        yield f'<text x="{x + 16}" y="{y + 10}" fill="#444">{_WORDS[status]}</text>'
+        x += 26 + round(len(_WORDS[status]) * _LETTER)
+    text = "split: today above, proposed below; dot: a label"
+    yield f'<text x="{x + 4}" y="{y + 10}" fill="#444">{text}</text>'
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

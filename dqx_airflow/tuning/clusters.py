@@ -1,0 +1,259 @@
+"""Proposes profiles where false alarms cluster on the calendar, with the evidence.
+
+A profile scales the value to what it is on other days; it never disables anything. It is tried on
+later days than it was learned from, as thresholds are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from statistics import median
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.dates import is_active
+from dqx_airflow.dql.printer import show
+from dqx_airflow.errors import SourceError
+from dqx_airflow.exact import NUMBERS, nearest_float
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.calendars import Calendar, Period
+from dqx_airflow.tuning.costs import counts, labelled_days
+from dqx_airflow.tuning.folds import Trial, folds_of, wins
+from dqx_airflow.tuning.proposals import Proposal
+from dqx_airflow.tuning.protection import judge_change
+from dqx_airflow.tuning.tuner import (
+    AGENT,
+    Past,
+    ProfileDays,
+    Rules,
+    Tuned,
+    evidence_of,
+    no_win,
+    reason_of,
+    thin_evidence,
+    word_of,
+)
+from dqx_airflow.values import Status
+
+FEWEST_IN_CLUSTER = 3
+CHANCE = 0.01
+"""How probable a cluster may be by chance, over all calendars that are tried."""
+
+_FURTHEST_FACTOR = 4.0
+_SAME = 0.05
+"""Factors that differ by less from 1 make no difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """False alarms of an assertion on days of a calendar."""
+
+    calendar: Calendar
+    days: frozenset[int]
+    false_alarms: int
+    all_false_alarms: int
+    chance: float
+
+
+def tuned_profiles(
+    past: Past,
+    rules: Rules,
+    calendars: Sequence[Calendar],
+    with_profile: Callable[[str], nodes.Suite],
+    gate: str | None = None,
+) -> tuple[tuple[Tuned, ...], dict[int, frozenset[int]]]:
+    """What becomes of each assertion whose false alarms cluster, and by the row of an assertion the
+    days for which a profile is proposed.
+
+    :param with_profile: the suite with one more profile, of its text; raises SourceError where
+        that has errors.
+    """
+    tried = [*calendars]
+    if rules.profile_days is ProfileDays.INCLUDE:
+        tried += map(_existing, past.backtest.suite.profiles)
+    found, left_out = [], {}
+    for row, one in enumerate(past.backtest.assertions):
+        if one.is_required:
+            continue
+        days = past.days(rules, [row])
+        cluster = _cluster(past, row, days, tried)
+        if cluster is None:
+            continue
+        tuned = _tuned(past, row, cluster, days, rules, with_profile, gate)
+        found.append(tuned)
+        if tuned.proposal is not None:
+            left_out[row] = cluster.days
+    return tuple(found), left_out
+
+
+def _existing(profile: nodes.Profile) -> Calendar:
+    """The days of a profile that the suite has: another scale may do better there."""
+    start, end, name = profile.start, profile.end, profile.name.value
+    assert start is not None
+    assert end is not None
+    period = Period(name, show(start), show(end))
+
+    def holds(on: date) -> bool:
+        return is_active(start, end, on)
+
+    return Calendar(name, f"the days of '{name}'", (period,), holds)
+
+
+def _cluster(
+    past: Past, row: int, days: Sequence[int], tried: Sequence[Calendar]
+) -> _Cluster | None:
+    """The calendar on which false alarms of an assertion cluster most; None where none do."""
+    dates, statuses = past.backtest.dates, past.backtest.judge().statuses[row]
+    known = [n for n in days if statuses[n] is not None]
+    false = [
+        n for n in known if (truth := past.known[row][n]) and truth.is_label and not truth.is_issue
+    ]
+    clusters = []
+    for one in tried:
+        held = frozenset(n for n in known if one.holds(dates[n]))
+        inside = sum(n in held for n in false)
+        if inside < FEWEST_IN_CLUSTER or len(held) == len(known):
+            continue
+        chance = _at_least(inside, len(false), len(held) / len(known))
+        if chance < CHANCE / len(tried):
+            clusters.append(_Cluster(one, held, inside, len(false), chance))
+    return min(clusters, key=lambda one: one.chance, default=None)
+
+
+def _at_least(hits: int, trials: int, rate: float) -> float:
+    """The probability of so many hits or more (binomial distribution)."""
+    return sum(
+        math.comb(trials, n) * rate**n * (1 - rate) ** (trials - n) for n in range(hits, trials + 1)
+    )
+
+
+def _tuned(
+    past: Past,
+    row: int,
+    cluster: _Cluster,
+    days: Sequence[int],
+    rules: Rules,
+    with_profile: Callable[[str], nodes.Suite],
+    gate: str | None,
+) -> Tuned:
+    backtest, one = past.backtest, past.backtest.assertions[row]
+    about = (one.name, cluster.calendar.name)
+    labelled = labelled_days([past.known[row]], days)
+    thin = thin_evidence(about, labelled, rules, "days that count")
+    if thin is not None:
+        return thin
+    factor = _factor(past, row, cluster.days, days)
+    if factor is None:
+        return Tuned(about, None, "its values there are not another share of the usual ones")
+    text = profile_text(one.check, one.name, cluster.calendar, factor, _why(cluster, one.name))
+    try:
+        after = with_profile(text)
+    except SourceError as error:
+        return Tuned(about, None, f"no profile can be written: {error}", len(labelled))
+    refusals = judge_change(backtest.suite, after, AGENT).refusals
+    if refusals:
+        return Tuned(about, None, refusals[0].message, len(labelled))
+    statuses = backtest.judge().statuses[row]
+    trials = []
+    for fold in folds_of(days, labelled):
+        learned = _factor(past, row, cluster.days, fold.learned)
+        tried = statuses
+        if learned is not None:
+            with_it = with_profile(profile_text(one.check, one.name, cluster.calendar, learned, ""))
+            tried = _judged_alone(backtest, with_it, row)
+        known = past.known[row]
+        trials.append(
+            Trial(
+                fold,
+                counts(statuses, known, one.cost, fold.held_out),
+                counts(tried, known, one.cost, fold.held_out),
+            )
+        )
+    if not wins(trials):
+        return Tuned(about, None, no_win(trials), len(labelled))
+    would_be = _judged_alone(backtest, after, row)
+    evidence = {
+        **evidence_of(backtest, trials, len(labelled), len(days)),
+        "cluster": {
+            "days": cluster.calendar.told,
+            "false_alarms": cluster.false_alarms,
+            "of": cluster.all_false_alarms,
+            "chance": float(f"{cluster.chance:.2g}"),
+            "factor": factor,
+        },
+        "changes": [
+            {
+                "date": backtest.dates[n].isoformat(),
+                "check": one.check,
+                "assertion": one.name,
+                "before": word_of(statuses[n]),
+                "after": word_of(would_be[n]),
+                "label": past.label(row, n),
+                "held_out": any(n in trial.fold.held_out for trial in trials),
+            }
+            for n in days
+            if statuses[n] is not would_be[n]
+        ],
+    }
+    reason = f"{_why(cluster, one.name)}; {reason_of(evidence)}"
+    proposal = Proposal(
+        backtest.suite.name.value, AGENT, (), text, reason=reason, gate=gate, evidence=evidence
+    )
+    return Tuned(about, proposal, reason, len(labelled))
+
+
+def profile_text(check: str, name: str, calendar: Calendar, factor: float, why: str) -> str:
+    """The profile that scales an assertion on the days of a calendar, in DQL."""
+    comment = f"# {why}\n# There its value is about {1 / factor:.2g} of the usual one.\n"
+    blocks = []
+    for period in calendar.periods:
+        blocks.append(
+            f'profile "{period.title}: {name}" {{\n'
+            "    type recurring\n"
+            f"    from {period.start}\n"
+            f"    to   {period.end}\n"
+            f'    scale assertion "{name}" in "{check}" by {factor:g}x\n'
+            "}\n"
+        )
+    return (comment if why else "") + "\n".join(blocks)
+
+
+def _why(cluster: _Cluster, name: str) -> str:
+    return (
+        f"{cluster.false_alarms} of {cluster.all_false_alarms} labelled false alarms of '{name}' "
+        f"are on {cluster.calendar.told}"
+    )
+
+
+def _factor(past: Past, row: int, inside: frozenset[int], days: Sequence[int]) -> float | None:
+    """By what the values on some days are to be scaled to be as on the others: the quotient of the
+    medians, to two digits. Days with a real issue do not count."""
+    values = past.backtest.compared(row)
+    there: list[float] = []
+    elsewhere: list[float] = []
+    for n in days:
+        value, truth = values[n], past.known[row][n]
+        if not isinstance(value, NUMBERS) or (truth and truth.is_label and truth.is_issue):
+            continue
+        (there if n in inside else elsewhere).append(nearest_float(value))
+    if not there or not elsewhere:
+        return None
+    usual, here = median(elsewhere), median(there)
+    if usual * here <= 0:
+        return None
+    factor = float(f"{usual / here:.2g}")
+    is_near, is_far = (
+        abs(factor - 1) < _SAME,
+        not 1 / _FURTHEST_FACTOR <= factor <= _FURTHEST_FACTOR,
+    )
+    return None if is_near or is_far else factor
+
+
+def _judged_alone(backtest: Backtest, suite: nodes.Suite, row: int) -> tuple[Status | None, ...]:
+    """The statuses of one assertion in a suite with more profiles."""
+    every = [(check, node) for check in suite.checks for node in check.assertions]
+    check, node = every[row]
+    only = replace(suite, checks=(replace(check, body=(node,)),))
+    return Backtest(only, backtest.days).judge().statuses[0]

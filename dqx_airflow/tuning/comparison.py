@@ -1,0 +1,145 @@
+"""What other values of tunables, or another suite, would have changed on past days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from dqx_airflow.tuning.backtest import Backtest, Judged
+from dqx_airflow.values import MetricValue, Severity, Status
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedDay:
+    """One assertion on one day: what a gate says today, what it would say, what a person said.
+
+    A status is None where it is not known, and `unknown` says why. `value` is what was compared.
+    """
+
+    date: date
+    before: Status | None
+    after: Status | None
+    label: bool | None = None
+    value: MetricValue = None
+    unknown: str | None = None
+
+    @property
+    def changes_side(self) -> bool:
+        """True where one of the two alarms and the other one does not."""
+        return (self.before is Status.FAILED) != (self.after is Status.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedAssertion:
+    check: str
+    name: str
+    severity: Severity
+    days: tuple[ComparedDay, ...]
+
+    def count(self, status: Status | None, *, after: bool) -> int:
+        found = ((day.after if after else day.before) for day in self.days)
+        return sum(one is status for one in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many verdicts there are of each kind. `false_alarms` are failures that people called
+    wrong, `missed` passes on days with a real issue."""
+
+    passed: int
+    failed: int
+    skipped: int
+    error: int
+    unknown: int
+    false_alarms: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The days of a suite as they are judged today, and as they would be."""
+
+    suite: str
+    values_before: Mapping[str, float]
+    values_after: Mapping[str, float]
+    assertions: tuple[ComparedAssertion, ...]
+
+    @property
+    def dates(self) -> tuple[date, ...]:
+        return tuple(day.date for day in self.assertions[0].days) if self.assertions else ()
+
+    @property
+    def before(self) -> Tally:
+        return self._tally(after=False)
+
+    @property
+    def after(self) -> Tally:
+        return self._tally(after=True)
+
+    @property
+    def changed(self) -> tuple[tuple[ComparedAssertion, ComparedDay], ...]:
+        """The days that change sides."""
+        return tuple((one, day) for one, day in self._all() if day.changes_side)
+
+    def _all(self) -> Iterator[tuple[ComparedAssertion, ComparedDay]]:
+        for one in self.assertions:
+            for day in one.days:
+                yield one, day
+
+    def _tally(self, *, after: bool) -> Tally:
+        found = [(day.after if after else day.before, day.label) for _, day in self._all()]
+        counts = {status: sum(one is status for one, _ in found) for status in (*Status, None)}
+        return Tally(
+            counts[Status.PASSED],
+            counts[Status.FAILED],
+            counts[Status.SKIPPED],
+            counts[Status.ERROR],
+            counts[None],
+            sum(one is Status.FAILED and label is False for one, label in found),
+            sum(one is Status.PASSED and label is True for one, label in found),
+        )
+
+
+def compare_judged(
+    today: Backtest, judged: Judged, proposed: Backtest, would_be: Judged
+) -> Comparison:
+    """The comparison of two backtests over the same days; assertions as the proposed suite has
+    them, then those that only today's suite has."""
+    rows_before = {one.key: row for row, one in enumerate(today.assertions)}
+    rows_after = {one.key: row for row, one in enumerate(proposed.assertions)}
+    keys = [*rows_after, *(key for key in rows_before if key not in rows_after)]
+    return Comparison(
+        today.suite.name.value,
+        judged.values,
+        would_be.values,
+        tuple(
+            _compared(
+                (today, judged, rows_before.get(key)), (proposed, would_be, rows_after.get(key))
+            )
+            for key in keys
+        ),
+    )
+
+
+def _compared(
+    before: tuple[Backtest, Judged, int | None], after: tuple[Backtest, Judged, int | None]
+) -> ComparedAssertion:
+    source, _, row = after if after[2] is not None else before
+    assert row is not None
+    one = source.assertions[row]
+    values, labels = source.compared(row), source.labels[row]
+    was, becomes = _statuses(before), _statuses(after)
+    days = []
+    for index, on in enumerate(source.dates):
+        is_known = was[index] is not None or becomes[index] is not None
+        why = None if is_known else source.why_unknown(row, index)
+        days.append(ComparedDay(on, was[index], becomes[index], labels[index], values[index], why))
+    return ComparedAssertion(one.check, one.name, one.severity, tuple(days))
+
+
+def _statuses(side: tuple[Backtest, Judged, int | None]) -> Sequence[Status | None]:
+    backtest, judged, row = side
+    return [None] * len(backtest.days) if row is None else judged.statuses[row]

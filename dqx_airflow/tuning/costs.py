@@ -1,0 +1,103 @@
+"""What verdicts cost: false alarms and missed issues, by what people said of past days.
+
+A day without a label is judged by what the gate said: a failure was a real issue, a pass was fine.
+That is a weaker word than a person's, and weighs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from dqx_airflow.plan.model import Cost
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.values import Status
+
+FAILURE_WEIGHT = 0.01
+"""How much an unlabelled failure counts as a real issue; a label counts 1. It is little, so that
+many failures that nobody looked at do not outvote the labels."""
+
+PASS_WEIGHT = 0.5
+"""How much an unlabelled pass counts as fine: nobody complained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is known of one assertion on one day. `weight` is 1 where a person said it."""
+
+    is_issue: bool
+    weight: float = 1.0
+
+    @property
+    def is_label(self) -> bool:
+        return self.weight == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Labelled false alarms, labelled issues that were missed, and the cost of all days."""
+
+    false_alarms: int = 0
+    missed: int = 0
+    cost: float = 0.0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.false_alarms + other.false_alarms,
+            self.missed + other.missed,
+            self.cost + other.cost,
+        )
+
+
+def truths(backtest: Backtest) -> tuple[tuple[Truth | None, ...], ...]:
+    """For each assertion and day what is known; None where neither a person nor a gate said it."""
+    statuses, labels = backtest.judge().statuses, backtest.labels
+    found = []
+    for row, one in enumerate(backtest.assertions):
+        line: list[Truth | None] = []
+        for index, day in enumerate(backtest.days):
+            stored = day.verdicts.get(one.key)
+            line.append(_truth(labels[row][index], stored.status if stored else None)
+                        or _truth(None, statuses[row][index]))  # fmt: skip
+        found.append(tuple(line))
+    return tuple(found)
+
+
+def counts(
+    statuses: Sequence[Status | None],
+    known: Sequence[Truth | None],
+    cost: Cost,
+    days: Iterable[int],
+) -> Counts:
+    """What the verdicts of one assertion on some days come to."""
+    false_alarms = missed = 0
+    total = 0.0
+    for index in days:
+        truth, status = known[index], statuses[index]
+        if truth is None:
+            continue
+        if status is Status.FAILED and not truth.is_issue:
+            total += cost.false_positive * truth.weight
+            false_alarms += truth.is_label
+        elif status is Status.PASSED and truth.is_issue:
+            total += cost.false_negative * truth.weight
+            missed += truth.is_label
+    return Counts(false_alarms, missed, total)
+
+
+def labelled_days(
+    known: Iterable[Sequence[Truth | None]], days: Collection[int]
+) -> tuple[int, ...]:
+    """The days on which a person said something of one of the assertions, once for each label."""
+    rows = list(known)
+    return tuple(
+        index for index in days for row in rows if (truth := row[index]) and truth.is_label
+    )
+
+
+def _truth(label: bool | None, status: Status | None) -> Truth | None:
+    if label is not None:
+        return Truth(label)
+    if status is Status.FAILED:
+        return Truth(True, FAILURE_WEIGHT)
+    return Truth(False, PASS_WEIGHT) if status is Status.PASSED else None

@@ -1,0 +1,72 @@
+"""Folds cut in time: what is learned on earlier days is tried on later ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+
+from dqx_airflow.tuning.costs import Counts
+
+MOST_FOLDS = 4
+FEWEST_LABELLED_DAYS = 4
+"""Two days to learn from, and two folds to try it on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Days to learn from, and later days to try it on."""
+
+    learned: tuple[int, ...]
+    held_out: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What the days of a fold that was held out came to, before and after."""
+
+    fold: Fold
+    before: Counts
+    after: Counts
+
+    @property
+    def gain(self) -> float:
+        return self.before.cost - self.after.cost
+
+
+def folds_of(days: Sequence[int], labelled: Sequence[int]) -> tuple[Fold, ...]:
+    """The folds over some days, oldest first, each with about as many labelled days.
+
+    The first stretch of days is only learned from. There are none where labels are on too few days.
+
+    :param days: ascending.
+    :param labelled: those of them that have labels.
+    """
+    marked = sorted(set(labelled))
+    if len(marked) < FEWEST_LABELLED_DAYS:
+        return ()
+    stretches = min(MOST_FOLDS, len(marked) // 2) + 1
+    cuts = [marked[len(marked) * number // stretches] for number in range(1, stretches)]
+    ends = [*cuts[1:], days[-1] + 1]
+    return tuple(
+        Fold(
+            tuple(day for day in days if day < start),
+            tuple(day for day in days if start <= day < end),
+        )
+        for start, end in zip(cuts, ends, strict=True)
+    )
+
+
+def noise_of(trials: Sequence[Trial]) -> float:
+    """The standard error of the gain of a fold."""
+    return stdev(trial.gain for trial in trials) / math.sqrt(len(trials))
+
+
+def mean_gain(trials: Sequence[Trial]) -> float:
+    return mean(trial.gain for trial in trials)
+
+
+def wins(trials: Sequence[Trial]) -> bool:
+    """True where a fold gains more, on average, than the noise of the folds."""
+    return mean_gain(trials) > max(noise_of(trials), 1e-9)

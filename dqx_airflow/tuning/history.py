@@ -1,0 +1,222 @@
+"""The history of a suite: JSON Lines beside its file, which are appended and never changed.
+
+Several processes may write at once. Each entry is one line that is written in one go, under a lock
+of the file. A line that a crash left unfinished is closed by the next writer, and skipped by all
+readers.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.errors import RequestError
+from dqx_airflow.exact import nearest_float
+from dqx_airflow.values import Span
+
+Entry: TypeAlias = dict[str, Any]
+Append: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], None]
+
+ENDING = ".history"
+"""What follows the name of a suite's file in that of its history."""
+
+_log = logging.getLogger("dqx.history")
+
+
+@dataclass(frozen=True, slots=True)
+class TunableChange:
+    """A change of a tunable: its values before and after, who made it, why, and how.
+
+    `action` is `set_param`, `rollback` or another one that changes values; `entry` is the number
+    of its line in the history, None where it is not written yet.
+    """
+
+    timestamp: datetime
+    param: str
+    old_value: Any
+    new_value: Any
+    agent: str
+    reason: str | None = None
+    action: str = "set_param"
+    entry: int | None = None
+
+
+class History:
+    """The history in a file, such as `orders.dql.history`. It need not exist."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def of(cls, suite: str | os.PathLike[str]) -> History:
+        """The history of the suite in a file."""
+        return cls(os.fspath(suite) + ENDING)
+
+    def log(self, entry: Mapping[str, Any]) -> None:
+        """Appends an entry, with the time where it has none. It outlives this process.
+
+        :raises RequestError: it cannot be written as JSON, or not to that file.
+        """
+        with self.locked() as append:
+            append([entry])
+
+    def flush(self) -> None:
+        """Returns when all that was logged is on disk: it outlives a loss of power."""
+        try:
+            file = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries, in the order in which they were written; damaged lines are left out."""
+        found, damaged = self.read()
+        for item in damaged:
+            _log.warning("%s:%d: %s", item.span.file, item.span.line, item.message)
+        return tuple(entry for _, entry in found)
+
+    def read(self) -> tuple[tuple[tuple[int, Entry], ...], tuple[Diagnostic, ...]]:
+        """All entries with the numbers of their lines, and what is damaged.
+
+        :raises RequestError: the file cannot be read.
+        """
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return (), ()
+        except OSError as error:
+            raise RequestError(f"cannot read the history {self.path}: {error.strerror}") from error
+        entries, damaged = [], []
+        for number, line in enumerate(content.split(b"\n"), start=1):
+            if not line.strip():
+                continue
+            entry = _parsed(line)
+            if entry is not None:
+                entries.append((number, entry))
+                continue
+            place = Span(str(self.path), number, 1, number, 2)
+            message = "invalid entry: incomplete, or changed by hand"
+            damaged.append(Diagnostic(message, place, code="W050"))
+        return tuple(entries), tuple(damaged)
+
+    def changes(self, param: str | None = None) -> tuple[TunableChange, ...]:
+        """The changes of a tunable, or of all of them, oldest first."""
+        entries, _ = self.read()
+        found = (_change(number, entry) for number, entry in entries)
+        return tuple(one for one in found if one and param in (None, one.param))
+
+    @contextmanager
+    def locked(self) -> Iterator[Append]:
+        """Gives a function that appends entries, while no other process can.
+
+        :raises RequestError: the file cannot be written.
+        """
+        try:
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise RequestError(
+                f"cannot write the history {self.path}: {error.strerror}",
+                "it is beside the suite: run this where that folder is writable",
+            ) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield lambda entries: _append(file, entries, self.path)
+        finally:
+            os.close(file)
+
+
+def _append(file: int, entries: Iterable[Mapping[str, Any]], path: Path) -> None:
+    lines = "".join(f"{_line(entry)}\n" for entry in entries).encode()
+    size = os.fstat(file).st_size
+    if size and os.pread(file, 1, size - 1) != b"\n":
+        lines = b"\n" + lines  # closes a line that a crash left unfinished
+    try:
+        written = os.write(file, lines)
+        if written < len(lines):
+            raise OSError(None, "the disk is full")
+    except OSError as error:
+        raise RequestError(f"cannot write the history {path}: {error.strerror}") from error
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    stamped = entry if "ts" in entry else {"ts": moment_text(datetime.now(timezone.utc)), **entry}
+    try:
+        return json.dumps(stamped, ensure_ascii=False, allow_nan=False, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise RequestError(f"a history entry has an invalid value: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """What JSON holds for a value that it does not know: numbers of numpy, fractions, dates."""
+    if isinstance(value, Fraction):
+        return nearest_float(value)
+    if isinstance(value, datetime):
+        return moment_text(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} {value!r}")
+
+
+def new_id() -> str:
+    """An identifier of a proposal or a decision, short enough to be typed."""
+    return uuid.uuid4().hex[:12]
+
+
+def moment_text(moment: datetime) -> str:
+    """A moment as entries have it: `2024-12-01T10:00:00Z`."""
+    return f"{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def moment_of(text: object) -> datetime | None:
+    """The moment of an entry; None where it tells none."""
+    try:
+        found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def _parsed(line: bytes) -> Entry | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _change(number: int, entry: Entry) -> TunableChange | None:
+    """The change that an entry tells; None for one of another kind, such as a proposal."""
+    param, action = entry.get("param"), str(entry.get("action"))
+    if not isinstance(param, str) or action not in CHANGING or "new" not in entry:
+        return None
+    return TunableChange(
+        moment_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
+        param,
+        entry.get("old"),
+        entry["new"],
+        str(entry.get("agent", "unknown")),
+        entry.get("reason"),
+        action,
+        number,
+    )
+
+
+CHANGING = frozenset({"set_param", "rollback"})
+"""The actions whose entries tell a new value of a tunable."""

@@ -1,0 +1,99 @@
+"""Changes of a suite that wait for a person: what is proposed, by whom, and on what evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from typing import Any, TypeGuard
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.tuning.history import Entry, moment_of, moment_text, new_id
+
+_NO_PROPOSAL = "not a proposal"
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedValue:
+    """A tunable, its value when the change was proposed, and the new one."""
+
+    param: str
+    old: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change of a suite, which is known by its name.
+
+    `profile` is the text of a profile to be added, in DQL. `evidence` is what the agent found, as
+    JSON has it; `gate` the one whose results it went by.
+    """
+
+    suite: str
+    agent: str
+    changes: tuple[ProposedValue, ...] = ()
+    profile: str | None = None
+    reason: str | None = None
+    gate: str | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(default_factory=new_id)
+    at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The new values of the tunables."""
+        return {change.param: change.new for change in self.changes}
+
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "at": moment_text(self.at)}, ensure_ascii=False)
+
+
+def proposal_from_json(text: str) -> Proposal:
+    """The proposal of its JSON form.
+
+    :raises RequestError: it is none.
+    """
+    try:
+        told = json.loads(text)
+        changes = tuple(
+            ProposedValue(str(one["param"]), one["old"], one["new"])
+            for one in told.get("changes", ())
+        )
+        for change in changes:
+            if not all(_is_number(value) for value in (change.old, change.new)):
+                raise TypeError(f"{change.param} has no numbers")
+        known = {name: told[name] for name in ("profile", "reason", "gate", "id") if name in told}
+        return Proposal(
+            told["suite"],
+            told["agent"],
+            changes,
+            evidence=told.get("evidence") or {},
+            at=moment_of(told.get("at")) or datetime.now(timezone.utc),
+            **known,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RequestError(f"{_NO_PROPOSAL}: {error}") from error
+
+
+def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
+    """The proposal that an entry of a history makes; None for another entry.
+
+    :param suite: the name of the suite.
+    """
+    old, new = entry.get("old"), entry.get("new")
+    if entry.get("action") != "propose" or not (_is_number(old) and _is_number(new)):
+        return None
+    return Proposal(
+        suite,
+        str(entry.get("agent", "unknown")),
+        (ProposedValue(str(entry.get("param")), old, new),),
+        reason=entry.get("reason"),
+        id=str(entry.get("id")),
+        at=moment_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
+    )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

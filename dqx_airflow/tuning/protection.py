@@ -1,0 +1,312 @@
+"""What an algorithm may change of a suite: the one judgement that every writer asks for.
+
+Whoever is not `human` is an algorithm. It moves tunables within their bounds, and nothing else.
+What is required (`@required`, or P0 and not `@experimental`) it can only make stricter. Stricter
+means that it can be shown, whatever the data is: the same metric against a tighter limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import zip_longest
+from typing import TypeAlias
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.checks.profile_selectors import is_required
+from dqx_airflow.dql.constants import fold, settle
+from dqx_airflow.dql.printer import show, show_claim
+from dqx_airflow.exact import NUMBERS
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.plan.model import Applied, Constant, PlannedAssertion, Term
+from dqx_airflow.plan.profiles import Adjustment, adjust
+from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.tuning.tunables import tunables_of, with_values
+from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Span
+
+HUMAN = "human"
+"""The agent of a change that a person made."""
+
+DEFAULT_AGENT = "python"
+"""Who sets a tunable in Python without giving a name: an algorithm, since people edit files."""
+
+_SOME_DAY = date(2000, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a change may be made.
+
+    `refusals` are why not. Without any, it waits for a person where `needs_review`; where
+    `is_low_risk`, every assertion that it touches is marked `@auto_approve`. `touched` are the
+    names of those assertions, or what they claim.
+    """
+
+    refusals: tuple[Diagnostic, ...]
+    needs_review: bool = False
+    is_low_risk: bool = False
+    touched: tuple[str, ...] = ()
+
+
+def is_algorithm(agent: str) -> bool:
+    return agent != HUMAN
+
+
+def judge_change(before: nodes.Suite, after: nodes.Suite, agent: str) -> Judgement:
+    """What is to become of a change of a suite without errors.
+
+    What an algorithm adds besides, profiles, is not for it to make: a person has to look at it.
+
+    :param agent: who makes it; whoever is not `human` is an algorithm.
+    """
+    pairs = _in_pairs(before, after)
+    touched = [pair for pair in pairs if pair.is_changed]
+    refusals = [*_out_of_bounds(after)]
+    if not is_algorithm(agent):
+        return Judgement(tuple(refusals), touched=tuple(pair.title for pair in touched))
+    added = after.profiles[len(before.profiles) :]
+    known = replace(after, profiles=after.profiles[: len(before.profiles)])
+    refusals += _weakened(touched, agent)
+    if not refusals:
+        refusals += _beyond_tunables(before, known, agent)
+    return Judgement(
+        tuple(refusals),
+        needs_review=bool(added) or any(_is(pair, "human_review") for pair in touched),
+        is_low_risk=bool(touched) and all(_is(pair, "auto_approve") for pair in touched),
+        touched=tuple(pair.title for pair in touched),
+    )
+
+
+def weakened(before: nodes.Suite, after: nodes.Suite, agent: str) -> tuple[Diagnostic, ...]:
+    """The required assertions that an algorithm would make weaker."""
+    pairs = [pair for pair in _in_pairs(before, after) if pair.is_changed]
+    return tuple(_weakened(pairs, agent)) if is_algorithm(agent) else ()
+
+
+def changed_since(suite: nodes.Suite, expected: Mapping[str, float]) -> tuple[Diagnostic, ...]:
+    """The tunables that have other values by now than a change goes by."""
+    now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+    constants = {constant.name.text: constant for constant in suite.constants}
+    return tuple(
+        Diagnostic(
+            f"{name} is not {expected[name]:g} any more: the change was proposed for another value",
+            constants[name].value.span,
+            code="E604",
+            help="reject the change, and have it proposed anew",
+        )
+        for name in expected
+        if name in now and now[name] != expected[name]
+    )
+
+
+def judge_values(suite: nodes.Suite, values: Mapping[str, float], agent: str) -> Judgement:
+    """What is to become of other values of tunables, see `judge_change`."""
+    tunables = tunables_of(suite)
+    refusals = [_not_tunable(suite, name) for name in values if name not in tunables]
+    if refusals:
+        return Judgement(tuple(refusals))
+    return judge_change(suite, with_values(suite, values), agent)
+
+
+# Pairs of assertions
+
+
+_Key: TypeAlias = tuple[str, str | int]
+_Planned: TypeAlias = tuple[nodes.Assertion, PlannedAssertion, tuple[Adjustment, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """An assertion before and after a change, with what each profile makes of it. `new` is None
+    where it is gone. What is added has no pair: it weakens nothing."""
+
+    node: nodes.Assertion
+    old: PlannedAssertion
+    old_effects: tuple[Adjustment, ...]
+    new_node: nodes.Assertion | None
+    new: PlannedAssertion | None
+    new_effects: tuple[Adjustment, ...]
+
+    @property
+    def title(self) -> str:
+        return _title(self.node)
+
+    @property
+    def is_changed(self) -> bool:
+        return (
+            self.node != self.new_node
+            or self.old_effects != self.new_effects
+            or self.new is None
+            or (self.old.term, self.old.condition) != (self.new.term, self.new.condition)
+        )
+
+
+def _in_pairs(before: nodes.Suite, after: nodes.Suite) -> tuple[_Pair, ...]:
+    later = dict(_planned(after))
+    gone = None, None, ()
+    return tuple(_Pair(*found, *later.get(key, gone)) for key, found in _planned(before))
+
+
+def _planned(suite: nodes.Suite) -> Iterator[tuple[_Key, _Planned]]:
+    """Each assertion, with the key by which it is known in another version of the suite."""
+    quiet = replace(suite, profiles=())
+    refs = [DatasetRef(name, table=name, date_column="?") for name in datasets_of(suite.checks)]
+    plan = resolve(quiet, SourceFile("", ""), refs, _SOME_DAY, allow_empty=True)
+    constants = settle(suite.constants)
+    planned = iter(plan.assertions)
+    for check in suite.checks:
+        unnamed = 0
+        for node in check.assertions:
+            unnamed += node.name is None
+            place = node.name.value if node.name else unnamed
+            effects = (adjust((one,), check, node, constants) for one in suite.profiles)
+            kept = tuple(effect for effect in effects if effect.profiles)
+            yield (check.name.value, place), (node, next(planned), kept)
+
+
+def _is(pair: _Pair, annotation: str) -> bool:
+    return pair.node.is_annotated(annotation)
+
+
+def _title(node: nodes.Assertion) -> str:
+    return node.name.value if node.name else show_claim(node.claim)
+
+
+# Refusals
+
+
+def _weakened(pairs: Iterable[_Pair], agent: str) -> Iterator[Diagnostic]:
+    for pair in pairs:
+        if not is_required(pair.node):
+            continue
+        why = _weakness(pair)
+        if why is None:
+            continue
+        mark = "@required" if pair.node.is_annotated("required") else "P0"
+        yield Diagnostic(
+            f"'{agent}' cannot change this: '{pair.title}' is {mark}, and {why}",
+            pair.node.claim.span,
+            code="E602",
+            help="a person can: edit the suite, or set it as agent `human`",
+        )
+
+
+def _weakness(pair: _Pair) -> str | None:
+    """Why the later assertion may pass where the earlier one failed; None where it cannot."""
+    old, new, node = pair.old, pair.new, pair.new_node
+    if new is None or node is None:
+        return "it would be removed"
+    if not is_required(node):
+        return "it would no longer be required"
+    if pair.old_effects != pair.new_effects or old.multiplier != new.multiplier:
+        return "profiles would change it"
+    if not new.severity.at_least(old.severity):
+        return f"its severity would fall to {new.severity.value}"
+    if old.term != new.term:
+        return "it would compare another value, which is not provably stricter"
+    first, then = old.condition, new.condition
+    if (first.kind, first.tolerance) != (then.kind, then.tolerance):
+        return f"its condition would become {_text(new)}"
+    orders = _orders(first.kind, len(first.bounds))
+    for one, other, order in zip(first.bounds, then.bounds, orders, strict=True):
+        was, becomes = _number(one), _number(other)
+        if one == other:
+            continue
+        if not (isinstance(was, NUMBERS) and isinstance(becomes, NUMBERS)):
+            return f"the new limit of {_text(new)} is not provably stricter"
+        if order == "=" or (becomes > was if order == "<" else becomes < was):
+            return f"{_text(new)} is weaker than {_text(old)}"
+    return None
+
+
+def _orders(kind: str, limits: int) -> tuple[str, ...]:
+    """For each limit, in which direction it becomes stricter: below, above, or in none."""
+    if kind == "between":
+        return ">", "<"
+    return (kind[0] if kind in ("<", "<=", ">", ">=") else "=",) * limits
+
+
+def _number(term: Term) -> MetricValue:
+    """The value of a term without metrics; None where it has none."""
+    match term:
+        case Constant(value=value):
+            return plain(value)
+        case Applied(function=function, terms=terms):
+            return apply(function, tuple(map(_number, terms)))
+        case _:
+            return None
+
+
+def _text(assertion: PlannedAssertion) -> str:
+    return f"`{assertion.condition.text}`"
+
+
+def _out_of_bounds(suite: nodes.Suite) -> Iterator[Diagnostic]:
+    constants = settle(suite.constants)
+    for constant in suite.constants:
+        if constant.bounds is None:
+            continue
+        value = fold(constant.value, constants)
+        low, high = (fold(bound, constants) for bound in constant.bounds)
+        if not all(isinstance(one, NUMBERS) for one in (value, low, high)):
+            continue
+        if not low <= value <= high:  # type: ignore[operator]
+            name = constant.name.text
+            bounds = f"[{show(constant.bounds[0])}, {show(constant.bounds[1])}]"
+            yield Diagnostic(
+                f"{name} cannot be {show(constant.value)}: it is outside its bounds {bounds}",
+                constant.value.span,
+                code="E601",
+            )
+
+
+def _but_for_tunables(suite: nodes.Suite) -> nodes.Suite:
+    """The suite with nothing for the values that algorithms may choose."""
+    values = {tunable.name: tunable.min_bound for tunable in tunables_of(suite)}
+    return with_values(suite, values)
+
+
+def _beyond_tunables(before: nodes.Suite, after: nodes.Suite, agent: str) -> Iterator[Diagnostic]:
+    """The first part of the suite that an algorithm would change and may not."""
+    old, new = _but_for_tunables(before), _but_for_tunables(after)
+    if old == new:
+        return
+    for part in ("constants", "checks", "profiles", "annotations"):
+        was, becomes = getattr(old, part), getattr(new, part)
+        if was == becomes:
+            continue
+        changed = [one for one, other in zip_longest(was, becomes) if one != other and one]
+        place = changed[0] if changed else before.name
+        yield _beyond(agent, place.span)
+        return
+    yield _beyond(agent, before.name.span)
+
+
+def _beyond(agent: str, place: Span) -> Diagnostic:
+    return Diagnostic(
+        f"'{agent}' cannot change this: algorithms may only change tunables within their bounds",
+        place,
+        code="E603",
+        help="a person can: edit the suite",
+    )
+
+
+def _not_tunable(suite: nodes.Suite, name: str) -> Diagnostic:
+    """Why a value cannot be set: there is no such constant, or it is not one to tune."""
+    known = next((one for one in suite.constants if one.name.text == name), None)
+    if known is None:
+        hint = did_you_mean(name, [one.name for one in tunables_of(suite)])
+        place = suite.name.span
+        help_line = hint or "mark a constant with tunable [low, high]"
+        return Diagnostic(f"the suite has no tunable '{name}'", place, code="E603", help=help_line)
+    if known.bounds is not None:
+        message = f"the suite has no tunable '{name}': it is imported from another file"
+        return Diagnostic(message, known.name.span, code="E603", help="change it there")
+    message = f"the suite has no tunable '{name}': the constant has no bounds"
+    help_line = f"write `const {name} = {show(known.value)} tunable [low, high]`"
+    return Diagnostic(message, known.name.span, code="E603", help=help_line)

@@ -1,0 +1,190 @@
+"""Writes what a person approved into the file of a suite: proposals, and promotions."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from itertools import pairwise
+from typing import Any
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
+from dqx_airflow.errors import RequestError
+from dqx_airflow.tuning.history import Entry, moment_text, new_id
+from dqx_airflow.tuning.proposals import Proposal
+from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
+from dqx_airflow.tuning.suite_file import SuiteFile, edited, refuse, replaced, replacing
+from dqx_airflow.tuning.tunables import tunables_of, with_values
+from dqx_airflow.values import Span
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def require_allowed(file: SuiteFile, proposal: Proposal) -> None:
+    """Returns where a proposal can be made, or applied, as the file is now.
+
+    :raises ChangeRefusedError: it goes by values that have changed, or is not the agent's to make.
+    :raises SourceError: the file, or the file with the proposal, has errors.
+    """
+    _require_allowed(file.read(), file, proposal)
+
+
+def apply_proposal(
+    file: SuiteFile, proposal: Proposal, author: str, reason: str | None = None
+) -> None:
+    """Writes an approved proposal into the file, and approval and changes into its history.
+
+    It may be called again where nobody knows whether it was finished.
+
+    :param author: who approved it.
+    :raises ChangeRefusedError: it goes by values that have changed, or is not the agent's to make.
+    :raises SourceError: the file, or the file with the proposal, has errors.
+    :raises RequestError: the file or its history cannot be written.
+    """
+    file.read()  # no history is begun of a suite that is none
+    with file.history.locked() as append:
+        checked = file.read()
+        _require_allowed(checked, file, proposal)
+        values = proposal.values
+        profile = None if _has_profile(checked, proposal) else proposal.profile
+        content = edited(file.path, checked, file.reader, values, profile)
+        approval = {"agent": HUMAN, "author": author}
+        facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
+        entries = [_entry("approve", id=proposal.id, **approval, **_given(reason=reason))]
+        entries += [
+            _entry("set_param", param=one.param, old=one.old, new=one.new, **facts)
+            | _given(reason=proposal.reason)
+            for one in proposal.changes
+        ]
+        if proposal.profile is not None:
+            entries.append(_entry("add_profile", profile=proposal.profile, **facts))
+        is_told = any(
+            entry.get("action") == "approve" and entry.get("id") == proposal.id
+            for entry in file.history.entries
+        )
+        with replacing(file.path, content):
+            append([] if is_told else entries)
+    file.history.flush()
+
+
+def reject_in_history(file: SuiteFile, proposal: Proposal, author: str, reason: str) -> None:
+    """Takes a proposal out of the queue that the history keeps.
+
+    :raises RequestError: the history cannot be written.
+    """
+    file.history.log(_entry("reject", id=proposal.id, agent=HUMAN, author=author, reason=reason))
+    file.history.flush()
+
+
+def promote(
+    file: SuiteFile, assertion: str, author: str, *, check: str | None = None
+) -> tuple[str, str]:
+    """Drops `@experimental` from an assertion: from now on it can block. Its check and name.
+
+    :raises RequestError: there is no such assertion, or it is not experimental, or another file or
+        a macro has it.
+    :raises ChangeRefusedError: the suite would have errors.
+    """
+    file.read()
+    with file.history.locked() as append:
+        checked = file.read()
+        owner, node = _experimental(checked, assertion, check)
+        content = file.path.read_bytes()
+        edits = [(one.span, "") for one in node.annotations if one.name.text == "experimental"]
+        text = _without_empty_lines(content.decode("utf-8"), edits)
+        source = source_of(text.encode("utf-8"), file.name)
+        if isinstance(source, Unreadable):
+            raise RequestError(f"{file.path} was changed while it was read", "try again")
+        found = check_source(source, file.reader, needs_suite=True)
+        refuse(found.errors, found.sources)
+        entry = _entry(
+            "promote", assertion=assertion, check=owner, agent=HUMAN, author=author, id=new_id()
+        )
+        with replacing(file.path, text.encode("utf-8")):
+            append([entry])
+    file.history.flush()
+    return owner, assertion
+
+
+def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> None:
+    suite = checked.suite
+    assert suite is not None
+    now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+    expected = {one.param: one.old for one in proposal.changes if now.get(one.param) != one.new}
+    refuse(changed_since(suite, expected), checked.sources)
+    refuse(judge_values(suite, proposal.values, proposal.agent).refusals, checked.sources)
+    after = suite
+    if proposal.profile is not None and not _has_profile(checked, proposal):
+        changed = file.with_profile(checked, proposal.profile).suite
+        assert changed is not None
+        after = changed
+    after = with_values(after, proposal.values)
+    refuse(judge_change(suite, after, proposal.agent).refusals, checked.sources)
+
+
+def _has_profile(checked: Checked, proposal: Proposal) -> bool:
+    """True where the text of the suite has the proposed profile already."""
+    text = checked.sources[checked.suite.span.file] if checked.suite else ""
+    wanted = " ".join((proposal.profile or "").split())
+    return bool(wanted) and wanted in " ".join(text.split())
+
+
+def _experimental(
+    checked: Checked, assertion: str, check: str | None
+) -> tuple[str, nodes.Assertion]:
+    """The check and the node of an experimental assertion of the suite's own text.
+
+    :raises RequestError: there is none of that name.
+    """
+    suite = checked.suite
+    assert suite is not None
+    named = [
+        (owner.name.value, node)
+        for owner in suite.checks
+        for node in owner.assertions
+        if node.name is not None and node.name.value == assertion
+    ]
+    found = [one for one in named if check in (None, one[0])]
+    if not found:
+        marked = [
+            node.name.value
+            for owner in suite.checks
+            for node in owner.assertions
+            if node.name is not None and node.is_annotated("experimental")
+        ]
+        listed = f"experimental are: {', '.join(marked) or 'none'}"
+        hint = did_you_mean(assertion, marked) or listed
+        raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
+    if len(found) > 1:
+        checks = ", ".join(owner for owner, _ in found)
+        raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
+    ((owner, node),) = found
+    if not node.is_annotated("experimental"):
+        raise RequestError(f"'{assertion}' is not @experimental: it counts already")
+    if node.uses or node.span.file != suite.span.file:
+        where = f"{node.span.file}:{node.span.line}"
+        raise RequestError(
+            f"'{assertion}' is made by a macro, and others may be too: {where}", "edit it there"
+        )
+    return owner, node
+
+
+def _without_empty_lines(text: str, edits: list[tuple[Span, str]]) -> str:
+    """The text without some stretches, and without the lines in which nothing is left of them."""
+    touched = {span.line for span, _ in edits}
+    changed = replaced(text, edits)
+    starts = [0, *(match.end() for match in _LINE_END.finditer(changed)), len(changed)]
+    lines = [changed[one:two] for one, two in pairwise(starts)]
+    return "".join(
+        line for number, line in enumerate(lines, 1) if number not in touched or line.strip()
+    )
+
+
+def _entry(action: str, **facts: Any) -> Entry:
+    return {"ts": moment_text(datetime.now(timezone.utc)), "action": action, **facts}
+
+
+def _given(**facts: Any) -> Entry:
+    return {name: value for name, value in facts.items() if value is not None}

@@ -1,0 +1,328 @@
+"""Writes values of tunables into the file of a suite, and nothing else: every other byte stays.
+
+The file is read anew, under the lock of its history, so that what others changed meanwhile is kept,
+and judged as it is now.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.constants import settle
+from dqx_airflow.dql.imports import FileReader, Reader, search_path
+from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
+from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
+from dqx_airflow.tuning.history import Entry, History, moment_text, new_id
+from dqx_airflow.tuning.protection import HUMAN, Judgement, is_algorithm, judge_values
+from dqx_airflow.tuning.tunables import literal_of, tunables_of, with_values
+from dqx_airflow.values import SourceFile, Span
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class ParamChange:
+    """A new value of a tunable, and who sets it. `facts` go into its entry of the history."""
+
+    param: str
+    value: float
+    agent: str = HUMAN
+    reason: str | None = None
+    action: str = "set_param"
+    facts: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The names of the tunables whose values were written, and of those that wait for a person."""
+
+    written: tuple[str, ...] = ()
+    proposed: tuple[str, ...] = ()
+
+
+def read_suite(path: Path, name: str, read: Reader) -> Checked:
+    """The suite of a file.
+
+    :raises SourceError: there is no such file, or the suite has errors.
+    """
+    source = read_source(path, name)
+    if isinstance(source, Unreadable):
+        found = (source.diagnostic,)
+        drawn = draw(found, {name: source.text} if source.text else {})
+        raise SourceError(drawn, diagnostics=found)
+    checked = check_source(source, read, needs_suite=True)
+    if checked.errors:
+        raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)
+    return checked
+
+
+def save_params(
+    path: Path,
+    name: str,
+    read: Reader,
+    changes: Iterable[ParamChange],
+    *,
+    also: Sequence[Entry] = (),
+    logged_since: int | None = None,
+) -> Saved:
+    """Writes new values into the file, and their entries into its history.
+
+    What an algorithm changes of an assertion marked `@human_review` is not written: the history
+    gets it as a proposal, once.
+
+    :param name: what diagnostics call the file.
+    :param also: more entries, such as the approval that this follows.
+    :param logged_since: a line of the history: what is told of these changes below it is not
+        repeated, since whoever called has logged it.
+    :raises ChangeRefusedError: a change is not allowed, or it breaks the suite.
+    :raises SourceError: the suite has errors as it is.
+    :raises RequestError: the file or its history cannot be written.
+    """
+    history = History.of(path)
+    read_suite(path, name, read)  # no history is begun of a suite that is none
+    with history.locked() as append:
+        checked = read_suite(path, name, read)
+        suite = checked.suite
+        assert suite is not None
+        now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+        wanted = [one for one in changes if now.get(one.param) != one.value]
+        written, proposed = _sorted_out(checked, suite, wanted)
+        content = edited(path, checked, read, {one.param: one.value for one in written})
+        lines, _ = history.read()
+        told = {
+            entry["param"]: entry.get("new")
+            for number, entry in lines
+            if logged_since is not None and number > logged_since and "param" in entry
+        }
+        entries = [_entry(one, now) for one in written if told.get(one.param) != one.value]
+        waiting = {(item.get("param"), item.get("new")) for item in pending_in(history)}
+        entries += [
+            {**_entry(one, now), "action": "propose", "id": new_id()}
+            for one in proposed
+            if (one.param, one.value) not in waiting
+        ]
+        if written:
+            with replacing(path, content):
+                append([*entries, *also])
+        else:
+            append([*entries, *also])
+    history.flush()
+    return Saved(tuple(one.param for one in written), tuple(one.param for one in proposed))
+
+
+def pending_in(history: History) -> tuple[Entry, ...]:
+    """The proposals of a history about which nobody has decided, oldest first."""
+    pending: dict[str, Entry] = {}
+    for entry in history.entries:
+        if entry.get("action") == "propose":
+            pending[str(entry.get("id"))] = entry
+        elif entry.get("action") in ("approve", "reject"):
+            pending.pop(str(entry.get("id")), None)
+    return tuple(pending.values())
+
+
+def refuse(refusals: Sequence[Diagnostic], sources: Mapping[str, str]) -> None:
+    """Raises where there are refusals; the message is their drawing.
+
+    :raises ChangeRefusedError: there is one.
+    """
+    if refusals:
+        raise ChangeRefusedError(draw(refusals, sources), diagnostics=tuple(refusals))
+
+
+def _sorted_out(
+    checked: Checked, suite: nodes.Suite, wanted: Sequence[ParamChange]
+) -> tuple[list[ParamChange], list[ParamChange]]:
+    """The changes to write, and those that a person has to look at.
+
+    Each agent is held against what people set, and against what the agents before it did.
+    """
+    written, proposed = [], []
+    for agent in dict.fromkeys(one.agent for one in sorted(wanted, key=_people_first)):
+        own = [one for one in wanted if one.agent == agent]
+        waits = [one for one in own if _judge(suite, [one]).needs_review]
+        direct = [one for one in own if one not in waits]
+        for together in (own, direct):
+            refuse(_judge(suite, together).refusals, checked.sources)
+        suite = with_values(suite, {one.param: one.value for one in direct})
+        written += direct
+        proposed += waits
+    return written, proposed
+
+
+def _judge(suite: nodes.Suite, changes: Sequence[ParamChange]) -> Judgement:
+    agent = changes[0].agent if changes else HUMAN
+    return judge_values(suite, {one.param: one.value for one in changes}, agent)
+
+
+def _people_first(change: ParamChange) -> bool:
+    return is_algorithm(change.agent)
+
+
+def _entry(change: ParamChange, before: Mapping[str, float]) -> Entry:
+    entry: Entry = {
+        "ts": moment_text(datetime.now(timezone.utc)),
+        "action": change.action,
+        "param": change.param,
+        "old": before[change.param],
+        "new": change.value,
+        "agent": change.agent,
+    }
+    if change.reason is not None:
+        entry["reason"] = change.reason
+    return {**entry, **dict(change.facts)}
+
+
+def edited(
+    path: Path,
+    checked: Checked,
+    read: Reader,
+    values: Mapping[str, float],
+    profile: str | None = None,
+) -> bytes:
+    """The bytes of the file with other values, or one more profile, and nothing else changed.
+
+    :raises ChangeRefusedError: the suite would have errors.
+    """
+    suite = checked.suite
+    assert suite is not None
+    name = suite.span.file
+    content = path.read_bytes()
+    source = source_of(content, name)
+    if isinstance(source, Unreadable) or source.text != checked.sources[name]:
+        raise RequestError(f"{path} was changed while it was read", "try again")
+    text = with_edits(content.decode("utf-8"), suite, values, profile)
+    changed = source_of(text.encode("utf-8"), name)
+    assert isinstance(changed, SourceFile)
+    found = check_source(changed, read, needs_suite=True)
+    refuse(found.errors, found.sources)
+    if profile is None and found.suite != with_values(suite, values):
+        raise RequestError(f"cannot write the values into {path}", "edit it by hand")
+    return text.encode("utf-8")
+
+
+def with_edits(
+    text: str, suite: nodes.Suite, values: Mapping[str, float], profile: str | None = None
+) -> str:
+    """The text of a suite with other values of its tunables, and with one more profile."""
+    settled = settle(suite.constants)
+    edits = [
+        (one.value.span, show(literal_of(settled[one.name.text], values[one.name.text])))
+        for one in suite.constants
+        if one.name.text in values
+    ]
+    if profile is not None:
+        end = suite.span
+        line, column = end.end_line, end.end_column - 1
+        place = Span(end.file, line, column, line, column)
+        edits.append((place, f"\n{indent(profile.strip(), '    ')}\n"))
+    return replaced(text, edits)
+
+
+def replaced(text: str, edits: Iterable[tuple[Span, str]]) -> str:
+    """The text with other words in the place of some stretches."""
+    starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+    for span, literal in sorted(edits, key=lambda edit: (edit[0].line, edit[0].column))[::-1]:
+        start = starts[span.line - 1] + span.column - 1
+        end = starts[span.end_line - 1] + span.end_column - 1
+        text = text[:start] + literal + text[end:]
+    return text
+
+
+@contextmanager
+def replacing(path: Path, content: bytes) -> Iterator[None]:
+    """Replaces a file in one step, after what is done meanwhile: readers see the old or the new.
+
+    :raises RequestError: the file cannot be written; then nothing was done.
+    """
+    place = path.resolve()  # a link stays a link
+    try:
+        file, made = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    except OSError as error:
+        raise RequestError(
+            f"cannot write {path}: {error.strerror}",
+            "run this where the folder of the suite is writable",
+        ) from error
+    try:
+        with os.fdopen(file, "wb") as out:
+            out.write(content)
+            os.fchmod(out.fileno(), place.stat().st_mode & 0o7777)
+            out.flush()
+            os.fsync(out.fileno())
+        yield
+        os.replace(made, place)
+    except BaseException:
+        Path(made).unlink(missing_ok=True)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFile:
+    """The file of a suite, its name as it was given, and the history beside it.
+
+    What it imports is looked for beside it, and in the folders.
+    """
+
+    path: Path
+    name: str
+    folders: tuple[Path, ...] = ()
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str], environment: Mapping[str, str]) -> SuiteFile:
+        """:param environment: its DQL_PATH names folders to import from."""
+        return cls(Path(path).expanduser(), os.fspath(path), tuple(search_path(environment)))
+
+    @property
+    def history(self) -> History:
+        return History.of(self.path)
+
+    @property
+    def reader(self) -> Reader:
+        return FileReader(self.name, self.path, self.path.parent, self.folders)
+
+    def read(self) -> Checked:
+        """:raises SourceError: there is no such file, or the suite has errors."""
+        return read_suite(self.path, self.name, self.reader)
+
+    def with_profile(self, checked: Checked, profile: str) -> Checked:
+        """The suite with one more profile; the file stays as it is.
+
+        :raises SourceError: the suite has errors then.
+        """
+        assert checked.suite is not None
+        text = with_edits(checked.sources[self.name], checked.suite, {}, profile)
+        found = check_source(SourceFile(self.name, text), self.reader, needs_suite=True)
+        if found.errors:
+            raise SourceError(draw(found.errors, found.sources), diagnostics=found.errors)
+        return found
+
+    def save(
+        self,
+        changes: Iterable[ParamChange],
+        *,
+        also: Sequence[Entry] = (),
+        logged_since: int | None = None,
+    ) -> Saved:
+        """See `save_params`."""
+        return save_params(
+            self.path, self.name, self.reader, changes, also=also, logged_since=logged_since
+        )
+
+    def last_line(self) -> int:
+        """The number of the last line of the history."""
+        lines, _ = self.history.read()
+        return lines[-1][0] if lines else 0

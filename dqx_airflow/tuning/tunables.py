@@ -1,0 +1,273 @@
+"""Constants that algorithms may change within their bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import fold, settle
+from dqx_airflow.errors import RequestError
+from dqx_airflow.exact import as_told
+from dqx_airflow.values import Span
+
+T = TypeVar("T")
+N = TypeVar("N", bound=float)
+K = TypeVar("K", bound="Tunable[Any]")
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
+
+
+class Tunable(ABC, Generic[T]):
+    """A named value that can be set to what its kind and its bounds allow, and to nothing else."""
+
+    type: str
+
+    def __init__(self, name: str, value: T) -> None:
+        if not _NAME.match(name):
+            raise RequestError(
+                f"a tunable cannot be called {name!r}", "write a name such as MAX_NULL_RATE"
+            )
+        self.name = name
+        self._value = self._checked(value)
+
+    @property
+    def value(self) -> T:
+        return self._value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        self._value = self._checked(value)
+
+    @property
+    @abstractmethod
+    def normalized_value(self) -> float:
+        """Where the value lies: 0 at the first or smallest that is allowed, 1 at the last."""
+
+    @abstractmethod
+    def _checked(self, value: T) -> T:
+        """The value as it is kept.
+
+        :raises RequestError: it is not allowed.
+        """
+
+    @abstractmethod
+    def constant(self, span: Span) -> nodes.Constant:
+        """The constant of the language that this is."""
+
+    def __getitem__(self, fact: str) -> Any:
+        """A fact by its name, as in `tunable["bounds"]`.
+
+        :raises KeyError: a tunable has no such fact.
+        """
+        if fact.startswith("_") or not hasattr(self, fact):
+            raise KeyError(fact)
+        return getattr(self, fact)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, value={self.value!r})"
+
+
+class _Bounded(Tunable[N]):
+    """A number between two bounds, both of them allowed."""
+
+    unit = nodes.Unit.PLAIN
+
+    def __init__(self, name: str, value: N, bounds: tuple[N, N]) -> None:
+        low, high = self._number(name, bounds[0]), self._number(name, bounds[1])
+        if low > high:
+            raise RequestError(f"the bounds of {name} are empty: {low} is above {high}")
+        self.bounds = (low, high)
+        super().__init__(name, value)
+
+    @property
+    def min_bound(self) -> N:
+        return self.bounds[0]
+
+    @property
+    def max_bound(self) -> N:
+        return self.bounds[1]
+
+    @property
+    def normalized_value(self) -> float:
+        low, high = self.bounds
+        return (self.value - low) / (high - low) if high > low else 0.0
+
+    def constant(self, span: Span) -> nodes.Constant:
+        value, low, high = (
+            nodes.Number(_written(number), self.unit, span) for number in (self.value, *self.bounds)
+        )
+        return nodes.Constant(nodes.Name(self.name, span), value, (low, high), span)
+
+    def number(self, value: float) -> N:
+        """The value as a number of this kind, within the bounds or not.
+
+        :raises RequestError: it is none.
+        """
+        known: Any = value
+        return self._number(self.name, known)
+
+    def _checked(self, value: N) -> N:
+        number = self._number(self.name, value)
+        low, high = self.bounds
+        if not low <= number <= high:
+            raise RequestError(
+                f"{self.name} cannot be {value!r}: it is outside its bounds [{low}, {high}]"
+            )
+        return number
+
+    @abstractmethod
+    def _number(self, name: str, value: N) -> N:
+        """The value as a number of this kind.
+
+        :raises RequestError: it is none.
+        """
+
+
+def _written(number: float) -> int | Fraction:
+    """The number as the parser would make it of the digits that Python shows."""
+    return number if isinstance(number, int) else Fraction(as_told(number))
+
+
+class TunableFloat(_Bounded[float]):
+    """A number: `TunableFloat("TOLERANCE", value=0.001, bounds=(0.0001, 0.01))`."""
+
+    type = "float"
+
+    def _number(self, name: str, value: float) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if isinstance(value, str | bool) or not math.isfinite(number):
+            raise RequestError(f"{name} cannot be {value!r}: it must be a number")
+        return number
+
+
+class TunablePercent(TunableFloat):
+    """A share, 0.05 for 5%: `TunablePercent("MAX_NULLS", value=0.05, bounds=(0.0, 0.20))`."""
+
+    type = "percent"
+    unit = nodes.Unit.PERCENT
+
+
+class TunableInt(_Bounded[int]):
+    """A whole number: `TunableInt("MIN_ORDERS", value=1000, bounds=(100, 10_000))`."""
+
+    type = "int"
+
+    def _number(self, name: str, value: int) -> int:
+        try:
+            whole = int(value)
+        except (TypeError, ValueError, OverflowError):
+            whole = None
+        if isinstance(value, str | bool) or whole is None or whole != value:
+            raise RequestError(f"{name} cannot be {value!r}: it must be a whole number")
+        return whole
+
+
+class TunableChoice(Tunable[str]):
+    """One of several texts: `TunableChoice("METHOD", value="mean", choices=("mean", "max"))`."""
+
+    type = "choice"
+
+    def __init__(self, name: str, value: str, choices: Sequence[str]) -> None:
+        self.choices = tuple(choices)
+        super().__init__(name, value)
+
+    @property
+    def normalized_value(self) -> float:
+        last = len(self.choices) - 1
+        return self.choices.index(self.value) / last if last else 0.0
+
+    def constant(self, span: Span) -> nodes.Constant:
+        return nodes.Constant(nodes.Name(self.name, span), nodes.Text(self.value, span), None, span)
+
+    def _checked(self, value: str) -> str:
+        if value not in self.choices:
+            choices = ", ".join(map(repr, self.choices)) or "nothing"
+            raise RequestError(f"{self.name} cannot be {value!r}: the choices are {choices}")
+        return value
+
+
+class Tunables(Generic[K]):
+    """The tunables of a suite, by name."""
+
+    def __init__(self, tunables: Iterable[K]) -> None:
+        self._by_name: dict[str, K] = {}
+        for tunable in tunables:
+            if tunable.name in self._by_name:
+                raise RequestError(f"there are two tunables named {tunable.name}")
+            self._by_name[tunable.name] = tunable
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._by_name.values())
+
+    def __getitem__(self, name: str) -> K:
+        if name not in self._by_name:
+            hint = did_you_mean(name, self._by_name) or "mark a constant with tunable [low, high]"
+            raise RequestError(f"the suite has no tunable '{name}'", hint)
+        return self._by_name[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def copies(self) -> tuple[K, ...]:
+        """Each tunable as it is now: what is done to a copy changes nothing here."""
+        return tuple(map(copy, self))
+
+
+TunableNumber: TypeAlias = TunableFloat | TunableInt
+
+
+def tunables_of(suite: nodes.Suite) -> Tunables[TunableNumber]:
+    """The tunable constants of the suite's own file: those of others are not its to tune."""
+    constants = settle(suite.constants)
+    return Tunables(
+        _tunable(constant, constants)
+        for constant in suite.constants
+        if constant.bounds is not None and constant.span.file == suite.span.file
+    )
+
+
+def literal_of(constant: nodes.Constant, value: float) -> nodes.Number:
+    """A value as the constant would have it written: a share as a percentage, an age with a unit.
+
+    :param constant: a settled one.
+    """
+    unit = constant.value.unit if isinstance(constant.value, nodes.Number) else nodes.Unit.PLAIN
+    return nodes.Number(_written(value), unit, constant.value.span)
+
+
+def with_values(suite: nodes.Suite, values: Mapping[str, float]) -> nodes.Suite:
+    """The suite with other values of its tunables; constants computed from them follow."""
+    settled = settle(suite.constants)
+    return replace(
+        suite,
+        constants=tuple(
+            replace(constant, value=literal_of(settled[name], values[name]))
+            if (name := constant.name.text) in values
+            else constant
+            for constant in suite.constants
+        ),
+    )
+
+
+def _tunable(constant: nodes.Constant, constants: Mapping[str, nodes.Constant]) -> TunableNumber:
+    assert constant.bounds is not None
+    name = constant.name.text
+    literal = constants[name].value
+    value, low, high = (fold(node, constants) for node in (literal, *constant.bounds))
+    is_whole = all(isinstance(number, int) for number in (value, low, high))
+    bounds: Any = (low, high)
+    known: Any = value
+    if isinstance(literal, nodes.Number) and literal.unit is nodes.Unit.PERCENT:
+        return TunablePercent(name, known, bounds)
+    return (TunableInt if is_whole else TunableFloat)(name, known, bounds)

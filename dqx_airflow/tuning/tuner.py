@@ -1,0 +1,300 @@
+"""Proposes values of tunables that would have cost less on past days, with the evidence.
+
+Values are searched on earlier days and tried on later ones. A proposal is made where it wins on
+these by more than their noise, and where the protection of the suite lets an algorithm make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.costs import Counts, Truth, labelled_days, truths
+from dqx_airflow.tuning.folds import (
+    FEWEST_LABELLED_DAYS,
+    Trial,
+    folds_of,
+    mean_gain,
+    noise_of,
+    wins,
+)
+from dqx_airflow.tuning.proposals import Proposal, ProposedValue
+from dqx_airflow.tuning.protection import judge_values
+from dqx_airflow.tuning.search import Search, allowed_range, groups_of
+from dqx_airflow.tuning.tunables import TunableNumber
+from dqx_airflow.values import Status
+
+AGENT = "autotuner"
+FEWEST_LABELS = 6
+MAX_MOVE = 0.25
+
+
+class ProfileDays(str, Enum):
+    """What to make of days on which a profile has a rule for an assertion.
+
+    `EXCLUDE` learns from the other days only, so that thresholds are for normal periods; `INCLUDE`
+    learns from all days, with values as the profiles scale them, and looks for profiles that the
+    existing ones should be scaled by.
+    """
+
+    EXCLUDE = "exclude"
+    INCLUDE = "include"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a proposal has to keep to.
+
+    :param max_move: how far a value may move, as a share of the range between its bounds.
+    :param fewest_labels: without as many on the days that count, nothing is proposed.
+    """
+
+    max_move: float = MAX_MOVE
+    fewest_labels: int = FEWEST_LABELS
+    profile_days: ProfileDays = ProfileDays.EXCLUDE
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What became of some tunables, or of an assertion: a proposal, or why there is none.
+
+    `lacking` is how many labels are missing, where that is why.
+    """
+
+    about: tuple[str, ...]
+    proposal: Proposal | None
+    reason: str
+    labels: int = 0
+    lacking: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What tuners look at: the days, and what is known of them."""
+
+    backtest: Backtest
+    known: tuple[tuple[Truth | None, ...], ...]
+
+    @classmethod
+    def of(cls, backtest: Backtest) -> Past:
+        return cls(backtest, truths(backtest))
+
+    def without(self, left_out: Mapping[int, Collection[int]]) -> Past:
+        """The same without what is known of some assertions, by row, on some days."""
+        known = [list(row) for row in self.known]
+        for row, days in left_out.items():
+            for index in days:
+                known[row][index] = None
+        return Past(self.backtest, tuple(map(tuple, known)))
+
+    def label(self, row: int, index: int) -> bool | None:
+        """Whether a person said that there was an issue; None where nobody said anything."""
+        truth = self.known[row][index]
+        return truth.is_issue if truth and truth.is_label else None
+
+    def days(self, rules: Rules, rows: Collection[int]) -> tuple[int, ...]:
+        """The days that count for some assertions."""
+        every = range(len(self.backtest.days))
+        if rules.profile_days is ProfileDays.INCLUDE:
+            return tuple(every)
+        left_out = frozenset().union(*map(self.backtest.profiled, rows))
+        return tuple(index for index in every if index not in left_out)
+
+
+def tuned_values(past: Past, rules: Rules, gate: str | None = None) -> tuple[Tuned, ...]:
+    """What becomes of each tunable; those that share assertions together."""
+    return tuple(_tuned(past, group, rules, gate) for group in groups_of(past.backtest))
+
+
+def thin_evidence(
+    about: tuple[str, ...], labelled: Sequence[int], rules: Rules, days: str
+) -> Tuned | None:
+    """Why there are too few labels to learn from; None where there are enough.
+
+    :param labelled: a day for each label.
+    """
+    lacking = rules.fewest_labels - len(labelled)
+    if lacking > 0:
+        reason = f"{len(labelled)} labels on {days}: at least {lacking} more are needed"
+        return Tuned(about, None, reason, len(labelled), lacking)
+    on = len(set(labelled))
+    if on < FEWEST_LABELLED_DAYS:
+        lacking = FEWEST_LABELLED_DAYS - on
+        reason = f"its labels are on {on} days: labels on at least {lacking} more are needed"
+        return Tuned(about, None, reason, len(labelled), lacking)
+    return None
+
+
+def _tuned(
+    past: Past, tunables: tuple[TunableNumber, ...], rules: Rules, gate: str | None
+) -> Tuned:
+    backtest, names = past.backtest, tuple(one.name for one in tunables)
+    rows = [row for row, one in enumerate(backtest.assertions) if one.tunables & set(names)]
+    if not rows:
+        return Tuned(names, None, "no assertion depends on it")
+    days = past.days(rules, rows)
+    which = "days without profiles" if len(days) < len(backtest.days) else "these days"
+    labelled = labelled_days([past.known[row] for row in rows], days)
+    thin = thin_evidence(names, labelled, rules, which)
+    if thin is not None:
+        return thin
+    is_required = any(backtest.assertions[row].is_required for row in rows)
+
+    def is_allowed(values: dict[str, float]) -> bool:
+        return not is_required or not judge_values(backtest.suite, values, AGENT).refusals
+
+    search = Search(backtest, past.known, tunables, max_move=rules.max_move, is_allowed=is_allowed)
+    best = search.best(days)
+    chosen = search.named(best)
+    if not chosen or search.counts(best, days).cost >= search.counts(search.now, days).cost:
+        reason = "no allowed value costs less than today's"
+        if is_required:
+            reason += "; it is required, so only stricter values are allowed"
+        return Tuned(names, None, reason, len(labelled))
+    refusals = judge_values(backtest.suite, chosen, AGENT).refusals
+    if refusals:
+        return Tuned(names, None, refusals[0].message, len(labelled))
+    trials = tuple(
+        Trial(
+            one,
+            search.counts(search.now, one.held_out),
+            search.counts(search.best(one.learned), one.held_out),
+        )
+        for one in folds_of(days, labelled)
+    )
+    if not wins(trials):
+        return Tuned(names, None, no_win(trials), len(labelled))
+    evidence = {
+        **evidence_of(backtest, trials, len(labelled), len(days)),
+        "max_move": rules.max_move,
+        "profile_days": rules.profile_days.value,
+        "changes": _changes(past, search, best, days, trials),
+        "curves": [_curve(search, best, place, days) for place in range(len(tunables))],
+    }
+    changes = tuple(
+        ProposedValue(one.name, one.value, chosen[one.name])
+        for one in tunables
+        if one.name in chosen
+    )
+    reason = reason_of(evidence)
+    proposal = Proposal(
+        backtest.suite.name.value, AGENT, changes, reason=reason, gate=gate, evidence=evidence
+    )
+    return Tuned(names, proposal, reason, len(labelled))
+
+
+def no_win(trials: Sequence[Trial]) -> str:
+    return (
+        f"on held-out days it gains {mean_gain(trials):.3g} a fold, which is within the noise "
+        f"of the folds ({noise_of(trials):.3g})"
+    )
+
+
+def evidence_of(
+    backtest: Backtest, trials: Sequence[Trial], labels: int, days: int
+) -> dict[str, Any]:
+    """What the folds say, as JSON has it."""
+    dates = backtest.dates
+    before = sum((trial.before for trial in trials), Counts())
+    after = sum((trial.after for trial in trials), Counts())
+    return {
+        "from": dates[0].isoformat(),
+        "to": dates[-1].isoformat(),
+        "days": days,
+        "labels": labels,
+        "held_out": {
+            "days": sum(len(trial.fold.held_out) for trial in trials),
+            "before": _plain(before),
+            "after": _plain(after),
+            "gain": round(mean_gain(trials), 6),
+            "noise": round(noise_of(trials), 6),
+        },
+        "folds": [
+            {
+                "from": dates[trial.fold.held_out[0]].isoformat(),
+                "to": dates[trial.fold.held_out[-1]].isoformat(),
+                "before": _plain(trial.before),
+                "after": _plain(trial.after),
+            }
+            for trial in trials
+        ],
+    }
+
+
+def reason_of(evidence: dict[str, Any]) -> str:
+    """The evidence in one line."""
+    held = evidence["held_out"]
+    before, after = held["before"], held["after"]
+    return (
+        f"on {held['days']} held-out days: false alarms {before['false_alarms']} -> "
+        f"{after['false_alarms']}, missed issues {before['missed']} -> {after['missed']} "
+        f"({evidence['labels']} labels)"
+    )
+
+
+def word_of(status: Status | None) -> str:
+    return status.value if status else "unknown"
+
+
+def _plain(found: Counts) -> dict[str, float]:
+    return {
+        "false_alarms": found.false_alarms,
+        "missed": found.missed,
+        "cost": round(found.cost, 6),
+    }
+
+
+def _changes(
+    past: Past,
+    search: Search,
+    values: tuple[float, ...],
+    days: Iterable[int],
+    trials: Sequence[Trial],
+) -> list[dict[str, Any]]:
+    """The days that change sides with the proposed values."""
+    before, after = search.statuses(search.now), search.statuses(values)
+    assert before is not None
+    assert after is not None
+    held = {index for trial in trials for index in trial.fold.held_out}
+    found = []
+    for index in days:
+        for row, was, becomes in zip(search.rows, before, after, strict=True):
+            if (was[index] is Status.FAILED) == (becomes[index] is Status.FAILED):
+                continue
+            one = past.backtest.assertions[row]
+            found.append(
+                {
+                    "date": past.backtest.dates[index].isoformat(),
+                    "check": one.check,
+                    "assertion": one.name,
+                    "before": word_of(was[index]),
+                    "after": word_of(becomes[index]),
+                    "label": past.label(row, index),
+                    "held_out": index in held,
+                }
+            )
+    return found
+
+
+def _curve(
+    search: Search, values: tuple[float, ...], place: int, days: Sequence[int]
+) -> dict[str, Any]:
+    """What each value of a tunable costs on all days, with the others as they are proposed."""
+    tunable = search.tunables[place]
+    points = []
+    for value in search.candidates[place]:
+        tried = (*values[:place], value, *values[place + 1 :])
+        if search.statuses(tried) is not None:
+            points.append([value, round(search.counts(tried, days).cost, 6)])
+    low, high = allowed_range(tunable, 1.0)
+    return {
+        "param": tunable.name,
+        "type": tunable.type,
+        "bounds": [low, high],
+        "today": tunable.value,
+        "proposed": values[place],
+        "points": points,
+    }

@@ -1,0 +1,176 @@
+"""Contracts held against DataFrames, and the registry of contracts, in Python."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dqx_airflow import Contract, ContractRegistry, ContractValidator, MemoryDatabase
+from dqx_airflow.errors import RegistryError, RequestError
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+
+NOW = datetime(2024, 11, 29, 12, tzinfo=timezone.utc)
+TEXT = """\
+contract: {name: Customers, version: "%s", owner: crm, description: d}
+schema:
+  fields:
+    - {name: id, type: string, nullable: false, business_key: true, pattern: "^C[0-9]+$"}
+    - {name: segment, type: string, valid_values: [A, B]}
+    - {name: orders, type: integer, min_value: 0}
+    - {name: spent, type: decimal, precision: 8, scale: 2}
+    - {name: since, type: date}
+quality: {completeness: 0.9, uniqueness: 1.0}
+"""
+SOUND = {
+    "id": ["C1", "C2", "C3"],
+    "segment": ["A", None, "B"],
+    "orders": [1, 2, None],
+    "spent": [1.25, 20.0, 3.5],
+    "since": [date(2024, 1, 1), date(2024, 1, 2), None],
+}
+LOOSE = TEXT.replace("completeness: 0.9", "completeness: 0.8")
+
+
+def validator(text: str = LOOSE) -> ContractValidator:
+    return ContractValidator(Contract.from_string(text % "1.0.0"))
+
+
+def of_pandas(columns: dict[str, list[Any]]) -> Any:
+    frame = pd.DataFrame(columns)
+    if "since" in frame:
+        frame["since"] = pd.to_datetime(frame["since"])
+    return frame
+
+
+def of_arrow(columns: dict[str, list[Any]]) -> Any:
+    table = pa.table(columns)
+    if "spent" in columns:
+        at = table.column_names.index("spent")
+        table = table.set_column(at, "spent", table["spent"].cast(pa.decimal128(8, 2)))
+    return table
+
+
+@pytest.fixture(params=["pandas", "arrow", pytest.param("spark", marks=pytest.mark.spark)])
+def frame_of(request: pytest.FixtureRequest) -> Any:
+    if request.param != "spark":
+        return {"pandas": of_pandas, "arrow": of_arrow}[request.param]
+    spark = request.getfixturevalue("spark")
+    types = "id string, segment string, orders bigint, spent double, since date, more string"
+
+    def of_spark(columns: dict[str, list[Any]]) -> Any:
+        chosen = [item for item in types.split(", ") if item.split()[0] in columns]
+        names = [item.split()[0] for item in chosen]
+        rows = list(zip(*(columns[name] for name in names), strict=True))
+        frame = spark.createDataFrame(rows, ", ".join(chosen))
+        return frame.withColumn("spent", frame.spent.cast("decimal(8,2)"))
+
+    return of_spark
+
+
+def test_a_sound_frame_is_valid_and_has_scores(frame_of: Any) -> None:
+    found = validator().validate(frame_of(SOUND), now=NOW)
+    assert found["valid"], found
+    assert (found["schema_errors"], found["field_errors"], found["quality_errors"]) == ([], {}, [])
+    assert found["quality_scores"]["completeness"] == pytest.approx(12 / 15)
+    assert found["quality_scores"]["uniqueness_id"] == 1
+
+
+def test_errors_are_sorted_by_schema_fields_and_quality(frame_of: Any) -> None:
+    broken = {
+        "id": ["C1", "C1", "X", None],
+        "segment": ["A", "Z", None, None],
+        "orders": [-1, 2, 3, None],
+        "spent": [1.25, 20.0, None, None],
+        "more": ["x", "y", "z", "w"],
+    }
+    found = validator().validate(frame_of(broken), now=NOW)
+    assert not found["valid"]
+    assert set(found["field_errors"]) == {"id", "segment", "orders"}
+    assert any("since" in line for line in found["schema_errors"])
+    assert any("only_columns" in line for line in found["schema_errors"])
+    assert any("business_key" in line for line in found["quality_errors"])
+
+
+def test_completeness_is_of_all_values_together() -> None:
+    found = validator(TEXT).validate(of_pandas(SOUND), now=NOW)
+    (line,) = found["quality_errors"]
+    assert line.startswith("Customers.completeness: ")
+    assert not found["valid"]
+    full = {**SOUND, "segment": ["A", "A", "B"], "orders": [1, 2, 3]}
+    assert validator(TEXT).validate(of_pandas(full), now=NOW)["valid"]
+
+
+def test_what_pandas_cannot_say_is_read_as_the_contract_has_it_only_where_it_is_so() -> None:
+    found = validator().validate(of_pandas({**SOUND, "orders": [1.5, 2, None]}), now=NOW)
+    (line,) = found["schema_errors"]
+    assert "orders" in line
+    found = validator().validate(of_pandas({**SOUND, "spent": [1.255, 2, 3]}), now=NOW)
+    assert any("spent" in line for line in found["schema_errors"])
+
+
+def test_the_not_a_number_of_pandas_is_null_in_rows_too() -> None:
+    rows = of_pandas(SOUND).astype(object).to_dict("records")
+    assert any(row["segment"] is None or row["segment"] != row["segment"] for row in rows)
+    rows = [{"id": "C1", "segment": float("nan")}, {"id": "C2", "segment": "A"}]
+    for given in (rows, pd.DataFrame(rows), pa.Table.from_pylist([{"id": "C1", "segment": None}])):
+        database = MemoryDatabase({"Customers": given})
+        contract = Contract.from_string(
+            'contract: {name: Customers, version: "1.0.0", owner: crm, description: d}\n'
+            "schema: {fields: [{name: id, type: string}, {name: segment, type: string, "
+            "nullable: false}]}\n"
+        )
+        found = contract.run(database, date(2024, 11, 29), now=NOW)
+        failed = {verdict.name for verdict in found if not verdict.passed}
+        assert "Customers.segment.required" in failed
+
+
+@pytest.mark.parametrize("given", [7, "rows", object()], ids=lambda given: type(given).__name__)
+def test_what_is_no_frame_is_refused(given: Any) -> None:
+    with pytest.raises(RequestError):
+        validator().validate(given)
+
+
+def test_a_model_is_named_where_there_are_several() -> None:
+    text = (
+        "dataContractSpecification: 1.2.1\nid: o\ninfo: {title: O, version: 1.0.0}\nmodels:\n"
+        "  a: {fields: {id: {type: long, required: true}}}\n"
+        "  b: {fields: {id: {type: string}}}\n"
+    )
+    both = ContractValidator(Contract.from_string(text))
+    with pytest.raises(RequestError, match="has several models: a, b"):
+        both.validate(pd.DataFrame({"id": [1]}))
+    assert both.validate(pd.DataFrame({"id": [1]}), model="a")["valid"]
+    assert not both.validate(pd.DataFrame({"id": [1]}), model="b")["valid"]
+
+
+def test_the_verbs_of_the_registry_are_methods(tmp_path: Path) -> None:
+    registry = ContractRegistry(tmp_path / "registry")
+    assert registry.get_latest("Customers") is None
+    file = tmp_path / "c.yaml"
+
+    def write(version: str, text: str = TEXT) -> Path:
+        file.write_text(text % version)
+        return file
+
+    on = date(2024, 1, 1)
+    assert registry.register(write("1.0.0"), on=on) == "Customers:1.0.0"
+    assert registry.register(write("1.0.0"), on=on) == "Customers:1.0.0"
+    without = TEXT.replace("    - {name: since, type: date}\n", "")
+    assert registry.objections(write("1.1.0", without), on=on)
+    with pytest.raises(RegistryError, match="major"):
+        registry.register(write("1.1.0", without), on=on)
+    assert registry.register(write("2.0.0", without), on=on) == "Customers:2.0.0"
+    assert registry.ids() == ("Customers",)
+    assert [item.contract.version for item in registry.history("Customers")] == ["1.0.0", "2.0.0"]
+    latest = registry.get_latest("Customers")
+    assert latest is not None
+    assert latest.version == "2.0.0"
+    assert registry.get("Customers", "1").version == "1.0.0"
+    assert "name: since" in registry.text("Customers", "1.0.0")
+    with pytest.raises(RequestError, match="not published"):
+        registry.get("Customers", "3")

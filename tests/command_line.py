@@ -1,0 +1,40 @@
+"""`dql` as it is called, without a process of its own; some tests of each verb have a real one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+
+
+@dataclass(frozen=True)
+class Called:
+    """How a call ended; named as what `subprocess.run` returns."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def dql(*arguments: str | Path, cwd: Path | None = None, stdin: str = "") -> Called:
+    with _folder(cwd):
+        result = CliRunner().invoke(
+            app, [*map(str, arguments)], input=stdin, catch_exceptions=False, prog_name="dql"
+        )
+    return Called(result.exit_code, result.stdout, result.stderr)
+
+
+@contextmanager
+def _folder(path: Path | None) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(path or before)
+    try:
+        yield
+    finally:
+        os.chdir(before)

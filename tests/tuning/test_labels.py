@@ -1,0 +1,213 @@
+"""Alerts and labels: what failed, what people said of it, and that nothing of that is lost."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from stored_days import SUITE, day, orders, store_days
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.results.labels import Label, read_labels, write_labels
+from dqx_airflow.results.upkeep import optimize, prune
+
+COUNTS = {0: (20, 0), 1: (20, 2), 2: (9, 0), 3: (4, 0), 4: (6, 0), 5: (4, 0), 6: (20, 0)}
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = str(tmp_path_factory.mktemp("results"))
+    store_days(root, orders(COUNTS), range(7))
+    store_days(root, orders(COUNTS), range(2, 3), gate="other_gate")
+    return root
+
+
+@pytest.fixture
+def root(days: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the store, the suite beside it, and the root known."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DQX_RESULTS_ROOT", "results")
+    shutil.copytree(days, "results")
+    Path("suite.dql").write_text(SUITE)
+    return tmp_path / "results"
+
+
+def dql(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def alerts(*more: str) -> list[dict[str, object]]:
+    until = ("--until", day(6).isoformat(), "--gate", "orders_gate")
+    listed = dql("alerts", "suite.dql", "--format", "json", *until, *more)
+    found: list[dict[str, object]] = json.loads(listed)
+    return found
+
+
+def label(*more: str, code: int = 0) -> str:
+    return dql("label", "suite.dql", "--gate", "orders_gate", *more, code=code)
+
+
+def test_alerts_are_the_failures_of_the_last_days(root: Path) -> None:
+    assert [(one["date"], one["assertion"]) for one in alerts()] == [
+        ("2024-12-02", "orders.completeness.email_null"),
+        ("2024-12-03", "orders.volume.min_rows"),
+        ("2024-12-03", "orders.volume.stable"),
+        ("2024-12-04", "orders.volume.min_rows"),
+        ("2024-12-04", "orders.volume.stable"),
+        ("2024-12-05", "orders.volume.stable"),
+        ("2024-12-06", "orders.volume.min_rows"),
+        ("2024-12-07", "orders.volume.stable"),
+    ]
+    assert [one["date"] for one in alerts("--days", "1")] == ["2024-12-07"]
+    table = dql("alerts", "suite.dql", "--days", "7", "--until", "2024-12-07").splitlines()
+    assert table[0].split() == ["date", "gate", "assertion", "value", "expected", "status", "label"]
+    assert "10%" in table[1]
+    assert "< MAX_NULLS (5%)" in table[1]
+    assert "8 (4 x 2)" in "\n".join(table)
+
+
+def test_the_last_label_counts_and_all_are_kept(root: Path) -> None:
+    alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--author", "ada")
+    assert label(*alert, "--false-positive", "--reason", "Planned maintenance") == "1 labelled\n"
+    told = label(*alert, "--false-positive", "--reason", "Planned maintenance")
+    assert told == "0 labelled, 1 had the same label already\n"
+    (found,) = [one for one in alerts() if one["label"]]
+    assert (found["label"], found["labelled_by"], found["label_reason"]) == (
+        "false positive",
+        "ada",
+        "Planned maintenance",
+    )
+    label(*alert, "--true-positive")
+    assert [one["label"] for one in alerts() if one["label"]] == ["true positive"]
+    assert len(alerts("--unlabeled")) == 7
+    (last,) = read_labels(str(root))
+    assert (last.ground_truth, last.gate, last.check, last.suite) == (
+        True,
+        "orders_gate",
+        "Volume",
+        "Orders",
+    )
+    versions = read_labels(str(root), all_versions=True)
+    assert [one.ground_truth for one in versions] == [False, True]
+    assert last.run_id == found["run_id"]
+
+
+def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
+    passed = ("--date", "2024-12-01", "--assertion", "orders.volume.min_rows")
+    label(*passed, "--missed")
+    first = alerts()[0]
+    assert (first["date"], first["status"], first["label"]) == ("2024-12-01", "passed", "missed")
+    label(*passed, "--true-negative")
+    assert alerts()[0]["date"] == "2024-12-02"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--date", "2024-12-01", "--assertion", "orders.volume.min_rows", "--false-positive"],
+         "it passed, so it cannot be a false positive; say --missed"),
+        (["--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--missed"],
+         "it failed, so it cannot be a missed; say --false-positive or --true-positive"),
+        (["--date", "2024-12-03", "--assertion", "orders.volume.min_row", "--false-positive"],
+         "did you mean 'orders.volume.min_rows'?"),
+        (["--date", "2023-01-01", "--assertion", "orders.volume.min_rows", "--missed"],
+         "has no results for this date"),
+        (["--date", "2024-12-03", "--false-positive"], "what is to be said"),
+        (["--date", "2024-12-03", "--assertion", "x", "--false-positive", "--missed"],
+         "what is to be said"),
+    ],
+)  # fmt: skip
+def test_labels_that_say_nothing_are_refused(
+    root: Path, arguments: list[str], message: str
+) -> None:
+    assert message in " ".join(label(*arguments, code=2).split())
+    assert read_labels(str(root)) == ()
+
+
+def test_a_gate_is_named_where_several_ran_the_suite(root: Path) -> None:
+    alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")
+    told = dql("label", "suite.dql", *alert, code=2)
+    assert "several gates ran it: orders_gate, other_gate; add --gate NAME" in told
+
+
+def test_many_are_labelled_from_a_file(root: Path) -> None:
+    until = ("--until", "2024-12-07", "--gate", "orders_gate")
+    Path("alerts.csv").write_text(dql("alerts", "suite.dql", "--format", "csv", *until))
+    rows = [*csv.DictReader(Path("alerts.csv").read_text().splitlines())]
+    for row in rows[:5]:
+        row["label"], row["reason"] = "false_positive", "a, b"
+    with Path("alerts.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    assert label("--from-csv", "alerts.csv") == "5 labelled\n"
+    assert [one["label"] for one in alerts()] == ["false positive"] * 5 + [None] * 3
+    Path("wrong.csv").write_text("date,assertion,label\n2024-12-03,a,maybe\nx,a,missed\n")
+    told = label("--from-csv", "wrong.csv", code=2)
+    assert "line 2: 'maybe' is not a label" in told
+    assert "line 3: 'x' is not a date" in told
+    Path("other.csv").write_text("date,assertion\n")
+    assert "has no column label" in label("--from-csv", "other.csv", code=2)
+
+
+def test_labels_outlive_what_is_pruned_and_merged(root: Path) -> None:
+    label("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")
+    label("--date", "2024-12-04", "--assertion", "orders.volume.min_rows", "--true-positive")
+    later = datetime.now(timezone.utc) + timedelta(days=2)
+    prune(str(root), timedelta(days=1), now=later)
+    optimize(str(root))
+    assert [one.ground_truth for one in read_labels(str(root))] == [False, True]
+    assert alerts() == []
+
+
+WRITER = """
+import sys
+from datetime import date
+from dqx_airflow.dql import History
+from dqx_airflow.results.labels import Label, write_labels
+root, writer = sys.argv[1:]
+for number in range(10_000):
+    label = Label(f"gate{writer}", date.fromordinal(738_000 + number), "C", "rows", True, writer)
+    write_labels(root, [label])
+    History(f"{root}/s.dql.history").log({"writer": writer, "number": number})
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.nightly
+def test_sixteen_writers_that_are_killed_lose_and_double_nothing(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, root, str(number)], stdout=subprocess.PIPE, text=True
+        )
+        for number in range(16)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "0\n"
+    time.sleep(3)
+    told = {}
+    for number, writer in enumerate(writers):
+        writer.send_signal(signal.SIGKILL)
+        out, _ = writer.communicate()
+        told[str(number)] = len([line for line in out.splitlines(True) if line.endswith("\n")])
+    found = read_labels(root, all_versions=True)
+    assert len(found) == len({one.id for one in found}) == len({one.key for one in found})
+    for number, count in told.items():
+        own = [one.date.toordinal() - 738_000 for one in found if one.author == number]
+        assert own == [*range(len(own))]
+        assert len(own) > count
+    late = Label("gate0", day(0), "C", "rows", True, "late")
+    assert write_labels(root, [late]) == (late,)

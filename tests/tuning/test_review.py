@@ -1,0 +1,211 @@
+"""The review queue: what is proposed waits for a person, and is written when one says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.dql import History, Suite
+from dqx_airflow.errors import ChangeRefusedError, RequestError
+from dqx_airflow.results.proposals import Stage, decide, propose, read_proposals
+from dqx_airflow.tuning.proposals import Proposal, ProposedValue, proposal_from_json
+from dqx_airflow.tuning.review import apply_proposal, require_allowed
+from dqx_airflow.tuning.suite_file import SuiteFile
+
+SUITE = """\
+suite "Orders" {
+    const MAX_NULLS = 5% tunable [0%, 20%]   # agreed with sales
+    const LEAST = 100 tunable [1, 1000]
+
+    check "C" on orders {
+        assert null_count(email) / num_rows() < MAX_NULLS name "nulls"
+        assert num_rows() >= LEAST name "rows" severity P0 tags [volume]
+        @human_review
+        assert sum(price) > LEAST name "sum" tags [money]
+        @cost(false_positive=2, false_negative=50)
+        @experimental   # proposed in May
+        assert average(price) > 1 name "price"
+        @experimental
+        assert maximum(price) < 9 name "most"
+    }
+}
+"""
+PROFILE = 'profile "Quiet" { from december(24) to december(26) scale tag "money" by 2.0x }'
+HARMFUL = 'profile "Quiet" { from december(24) to december(26) scale tag "volume" by 2.0x }'
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DQX_RESULTS_ROOT", "results")
+    Path("suite.dql").write_text(SUITE)
+    return tmp_path
+
+
+_AUTHOR = ("--author", "ada")
+
+
+def dql(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, [arguments[0], "suite.dql", *arguments[1:], *_AUTHOR])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def nulls(new: float, **more: object) -> Proposal:
+    change = ProposedValue("MAX_NULLS", 0.05, new)
+    return Proposal("Orders", "autotuner", (change,), **more)  # type: ignore[arg-type]
+
+
+def stages() -> list[str]:
+    return [one.stage.value for one in read_proposals("results")]
+
+
+def test_a_proposal_is_approved_and_written_with_its_history(here: Path) -> None:
+    made = nulls(0.0725, reason="3 false alarms", evidence={"false_alarms": [3, 0]})
+    propose("results", made)
+    assert made.id in dql("review", "--pending")
+    (listed,) = json.loads(dql("review", "--format", "json"))
+    assert proposal_from_json(json.dumps(listed)) == proposal_from_json(made.to_json())
+    told = dql("review", "--approve", made.id[:6], "--reason", "looks right")
+    assert told == f"approved and applied: MAX_NULLS: 0.05 -> 0.0725 ({made.id} by autotuner)\n"
+    assert Path("suite.dql").read_text() == SUITE.replace("= 5% ", "= 7.25% ")
+    approval, change = History("suite.dql.history").entries
+    assert (approval["action"], approval["author"], approval["id"]) == ("approve", "ada", made.id)
+    assert (change["action"], change["agent"], change["new"], change["approved_by"]) == (
+        "set_param",
+        "autotuner",
+        0.0725,
+        "ada",
+    )
+    assert stages() == ["applied"]
+    assert dql("review") == "nothing waits for a decision\n"
+
+
+def test_a_proposal_is_rejected_with_a_reason(here: Path) -> None:
+    made = nulls(0.07)
+    propose("results", made)
+    assert "a rejection needs a reason" in dql("review", "--reject", made.id, code=2)
+    dql("review", "--reject", made.id, "--reason", "too aggressive")
+    assert Path("suite.dql").read_text() == SUITE
+    (found,) = read_proposals("results", "Orders")
+    assert (found.stage, found.agent, found.reason) == (Stage.REJECTED, "ada", "too aggressive")
+    assert "no proposal that waits has the id" in dql("review", "--approve", made.id, code=2)
+
+
+def test_what_was_approved_elsewhere_is_applied_once(here: Path) -> None:
+    first, second = nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)
+    propose("results", first)
+    propose("results", second)
+    decide("results", first, Stage.APPROVED, "grace")
+    decide("results", second, Stage.APPROVED, "grace")
+    assert len(dql("review", "--apply").splitlines()) == 2
+    text = Path("suite.dql").read_text()
+    assert text == SUITE.replace("= 5% ", "= 6% ")[:-2] + f"\n    {PROFILE}\n}}\n"
+    assert [entry["action"] for entry in History("suite.dql.history").entries] == [
+        "approve",
+        "set_param",
+        "approve",
+        "add_profile",
+    ]
+    assert dql("review", "--apply") == "nothing is approved and not applied yet\n"
+    assert stages() == ["applied", "applied"]
+
+
+def test_applying_again_after_a_crash_changes_nothing(here: Path) -> None:
+    file = SuiteFile(Path("suite.dql"), "suite.dql")
+    for proposal in (nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)):
+        apply_proposal(file, proposal, "ada")
+        text, count = Path("suite.dql").read_text(), len(file.history.entries)
+        apply_proposal(file, proposal, "ada")
+        assert (Path("suite.dql").read_text(), len(file.history.entries)) == (text, count)
+
+
+def test_what_an_algorithm_saved_for_review_waits_in_the_history(here: Path) -> None:
+    suite = Suite.load("suite.dql")
+    suite.set_param("LEAST", 150, agent="rl_optimizer", reason="Episode 42")
+    suite.save()
+    (entry,) = History("suite.dql.history").entries
+    assert "LEAST: 100 -> 150" in dql("review")
+    dql("review", "--approve", entry["id"])
+    assert Path("suite.dql").read_text() == SUITE.replace("= 100 ", "= 150 ")
+    assert dql("review") == "nothing waits for a decision\n"
+    suite = Suite.load("suite.dql")
+    suite.set_param("LEAST", 160, agent="rl_optimizer")
+    suite.save()
+    entry = History("suite.dql.history").entries[-1]
+    dql("review", "--reject", entry["id"], "--reason", "no")
+    assert dql("review") == "nothing waits for a decision\n"
+
+
+@pytest.mark.parametrize(
+    ("proposal", "code"),
+    [
+        (Proposal("Orders", "tuner", (ProposedValue("LEAST", 100, 50),)), "E602"),
+        (Proposal("Orders", "tuner", (ProposedValue("MAX_NULLS", 0.05, 0.9),)), "E601"),
+        (Proposal("Orders", "tuner", (ProposedValue("MAX_NULLS", 0.03, 0.06),)), "E604"),
+        (Proposal("Orders", "tuner", (ProposedValue("NULLS", 0.03, 0.06),)), "E603"),
+        (Proposal("Orders", "tuner", profile=HARMFUL), "E602"),
+        (Proposal("Orders", "tuner", profile="profile {"), "E007"),
+        (Proposal("Orders", "tuner", profile=f"{PROFILE} const X = 5"), "E603"),
+    ],
+)
+def test_a_row_in_the_store_gives_no_right_to_anything(
+    here: Path, proposal: Proposal, code: str
+) -> None:
+    propose("results", proposal)
+    assert f"error[{code}]" in dql("review", "--approve", proposal.id, code=2)
+    assert Path("suite.dql").read_text() == SUITE
+    assert stages() == ["proposed"]
+    assert not Path("suite.dql.history").exists()
+
+
+def test_whoever_proposes_can_ask_before(here: Path) -> None:
+    file = SuiteFile(Path("suite.dql"), "suite.dql")
+    require_allowed(file, nulls(0.06))
+    with pytest.raises(ChangeRefusedError, match="E602"):
+        require_allowed(file, Proposal("Orders", "t", (ProposedValue("LEAST", 100, 50),)))
+
+
+WRONG = '{"suite": "a", "agent": "b", "changes": [{"param": "X", "old": true, "new": 1}]}'
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"suite": 1}', WRONG])
+def test_what_is_no_proposal_is_refused(text: str) -> None:
+    with pytest.raises(RequestError, match="not a proposal"):
+        proposal_from_json(text)
+
+
+def test_one_thing_at_a_time(here: Path) -> None:
+    assert "one thing at a time" in dql("review", "--approve", "a", "--apply", code=2)
+
+
+def test_an_experimental_assertion_is_promoted(here: Path) -> None:
+    told = dql("promote", "--assertion", "price")
+    assert told == "promoted: 'price' of check 'C' can block from now on\n"
+    dql("promote", "--assertion", "most")
+    text = Path("suite.dql").read_text()
+    assert text == SUITE.replace("@experimental   #", "   #").replace("        @experimental\n", "")
+    (first, _) = History("suite.dql.history").entries
+    assert (first["action"], first["assertion"], first["author"]) == ("promote", "price", "ada")
+    assert "it counts already" in dql("promote", "--assertion", "price", code=2)
+    assert "no assertion named 'prise'" in dql("promote", "--assertion", "prise", code=2)
+
+
+def test_a_promotion_that_breaks_the_suite_is_refused(here: Path) -> None:
+    text = (
+        'suite "S" { check "C" on orders {\n@experimental\nassert num_rows() > 1 name "a" '
+        'severity P0\nassert sum(x) > 1 name "b" }\n'
+        'profile "P" { from may(1) to may(2) disable assertion "a" in "C" } }\n'
+    )
+    Path("suite.dql").write_text(text)
+    assert "error[E304]" in dql("promote", "--assertion", "a", code=2)
+    assert Path("suite.dql").read_text() == text
+    Path("suite.dql").write_text(
+        'suite "S" { macro m(x) { @experimental assert sum({x}) > 1 name "a" }\n'
+        'check "C" on orders { use m(y) } }\n'
+    )
+    assert "is made by a macro" in dql("promote", "--assertion", "a", code=2)

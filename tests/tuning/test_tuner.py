@@ -1,0 +1,278 @@
+"""The tuner proposes what wins on held-out days, says why else, and weakens nothing required."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from stored_days import SUITE as ORDERS
+from stored_days import day, orders, store_days
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.dates import is_active
+from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.tuning.backtest import Backtest, PastDay
+from dqx_airflow.tuning.calendars import Calendar, calendars
+from dqx_airflow.tuning.protection import judge_change, judge_values
+from dqx_airflow.tuning.suite_file import with_edits
+from dqx_airflow.tuning.tune import tune
+from dqx_airflow.tuning.tuner import AGENT, ProfileDays, Rules, Tuned
+from dqx_airflow.values import SourceFile
+
+FIRST = date(2025, 1, 6)  # a Monday
+ROWS, TOTAL = '["orders","num_rows",[],0]', '["orders","sum",["price"],0]'
+HEAD = "const LEAST = {value} tunable [0, 1000]"
+SUITE = """\
+suite "S" {{
+    {constants}
+    check "C" on orders {{
+        {annotation}
+        assert num_rows() {claim} name "rows" severity {severity}
+    }}
+    {profile}
+}}
+"""
+
+
+def text_of(
+    claim: str = ">= LEAST",
+    *,
+    constants: str = HEAD.format(value=500),
+    annotation: str = "",
+    severity: str = "P1",
+    profile: str = "",
+) -> str:
+    return SUITE.format(**locals())
+
+
+def node_of(text: str) -> nodes.Suite:
+    checked = check_source(SourceFile("s.dql", text), needs_suite=True)
+    assert checked.suite is not None
+    assert not checked.errors, checked.errors
+    return checked.suite
+
+
+def days_of(values: list[int], labels: Mapping[int, bool]) -> list[PastDay]:
+    return [
+        PastDay(
+            FIRST + timedelta(days=n),
+            Measurements({ROWS: value, TOTAL: value * 10}),
+            labels={("C", "rows"): labels[n]} if n in labels else {},
+        )
+        for n, value in enumerate(values)
+    ]
+
+
+def tuned(text: str, days: list[PastDay], **rules: object) -> tuple[Tuned, ...]:
+    def with_profile(profile: str) -> nodes.Suite:
+        return node_of(with_edits(text, node_of(text), {}, profile))
+
+    return tune(node_of(text), days, with_profile, Rules(**rules))  # type: ignore[arg-type]
+
+
+NOISY = [600 if n % 3 else 414 + 20 * (n % 2) for n in range(40)]
+FALSE = dict.fromkeys(range(0, 40, 3), False)
+
+
+def test_false_alarms_move_a_limit_just_beyond_them() -> None:
+    real = {**FALSE, 39: True}
+    values = [*NOISY[:39], 300]
+    (found,) = tuned(text_of(), days_of(values, real))
+    assert found.proposal is not None
+    assert found.proposal.values == {"LEAST": 414}, "the strictest value without a false alarm"
+    evidence = found.proposal.evidence
+    assert evidence["held_out"]["before"]["false_alarms"] > 0
+    assert evidence["held_out"]["after"]["missed"] == 0
+    assert evidence["held_out"]["gain"] > evidence["held_out"]["noise"]
+    assert len(evidence["changes"]) == 13
+    assert all(one["label"] is False for one in evidence["changes"])
+    again = tuned(text_of(), days_of(values, real))[0].proposal
+    assert again is not None
+    assert (again.changes, again.evidence) == (found.proposal.changes, evidence), "deterministic"
+    folds = evidence["folds"]
+    assert all(one["to"] < two["from"] for one, two in itertools.pairwise(folds))
+
+
+def test_missed_issues_make_a_limit_stricter() -> None:
+    values = [700 if n % 4 else 550 for n in range(40)]
+    missed = dict.fromkeys(range(0, 40, 4), True)
+    (found,) = tuned(text_of(), days_of(values, missed))
+    assert found.proposal is not None
+    assert found.proposal.values == {"LEAST": 700}
+
+
+def test_a_move_is_bounded() -> None:
+    values = [600 if n % 3 else 260 + n for n in range(40)]
+    (found,) = tuned(text_of(), days_of(values, FALSE), max_move=0.23)
+    assert found.proposal is not None
+    assert 270 <= found.proposal.values["LEAST"] <= 295
+
+
+@pytest.mark.parametrize(
+    ("labels", "lacking", "said"),
+    [
+        ({}, 6, "0 labels on these days: at least 6 more are needed"),
+        ({0: False, 3: False}, 4, "2 labels"),
+    ],
+)
+def test_thin_evidence_makes_no_proposal_and_says_what_it_lacks(
+    labels: dict[int, bool], lacking: int, said: str
+) -> None:
+    (found,) = tuned(text_of(), days_of(NOISY, labels))
+    assert (found.proposal, found.lacking) == (None, lacking)
+    assert said in found.reason
+
+
+def test_what_does_not_win_on_later_days_is_not_proposed() -> None:
+    values = [600 if n % 3 else 450 - n if n < 20 else 440 for n in range(40)]
+    labels = {n: n >= 20 for n in range(0, 40, 3)}  # what was false at first is real later
+    (found,) = tuned(text_of(), days_of(values, labels))
+    assert found.proposal is None
+
+
+def test_tunables_that_share_an_assertion_move_together() -> None:
+    constants = "const LOW = 500 tunable [0, 1000]\n const HIGH = 700 tunable [500, 1500]"
+    values = [600 if n % 3 else (450 if n % 2 else 780) for n in range(40)]
+    (found,) = tuned(text_of("between LOW and HIGH", constants=constants), days_of(values, FALSE))
+    assert found.about == ("LOW", "HIGH")
+    assert found.proposal is not None
+    assert found.proposal.values == {"LOW": 450, "HIGH": 780}
+
+
+@pytest.mark.parametrize(
+    "marks", [{"severity": "P0"}, {"annotation": "@required"}, {"severity": "P0", "claim": "<= M"}]
+)
+def test_adversarial_labels_do_not_weaken_what_is_required(marks: dict[str, str]) -> None:
+    """Every alarm is called false, every pass of the same suite is called missed at random."""
+    constants = HEAD.format(value=500) if "claim" not in marks else "const M = 500 tunable [0, 999]"
+    text = text_of(**{"constants": constants, **marks})
+    suite, chance = node_of(text), random.Random(1)
+    for _ in range(2):
+        values = [chance.randint(100, 900) for _ in range(60)]
+        failed = {n for n, v in enumerate(values) if (v > 500 if "claim" in marks else v < 500)}
+        labels = {n: n not in failed and chance.random() < 0.1 for n in range(60)}
+        for days in ProfileDays:
+            for one in tuned(text, days_of(values, labels), profile_days=days):
+                if one.proposal is None:
+                    continue
+                assert one.proposal.profile is None
+                assert not judge_values(suite, one.proposal.values, AGENT).refusals
+                before = Backtest(suite, days_of(values, {}))
+                was, becomes = before.judge(), before.judge(one.proposal.values)
+                assert becomes.count(None) == 0
+                pairs = zip(was.statuses[0], becomes.statuses[0], strict=True)
+                assert not [pair for pair in pairs if pair == ("failed", "passed")]
+
+
+HOLIDAYS = {
+    date(year, month, on): name
+    for year in (2025, 2026)
+    for name, month, on in (("New Year", 1, 1), ("Christmas", 12, 25))
+} | {date(2025, 4, 18): "Good Friday", date(2026, 4, 3): "Good Friday"}
+
+
+@pytest.mark.parametrize("one", calendars(HOLIDAYS), ids=lambda one: one.told)
+def test_the_days_of_a_calendar_are_those_of_its_profile(one: Calendar) -> None:
+    body = "\n".join(
+        f'profile "P{n}" {{ from {period.start} to {period.end} scale check "C" by 2.0x }}'
+        for n, period in enumerate(one.periods)
+    )
+    suite = node_of(text_of(profile=body))
+    for number in range(0, 730, 5):
+        on = date(2025, 1, 1) + timedelta(days=number)
+        active = any(
+            profile.start and profile.end and is_active(profile.start, profile.end, on)
+            for profile in suite.profiles
+        )
+        assert active == one.holds(on), on
+
+
+def is_sunday(on: date) -> bool:
+    return on.weekday() == 6
+
+
+def is_month_end(on: date) -> bool:
+    return (on + timedelta(days=1)).month != on.month
+
+
+@pytest.mark.parametrize(
+    ("holds", "told", "start"),
+    [
+        (is_sunday, "are on Sundays", "from weekday(sunday)"),
+        (is_month_end, "are on the last day of a month", "from last_day_of_month()"),
+    ],
+)
+def test_a_cluster_on_the_calendar_becomes_a_profile(
+    holds: Callable[[date], bool], told: str, start: str
+) -> None:
+    count = 300
+    low = [holds(FIRST + timedelta(days=n)) for n in range(count)]
+    values = [300 + n % 9 if low[n] else 600 + n % 7 for n in range(count)]
+    days = days_of(values, {n: False for n in range(count) if low[n]})
+    (value, profile) = tuned(text_of(), days)
+    assert value.proposal is None, "its limit is not loosened for these days"
+    assert profile.proposal is not None
+    text = profile.proposal.profile
+    assert text is not None
+    assert told in text
+    assert start in text
+    assert 'scale assertion "rows" in "C" by 2x' in text
+    after = node_of(with_edits(text_of(), node_of(text_of()), {}, text))
+    assert judge_change(node_of(text_of()), after, AGENT).needs_review
+    assert Backtest(after, days).judge().count(None) == 0
+    assert "failed" not in Backtest(after, days).judge().statuses[0]
+
+
+def test_days_of_profiles_count_where_that_is_wished() -> None:
+    profile = 'profile "P" { from 2025-01-06 to 2025-02-20 scale check "C" by 1.0x }'
+    days = days_of(NOISY, FALSE)
+    (excluded,) = tuned(text_of(profile=profile), days)
+    assert excluded.proposal is None
+    assert "days without profiles" in excluded.reason
+    (included, *_) = tuned(text_of(profile=profile), days, profile_days=ProfileDays.INCLUDE)
+    assert included.proposal is not None
+
+
+def test_a_proposal_of_the_command_waits_for_review(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DQX_RESULTS_ROOT", root)
+    Path("suite.dql").write_text(ORDERS)
+    counts = {n: (8 if n % 2 else 20, 0) for n in range(16)}
+    store_days(root, orders(counts), range(16))
+    about = ("Volume", "orders.volume.min_rows")
+    labels = [Label("orders_gate", day(n), *about, False, "ada") for n in range(7, 16, 2)]
+    labels += [Label("orders_gate", day(n), *about, False, "ada") for n in (1, 3)]
+    write_labels(root, labels)
+
+    def dql(*arguments: str) -> str:
+        done = CliRunner().invoke(app, [*arguments])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    period = ("--from", "2024-12-01", "--to", "2024-12-16")
+    told = dql("tune", "suite.dql", *period, "--propose", "--output-dir", "out")
+    assert "LEAST: 10 -> 8" in told
+    assert "MAX_NULLS: no proposal: 0 labels" in told
+    dql("tune", "suite.dql", *period, "--propose")
+    (waiting,) = json.loads(dql("review", "suite.dql", "--format", "json"))
+    assert waiting["gate"] == "orders_gate"
+    assert waiting["evidence"]["curves"][0]["param"] == "LEAST"
+    assert ET.parse("out/LEAST.svg").getroot().tag.endswith("svg")
+    assert json.loads(Path("out/LEAST.json").read_text())["id"]
+    as_json = json.loads(dql("tune", "suite.dql", *period, "--format", "json"))
+    assert [one["lacking"] for one in as_json] == [6, 0]
+    dql("review", "suite.dql", "--approve", waiting["id"])
+    assert "const LEAST = 8 tunable [1, 100]" in Path("suite.dql").read_text()
