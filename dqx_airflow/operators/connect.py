@@ -32,6 +32,7 @@ class ConnectJob:
         }
         self._secrets = tuple(secrets)
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_let_go = False
 
     def run(
         self, arguments: Sequence[str], env: Mapping[str, Any], tell: Callable[[str], None]
@@ -54,8 +55,10 @@ class ConnectJob:
         )
         assert process.stdin is not None
         assert process.stdout is not None
+        if self._is_let_go:  # while the process was being started
+            self.end()
         try:
-            with suppress(BrokenPipeError):  # its output says why it does not listen
+            with suppress(BrokenPipeError, ValueError):  # its output says why it does not listen
                 process.stdin.write(f"{json.dumps(self._opening)}\n".encode())
             number = process.stdout.fileno()
             with open(number, encoding="utf-8", errors="replace", closefd=False) as output:
@@ -73,6 +76,7 @@ class ConnectJob:
 
     def end(self) -> None:
         """Lets go of the job, and does not wait for its end: fit for a signal handler."""
+        self._is_let_go = True
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 

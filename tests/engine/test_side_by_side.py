@@ -37,14 +37,22 @@ def group(spark: Any) -> Iterator[str]:
     spark.sparkContext.setLocalProperty("spark.job.description", None)
 
 
-def described(spark: Any) -> list[str]:
-    """What Spark's pages say of its jobs, the first one first; "" where they say nothing."""
+def described(spark: Any) -> dict[int, str]:
+    """What Spark's pages say of the jobs that they still know, by their ids; "" if nothing."""
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     jobs = context.statusStore().jobsList(None)
-    found = sorted((jobs.apply(nr) for nr in range(jobs.size())), key=lambda job: job.jobId())
-    told = (job.description() for job in found)
-    return [text.get() if text.isDefined() else "" for text in told]
+    descriptions = {}
+    for job in (jobs.apply(number) for number in range(jobs.size())):
+        text = job.description()
+        descriptions[job.jobId()] = text.get() if text.isDefined() else ""
+    return descriptions
+
+
+def described_since(spark: Any, seen: dict[int, str]) -> list[str]:
+    """The descriptions of the jobs with a higher id, in order: Spark forgets the oldest ones."""
+    last = max(seen, default=-1)
+    return [text for number, text in sorted(described(spark).items()) if number > last]
 
 
 def test_all_run_at_once_and_answer_in_their_order(spark: Any, group: str) -> None:
@@ -118,11 +126,11 @@ def test_one_thing_needs_no_thread(spark: Any) -> None:
 
 
 def test_a_description_holds_inside_of_its_block(spark: Any, group: str) -> None:
-    seen = len(described(spark))
+    seen = described(spark)
     with jobs_called(spark, "orders: keys"):
         side_by_side(spark, lambda rows: spark.range(rows).count(), [1, 2])
     spark.range(1).count()
-    assert described(spark)[seen:] == ["orders: keys", "orders: keys", group]
+    assert described_since(spark, seen) == ["orders: keys", "orders: keys", group]
 
 
 def test_the_jobs_of_a_gate_say_what_they_are_for(
@@ -149,13 +157,13 @@ def test_the_jobs_of_a_gate_say_what_they_are_for(
         }
     }
     """
-    seen = len(described(spark))
+    seen = described(spark)
     report = run_gate(request(tmp_path, suite, [orders, countries]), lambda _: spark)
     values = {item.name: (item.status, item.value) for item in report.verdicts}
     assert values["ids"] == (Status.PASSED, 3)
     assert values["rows"] == (Status.PASSED, 4)
     assert values["key"][0] is Status.FAILED
-    assert sorted(described(spark)[seen:]) == [
+    assert sorted(described_since(spark, seen)) == [
         "countries: distinct values",
         "orders: 2 aggregates",  # an average is a sum and a count
         "orders: distinct values",
