@@ -49,6 +49,7 @@ CODES: dict[str, str] = {
     "E207": "import of a suite",
     "E208": "name not exported",
     "E209": "duplicate parameter",
+    "E210": "duplicate macro",
     # Profiles and dates
     "E301": "bad date expression",
     "E302": "profile without valid dates",
@@ -104,6 +105,7 @@ CODES: dict[str, str] = {
     "W012": "nothing is checked",
     "W013": "factor that nearly disables an assertion",
     "W014": "profile disables everything",
+    "W015": "name hides an imported one",
     "W020": "clause not checked",
     "W021": "unknown key in a contract",
     "W022": "acceptance of no clause",

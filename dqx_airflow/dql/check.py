@@ -169,12 +169,13 @@ def _check_file(
     suite = expander.expand(file.suite)
     used = expander.used
     found += check_suite(suite, used)
-    for macro in file.suite.macros:
-        if macro.name.text not in used:
+    for macro in (*file.macros, *file.suite.macros):
+        if not macro.is_exported and macro.name.text not in used:
             message = f"macro '{macro.name.text}' is never used"
             found.append(Diagnostic(message, macro.name.span, code="W005", help="remove it"))
-    for statement, visible in scope.imports:
-        if visible and not visible & used:
+    for brought in scope.imports:
+        if brought.names and not brought.names & used:
+            statement = brought.statement
             message = f"nothing from '{statement.path.value}' is used"
             found.append(Diagnostic(message, statement.span, code="W007", help="remove the import"))
     return suite
@@ -230,7 +231,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
         datasets = tuple(dict.fromkeys(check.datasets))
         for assertion in check.assertions:
             report = _reporter(found, assertion.uses)
-            holes = list(placeholders_in(assertion.claim))
+            holes = list(placeholders_in(assertion))
             for hole in holes:
                 report(_unfilled(hole, assertion))
             if holes:
@@ -252,7 +253,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     for profile in suite.profiles:
         found += _check_profile(profile, selection, shares)
     for constant in suite.constants:
-        is_own = constant.span.file == suite.span.file
+        is_own = constant.span.file == suite.span.file and not constant.is_exported
         if is_own and constant.name.text not in used:
             message = f"constant '{constant.name.text}' is never used"
             found.append(Diagnostic(message, constant.name.span, code="W004", help="remove it"))
@@ -305,10 +306,7 @@ def _check_constant(
     constant: nodes.Constant, earlier: dict[str, nodes.Constant], used: set[str]
 ) -> Iterator[Diagnostic]:
     name = constant.name
-    if name.text in earlier:
-        first = Related(earlier[name.text].name.span, "first defined here")
-        message = f"constant '{name.text}' is defined twice"
-        yield Diagnostic(message, name.span, code="E011", related=(first,))
+    if name.text in earlier:  # reported where names are linked
         return
     for used_name in _names(constant.value):
         if used_name.text not in earlier:
@@ -349,7 +347,7 @@ def _names(node: nodes.Expression) -> Iterator[nodes.Name]:
 
 def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
     severity = assertion.severity
-    if severity is not None and severity.text not in _SEVERITIES:
+    if isinstance(severity, nodes.Name) and severity.text not in _SEVERITIES:
         message = f"unknown severity '{severity.text}'"
         help_line = "severities are P0 (worst), P1, P2 and P3"
         yield Diagnostic(message, severity.span, code="E004", help=help_line)

@@ -218,7 +218,7 @@ class Expander:
         for item in body:
             match item:
                 case nodes.Assertion():
-                    filled = self._filled(item, home, bindings, chain)
+                    filled = _with_words(self._filled(item, home, bindings, chain), bindings)
                     made.append(replace(filled, uses=chain))
                 case nodes.Use():
                     made += self._use(item, home, bindings, stack, chain)
@@ -239,11 +239,25 @@ class Expander:
             self._count(len(text) // _LETTERS_OF_A_WORD, chain)
             return text
 
+        def is_list(item: nodes.Expression) -> bool:
+            bound = bindings.get(item.name) if isinstance(item, nodes.Placeholder) else None
+            return isinstance(bound, tuple | nodes.Listing)
+
+        def spread(items: tuple[nodes.Expression, ...]) -> Iterator[nodes.Expression]:
+            """The items of a list; a parameter that holds a list gives its own items."""
+            for item in items:
+                if isinstance(item, nodes.Placeholder) and is_list(item):
+                    yield from _values(bindings[item.name])
+                else:
+                    yield rewritten(item, fill)
+
         def fill(part: Any) -> Any:
             match part:
                 case nodes.Placeholder(name=name, span=span) if name in bindings:
                     value = bindings[name]
                     return nodes.Listing(value, span) if isinstance(value, tuple) else value
+                case nodes.Listing(items=items, span=span) if any(map(is_list, items)):
+                    return nodes.Listing(tuple(spread(items)), span)
                 case nodes.Text(value=text, span=span) if "{" in text and chain:
                     return nodes.Text(_HOLE.sub(fill_hole, text), span)
                 case nodes.Name(text=name) if home is not self.scope and name in home.constants:
@@ -299,6 +313,10 @@ class Expander:
                         self._unknown_parameter(name, span, known)
                     case nodes.Call(name=nodes.Name(text=("sql" | "query") as name)):
                         self._no_interpolation(name, part)
+            if isinstance(item, nodes.Assertion):
+                for parameter, word in parameters_in(item):
+                    if parameter not in known:
+                        self._unknown_parameter(parameter, word.span, known)
             if isinstance(item, nodes.Assertion) and item.name is not None:
                 for hole in _HOLE.finditer(item.name.value):
                     if hole[1] not in known:
@@ -349,12 +367,47 @@ def _text_of(hole: re.Match[str], bindings: Bindings) -> str:
             return hole[0]
         case tuple():
             return ", ".join(map(show, value))
+        case _:
+            return _text_of_value(value)
+
+
+def _text_of_value(value: nodes.Expression) -> str:
+    match value:
         case nodes.Name(text=text) | nodes.Text(value=text):
             return text
         case _:
             return show(value)
 
 
-def placeholders_in(node: Any) -> Iterator[nodes.Placeholder]:
-    """The placeholders of a claim that nothing was given for."""
-    return (part for part in parts_of(node) if isinstance(part, nodes.Placeholder))
+def parameters_in(assertion: nodes.Assertion) -> Iterator[tuple[str, nodes.Name]]:
+    """The parameters that stand for the severity and for tags of an assertion."""
+    for word in (assertion.severity, *assertion.tags):
+        if word is not None and (hole := _HOLE.fullmatch(word.text)):
+            yield hole[1], word
+
+
+def _with_words(assertion: nodes.Assertion, bindings: Bindings) -> nodes.Assertion:
+    """The assertion with arguments for the parameters in its severity and its tags."""
+
+    def words(word: nodes.Name) -> Iterator[nodes.Name]:
+        hole = _HOLE.fullmatch(word.text)
+        bound = bindings.get(hole[1]) if hole else None
+        if bound is None:
+            yield word
+            return
+        for value in _values(bound) if isinstance(bound, tuple | nodes.Listing) else (bound,):
+            yield nodes.Name(_text_of_value(value), value.span)
+
+    severity = assertion.severity
+    given = None if severity is None else next(words(severity), severity)
+    tags = tuple(word for tag in assertion.tags for word in words(tag))
+    return replace(assertion, severity=given, tags=tags)
+
+
+def placeholders_in(assertion: nodes.Assertion) -> Iterator[nodes.Placeholder]:
+    """The placeholders that nothing was given for."""
+    for part in parts_of(assertion.claim):
+        if isinstance(part, nodes.Placeholder):
+            yield part
+    for name, word in parameters_in(assertion):
+        yield nodes.Placeholder(name, word.span)

@@ -22,6 +22,8 @@ from dqx_airflow.values import ImportedFile, SourceFile, Span
 Reader: TypeAlias = Callable[[str, str], SourceFile | str]
 """Called with the name of the importing file and the path as written: the file, or why not."""
 
+_MARKS = ("dqx.toml", ".git")
+
 MOST_FILES = 200
 """So many files may be imported, directly or not."""
 
@@ -34,6 +36,15 @@ class Defined:
     home: Scope
 
 
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The names that one import makes visible, and the file that they come from."""
+
+    statement: nodes.Import
+    names: frozenset[str]
+    file: str
+
+
 @dataclass(slots=True)
 class Scope:
     """The names that a file sees: its own, and those that it imports, settled constants first."""
@@ -41,7 +52,7 @@ class Scope:
     file: str
     constants: dict[str, nodes.Constant] = field(default_factory=dict)
     macros: dict[str, Defined] = field(default_factory=dict)
-    imports: list[tuple[nodes.Import, frozenset[str]]] = field(default_factory=list)
+    imports: list[Brought] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -63,12 +74,43 @@ class Linker:
         suite = file.suite
         for statement in (*file.imports, *(suite.imports if suite else ())):
             self._import(statement, scope, chain)
-        own = (*file.constants, *(suite.constants if suite else ()))
+        constants = (*file.constants, *(suite.constants if suite else ()))
+        macros = (*file.macros, *(suite.macros if suite else ()))
+        self._tell_doubles("E011", "constant", constants)
+        self._tell_doubles("E210", "macro", macros)
+        names = [constant.name for constant in constants] + [macro.name for macro in macros]
+        for defined in names:
+            self._tell_hidden(defined, scope)
         # What a file defines itself hides what it imports.
-        scope.constants = settle((*scope.constants.values(), *own))
-        for macro in (*file.macros, *(suite.macros if suite else ())):
+        own = {constant.name.text for constant in constants}
+        left = [item for name, item in scope.constants.items() if name not in own]
+        scope.constants = settle((*left, *constants))
+        for macro in reversed(macros):  # of two with one name the first counts
             scope.macros[macro.name.text] = Defined(macro, scope)
         return scope
+
+    def _tell_doubles(
+        self, code: str, kind: str, definitions: Iterable[nodes.Constant | nodes.Macro]
+    ) -> None:
+        first: dict[str, nodes.Name] = {}
+        for name in (definition.name for definition in definitions):
+            if name.text in first:
+                related = (Related(first[name.text].span, "first defined here"),)
+                message = f"{kind} '{name.text}' is defined twice"
+                self.report(Diagnostic(message, name.span, code=code, related=related))
+            first.setdefault(name.text, name)
+
+    def _tell_hidden(self, name: nodes.Name, scope: Scope) -> None:
+        """Warns of a name that the file imports, too."""
+        for brought in scope.imports:
+            if name.text in brought.names:
+                statement = brought.statement
+                message = f"'{name.text}' hides the one from '{statement.path.value}'"
+                related = (Related(statement.span, "imported here"),)
+                help_line = 'rename it, or give the import a name: import "..." as library'
+                self.report(
+                    Diagnostic(message, name.span, code="W015", related=related, help=help_line)
+                )
 
     def _import(self, statement: nodes.Import, scope: Scope, chain: tuple[str, ...]) -> None:
         path = statement.path
@@ -107,9 +149,9 @@ class Linker:
                 )
             )
         file = parsed.file or nodes.File((), (), (), ())
-        if file.suite is not None and not parsed.diagnostics:
+        if file.suite is not None and not parsed.diagnostics and not _exports(file):
             message = f"'{statement.path.value}' is a suite and exports nothing"
-            help_line = "move shared definitions to a separate file, with `export`"
+            help_line = "put `export` before the definitions that others share"
             self._error("E207", message, statement.path.span, help_line)
             file = nodes.File((), (), (), ())
         scope = self._scope(file, source.name, (*chain, source.name))
@@ -119,11 +161,15 @@ class Linker:
     def _bring(self, statement: nodes.Import, exporter: Scope, scope: Scope) -> None:
         """Makes exported names visible, under the alias where there is one."""
         exported = {
-            *(name for name, item in exporter.macros.items() if item.home is exporter),
+            *(
+                name
+                for name, item in exporter.macros.items()
+                if item.home is exporter and item.macro.is_exported
+            ),
             *(
                 name
                 for name, constant in exporter.constants.items()
-                if constant.span.file == exporter.file
+                if constant.span.file == exporter.file and constant.is_exported
             ),
         }
         wanted = {name.text: name for name in statement.names} or dict.fromkeys(exported)
@@ -137,14 +183,37 @@ class Linker:
                 continue
             shown = f"{statement.alias.text}.{name}" if statement.alias else name
             visible.add(shown)
+            self._tell_brought_twice(statement, shown, exporter, scope)
             if name in exporter.macros:
                 scope.macros[shown] = exporter.macros[name]
             if name in exporter.constants:
                 scope.constants[shown] = _renamed(exporter.constants[name], shown)
-        scope.imports.append((statement, frozenset(visible)))
+        scope.imports.append(Brought(statement, frozenset(visible), exporter.file))
+
+    def _tell_brought_twice(
+        self, statement: nodes.Import, name: str, exporter: Scope, scope: Scope
+    ) -> None:
+        """Warns of a name that an earlier import has brought from another file."""
+        for earlier in scope.imports:
+            if name in earlier.names and earlier.file != exporter.file:
+                message = f"'{name}' hides the one from '{earlier.statement.path.value}'"
+                related = (Related(earlier.statement.span, "imported first here"),)
+                help_line = 'give one of the imports a name: import "..." as library'
+                self.report(
+                    Diagnostic(
+                        message, statement.span, code="W015", related=related, help=help_line
+                    )
+                )
 
     def _error(self, code: str, message: str, span: Span, help_line: str) -> None:
         self.report(Diagnostic(message, span, code=code, help=help_line))
+
+
+def _exports(file: nodes.File) -> bool:
+    suite = file.suite
+    constants = (*file.constants, *(suite.constants if suite else ()))
+    macros = (*file.macros, *(suite.macros if suite else ()))
+    return any(one.is_exported for one in constants) or any(one.is_exported for one in macros)
 
 
 def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
@@ -173,18 +242,28 @@ def search_path(environment: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(Path(folder) for folder in environment.get("DQL_PATH", "").split(":") if folder)
 
 
+def project_root(file: Path) -> Path | None:
+    """The nearest folder above a file that holds a `dqx.toml` or a `.git`; None without one."""
+    folders = file.resolve().parents
+    return next((one for one in folders if any((one / mark).exists() for mark in _MARKS)), None)
+
+
 class FileReader:
     """Reads imports from disk.
 
-    A path is looked for beside the importing file, then below `root`, then in the folders of
-    `search_path`. Nothing outside of the folder of the main file, `root` and `search_path` is
-    read, however many `..` a path has.
+    A path is looked for beside the importing file, then below the root of the project that the
+    main file is in, then below `root`, then in the folders of `search_path`. Nothing outside of
+    the folder of the main file and of these is read, however many `..` a path has.
     """
 
     def __init__(self, name: str, path: Path, root: Path, search_path: Iterable[Path] = ()) -> None:
         self._places: dict[str, Path] = {name: path.resolve()}
         self._read: dict[str, SourceFile | Unreadable] = {}
-        self._folders = (root.resolve(), *(folder.resolve() for folder in search_path))
+        self._root = root.resolve()
+        project = project_root(path)
+        self._is_in_project = project is not None
+        homes = (self._root,) if project is None else (project, self._root)
+        self._folders = (*homes, *(folder.resolve() for folder in search_path))
         self._allowed = (path.resolve().parent, *self._folders)
 
     def __call__(self, importer: str, path: str) -> SourceFile | str:
@@ -203,7 +282,9 @@ class FileReader:
             if not place.is_file():
                 continue
             if not any(place.is_relative_to(allowed) for allowed in self._allowed):
-                return f"{place} is outside the folders that may be read"
+                reason = f"{place} is outside the folders that may be read"
+                hint = "; to import from all of a project, put a dqx.toml at its root"
+                return reason if self._is_in_project else reason + hint
             name = self._name_of(place)
             self._places[name] = place
             if name not in self._read:
@@ -216,5 +297,5 @@ class FileReader:
 
     def _name_of(self, place: Path) -> str:
         """The path below `root`, else the whole path: no two files have one name."""
-        root = self._folders[0]
-        return place.relative_to(root).as_posix() if place.is_relative_to(root) else str(place)
+        is_below = place.is_relative_to(self._root)
+        return place.relative_to(self._root).as_posix() if is_below else str(place)

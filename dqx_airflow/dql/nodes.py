@@ -381,6 +381,7 @@ def _is_among(annotations: tuple[Annotation, ...], name: str) -> bool:
 class Assertion:
     """`severity` is the name as written; the checker turns down what is not one of P0 to P3.
 
+    In a macro, `severity` and `tags` may be `{parameter}`, which its expansion fills in.
     `uses` are the places that led to an assertion made by a macro, the outermost first.
     """
 
@@ -429,6 +430,7 @@ class Macro:
     is_variadic: bool
     body: tuple[MacroItem, ...]
     span: Span = field(compare=False)
+    is_exported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,6 +455,7 @@ class Constant:
     value: Expression
     bounds: tuple[Expression, Expression] | None
     span: Span = field(compare=False)
+    is_exported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -543,7 +546,10 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A suite file, or a library file: then `suite` is None and `constants`, `macros` exported."""
+    """A suite file, or a library file: then `suite` is None.
+
+    `constants` and `macros` are those outside of the suite, exported or not.
+    """
 
     imports: tuple[Import, ...]
     constants: tuple[Constant, ...]

@@ -86,3 +86,27 @@ def test_a_file_that_is_no_text_gives_a_reason(project: Path) -> None:
 def test_the_search_path_is_separated_by_colons() -> None:
     assert search_path({"DQL_PATH": "/a:/b:"}) == (Path("/a"), Path("/b"))
     assert search_path({}) == ()
+
+
+@pytest.mark.parametrize("mark", ["dqx.toml", ".git"])
+@pytest.mark.parametrize("path", ["common/shared.dql", "../common/shared.dql"])
+def test_the_root_of_a_project_counts_whatever_the_working_directory(
+    project: Path, mark: str, path: str
+) -> None:
+    suites = project / "suites"
+    reason = FileReader("main.dql", suites / "main.dql", suites)("main.dql", path)
+    assert isinstance(reason, str)
+    (project / mark).touch()
+    read = FileReader("main.dql", suites / "main.dql", suites)
+    found = read("main.dql", path)
+    assert found == SourceFile(
+        str(project / "common" / "shared.dql"), "# project/common/shared.dql\n"
+    )
+    assert isinstance(read("main.dql", "../../secret.dql"), str)
+
+
+def test_a_refusal_says_how_a_project_is_marked(project: Path) -> None:
+    suites = project / "suites"
+    reason = FileReader("main.dql", suites / "main.dql", suites)("main.dql", "../common/shared.dql")
+    assert isinstance(reason, str)
+    assert reason.endswith("put a dqx.toml at its root")

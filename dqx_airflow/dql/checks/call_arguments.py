@@ -10,7 +10,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.printer import show_name
+from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.registry import Argument, ArgumentKind
 from dqx_airflow.values import Span
@@ -82,6 +82,11 @@ class ArgumentChecker:
                 help_line = f'write strings in quotes: "{name}"'
             case ((ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES), nodes.Text()):
                 help_line = "write columns without quotes, or in backticks"
+            case (
+                (ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES),
+                nodes.Truth() | nodes.Null(),
+            ):
+                help_line = f"a column of this name is written in backticks: `{show(node)}`"
         self.error("E101", f"expected {argument.kind.value}", node.span, help_line)
 
     # Parameters

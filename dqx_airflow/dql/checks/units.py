@@ -15,7 +15,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
-from dqx_airflow.metrics.registry import Unit
+from dqx_airflow.metrics.registry import Metric, Unit
+from dqx_airflow.metrics.types import Family
 
 
 class Quantity(str, Enum):
@@ -28,7 +29,8 @@ class Quantity(str, Enum):
     NUMBER = "a plain number"
     PERCENTAGE = "a percentage"
     DURATION = "a duration"
-    TEXT = "a text"
+    MEASURE = "a number in the unit of its column"
+    TEXT = "a string"
     DATE = "a date"
     TRUTH = "a truth value"
     UNKNOWN = "a value of unknown unit"
@@ -36,6 +38,8 @@ class Quantity(str, Enum):
 
 _COUNTS = frozenset({Quantity.ROWS, Quantity.VALUES, Quantity.CHARACTERS, Quantity.COLUMNS})
 _NOT_OF_ROWS = frozenset({Quantity.CHARACTERS, Quantity.COLUMNS})
+_VAGUE = frozenset({Quantity.UNKNOWN, Quantity.MEASURE})
+_PLAIN = frozenset({Quantity.MEASURE, Quantity.NUMBER, Quantity.PERCENTAGE})
 _NO_NUMBERS = frozenset({Quantity.TEXT, Quantity.DATE, Quantity.TRUTH})
 
 _OF_UNITS = {
@@ -46,6 +50,7 @@ _OF_UNITS = {
     Unit.SHARE: Quantity.NUMBER,
     Unit.SECONDS: Quantity.DURATION,
 }
+_NUMBERS = frozenset({Family.NUMBER})
 _OF_LITERALS = {
     nodes.Unit.PLAIN: Quantity.NUMBER,
     nodes.Unit.PERCENT: Quantity.PERCENTAGE,
@@ -118,7 +123,7 @@ class _Checker:
     def _of_call(self, call: nodes.Call) -> Quantity:
         name = call.name.text
         if name in METRICS:
-            return _OF_UNITS.get(METRICS[name].unit, Quantity.UNKNOWN)
+            return _of_metric(METRICS[name])
         if name in AGES:
             return Quantity.DURATION
         quantities = [self.quantity_of(argument) for argument in call.arguments]
@@ -163,11 +168,20 @@ class _Checker:
         self.found.append(Diagnostic(message, right.span, code="E112", help=help_line))
 
 
+def _of_metric(metric: Metric) -> Quantity:
+    if metric.unit.is_of_column and not metric.is_picked:
+        needs = {argument.accepts for argument in metric.arguments}
+        return Quantity.MEASURE if needs == {_NUMBERS} else Quantity.UNKNOWN
+    return _OF_UNITS.get(metric.unit, Quantity.UNKNOWN)
+
+
 def _fit(first: Quantity, second: Quantity) -> bool:
     """False where two quantities cannot be compared or added."""
     pair = {first, second}
     if first is second or Quantity.UNKNOWN in pair:
         return True
+    if Quantity.MEASURE in pair:
+        return not pair & _NO_NUMBERS
     if Quantity.DURATION in pair or pair & _NO_NUMBERS:
         return pair <= _NO_NUMBERS
     return not (Quantity.PERCENTAGE in pair and pair & _COUNTS)
@@ -179,15 +193,19 @@ def _product(first: Quantity, second: Quantity) -> Quantity:
         return first
     if Quantity.PERCENTAGE in pair and pair & _COUNTS:
         return second if first is Quantity.PERCENTAGE else first
+    if Quantity.MEASURE in pair and pair <= _PLAIN:
+        return Quantity.MEASURE
     # 5% of 1000 is a number of whatever the 1000 are.
     return Quantity.UNKNOWN
 
 
 def _quotient(first: Quantity, second: Quantity) -> Quantity:
-    if first is second and first is not Quantity.UNKNOWN:
+    if first is second and first not in _VAGUE:
         return Quantity.NUMBER
     if first in _COUNTS and second in _COUNTS:
         return Quantity.NUMBER
+    if Quantity.MEASURE in (first, second) and {first, second} <= _PLAIN:
+        return Quantity.MEASURE
     # What is divided by a plain number may be turned into another unit.
     return Quantity.UNKNOWN
 

@@ -10,7 +10,7 @@ from functools import cache
 from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar
 from dqx_airflow.dql.syntax.tree_builder import span_of
 from dqx_airflow.values import SourceFile, Span
@@ -49,6 +49,9 @@ LONGEST_KEYWORD = 40
 _LOOKED_BACK = 80
 """So many letters before an error may say what is meant there."""
 
+_BRACE = re.compile(r"[{}]|#[^\n]*|`[^`\n]*`|" + r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
+"""A brace, or what may hold one that does not count: a comment, a name, a string."""
+
 _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
 
@@ -69,6 +72,9 @@ _SIGNS_ELSEWHERE = (
     (r"", r"&", "AND", "write `and`"),
     (r"", r"\|", "OR", "write `or`"),
     (r"", r"(?i:and|or)\b|&|\|", "ASSERT", "write a separate `assert`"),
+    (r"\*", r"\*", "", "there is no power: write a product, `x * x`"),
+    (r"", r"\^", "STAR", "there is no power: write a product, `x * x`"),
+    (r"(\)|\b[A-Za-z_]\w*)\s*", r"%\s*[\w(]", "STAR", 'there is no remainder: use `sql("a % b")`'),
     (r"", r";", "", "remove it: an assertion has no terminator"),
 )
 """What stands before and at the place of an error, what has to be possible there, what to say."""
@@ -140,7 +146,25 @@ def _foreign(character: str) -> str | None:
 def _unfinished(source: SourceFile, expected: set[str]) -> Diagnostic:
     lines = source.text.rstrip().split("\n")
     last = Span(source.name, len(lines), max(len(lines[-1]), 1), len(lines), len(lines[-1]) + 1)
-    return Diagnostic("unexpected end of file", last, code="E007", help=_expectation("", expected))
+    brace = _unclosed_brace(source) if "RBRACE" in expected else None
+    related = (Related(brace, "this `{` is not closed"),) if brace else ()
+    help_line = "add a `}`" if brace else _expectation("", expected)
+    return Diagnostic("unexpected end of file", last, code="E007", related=related, help=help_line)
+
+
+def _unclosed_brace(source: SourceFile) -> Span | None:
+    """The last `{` that no `}` closes."""
+    opened: list[int] = []
+    for found in _BRACE.finditer(source.text):
+        if found[0] == "{":
+            opened.append(found.start())
+        elif found[0] == "}" and opened:
+            opened.pop()
+    if not opened:
+        return None
+    before = source.text[: opened[-1]]
+    line, column = before.count("\n") + 1, opened[-1] - (before.rfind("\n") + 1) + 1
+    return Span(source.name, line, column, line, column + 1)
 
 
 def too_deep(token: Token, file: str) -> Diagnostic:

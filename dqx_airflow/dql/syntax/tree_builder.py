@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from itertools import takewhile
@@ -192,7 +193,7 @@ class _Builder:
         return nodes.Import(self._text_token(path), None, tokens, span)
 
     def _exported(self, children: list[Any], span: Span) -> Any:
-        return children[0]
+        return replace(children[0], is_exported=True)
 
     # Conditions and modifiers
 
@@ -235,13 +236,19 @@ class _Builder:
         return "name", self._text_token(children[0]), span
 
     def _severity_modifier(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
-        return "severity", self._name_token(children[0]), span
+        return "severity", self._word(children[0]), span
 
     def _tolerance_modifier(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
         return "tolerance", self._number_token(children[-1]), span
 
     def _tags_modifier(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
-        return "tags", tuple(self._name_token(child) for child in children), span
+        return "tags", tuple(self._word(child) for child in children), span
+
+    def _word(self, child: Any) -> nodes.Name:
+        """A word of a modifier; a parameter of a macro keeps its braces, which no word has."""
+        if isinstance(child, nodes.Placeholder):
+            return nodes.Name(f"{{{child.name}}}", child.span)
+        return self._name_token(child)
 
     # Predicates
 
