@@ -8,6 +8,7 @@ form borrows cattrs, imported when it is asked for).
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import Enum
@@ -27,6 +28,8 @@ FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
 
 MASK = "***"
 """What is shown of a value that must not be seen."""
+
+_MAP_INDEX = re.compile(r"\[(\d{1,9})\]$")
 
 T = TypeVar("T")
 
@@ -161,11 +164,28 @@ class DatasetRef:
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """What a result is the result of: a gate, for a date of its data, in one scheduler run."""
+    """What a result is the result of: a gate, for a date of its data, in one scheduler run.
+
+    `scheduler_run` is the run id of the scheduler, with the map index of a mapped task: `run[3]`.
+    """
 
     gate: str
     date: date
     scheduler_run: str
+
+    @property
+    def map_index(self) -> int:
+        """The map index of the task instance, -1 where it has none."""
+        return int(self._mapped[1]) if self._mapped else -1
+
+    @property
+    def dag_run_id(self) -> str:
+        """The run id of the scheduler, without the map index."""
+        return self.scheduler_run[: self._mapped.start()] if self._mapped else self.scheduler_run
+
+    @property
+    def _mapped(self) -> re.Match[str] | None:
+        return _MAP_INDEX.search(self.scheduler_run)
 
     def __str__(self) -> str:
         return f"{self.gate}/{self.date.isoformat()}/{self.scheduler_run}"

@@ -18,15 +18,17 @@ from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.serialized_dag import SerializedDagModel
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.taskinstancehistory import TaskInstanceHistory
 from airflow.models.xcom import XComModel
 from airflow.providers.common.compat.sdk import AirflowException
 from fastapi import Depends, HTTPException, Request
-from sqlalchemy import and_, func, select, tuple_
+from sqlalchemy import and_, func, or_, select, tuple_
 
 from dqx_airflow.operators.outcome import XCOM_KEY
 from dqx_airflow.operators.results_location import ResultsPlace, results_place
+from dqx_airflow.plugin.dag_graph import DagGraph, graph_of
 
 __all__ = [
     "MOST_INSTANCES",
@@ -37,9 +39,12 @@ __all__ = [
     "SessionDep",
     "TaskRun",
     "attempts_of",
+    "ended_gates",
     "gate_tasks",
+    "graph_of_dag",
     "known_results",
     "recent_runs",
+    "silent_runs",
     "task_runs",
 ]
 
@@ -68,7 +73,11 @@ READS_CODE: TypeAlias = Annotated[bool, Depends(_reads_code)]
 @dataclass(frozen=True, slots=True)
 class TaskRun:
     """A task instance of a run. `pushed` is what it left as the summary of its report: None where
-    there is none, and else whatever its author put there."""
+    there is none, and else whatever its author put there.
+
+    `label` is what `map_index_template` made of its map index, `run_state` the state of the run of
+    the DAG, `logical_date` that of the run, None where it has none.
+    """
 
     dag_id: str
     run_id: str
@@ -79,6 +88,16 @@ class TaskRun:
     attempt_id: str
     run_after: datetime | None = None
     pushed: object = None
+    logical_date: datetime | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    label: str = ""
+    run_state: str | None = None
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether its operator is called a gate, or it left something as its report."""
+        return self.pushed is not None or "Gate" in (self.operator or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +168,59 @@ def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
     return frozenset({run.attempt_id, *map(str, earlier)})
 
 
+def graph_of_dag(session: Any, dag_id: str) -> DagGraph:
+    """The tasks of the newest version of a DAG; an empty graph where it is not known."""
+    found = session.scalar(SerializedDagModel.latest_item_select_object(dag_id))
+    return graph_of(found.data if found else None)
+
+
+def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:
+    """The other tasks of a run of a DAG that left a report, or ended without one."""
+    rows = session.execute(
+        _instances()
+        .where(
+            TaskInstance.dag_id == run.dag_id,
+            TaskInstance.run_id == run.run_id,
+            TaskInstance.task_id != run.task_id,
+            or_(XComModel.key.is_not(None), TaskInstance.state.in_(("failed", "upstream_failed"))),
+        )
+        .order_by(TaskInstance.end_date, TaskInstance.task_id, TaskInstance.map_index)
+        .limit(MOST_INSTANCES)
+    )
+    return tuple(_task_run(row) for row in rows)
+
+
+def silent_runs(session: Any, dag_id: str, task_id: str, most: int = 20) -> tuple[TaskRun, ...]:
+    """The instances of a task that ended without a report, newest run first."""
+    rows = session.execute(
+        _instances()
+        .where(
+            TaskInstance.dag_id == dag_id,
+            TaskInstance.task_id == task_id,
+            TaskInstance.state.in_(("failed", "success")),
+            XComModel.key.is_(None),
+        )
+        .order_by(DagRun.run_after.desc(), TaskInstance.map_index)
+        .limit(most)
+    )
+    return tuple(_task_run(row) for row in rows)
+
+
 def recent_runs(
     session: Any, tasks: Collection[tuple[str, str]], depth: int
 ) -> tuple[TaskRun, ...]:
-    """The instances of these tasks in the last runs of their DAGs, newest run first."""
+    """The instances of these tasks in the last runs of their DAGs, newest run first.
+
+    A run is as new as its data: one that is backfilled today is about the past.
+    """
     if not tasks:
         return ()
+    data = func.coalesce(DagRun.logical_date, DagRun.run_after)
     number = func.row_number().over(
-        partition_by=DagRun.dag_id, order_by=(DagRun.run_after.desc(), DagRun.id.desc())
+        partition_by=DagRun.dag_id, order_by=(data.desc(), DagRun.id.desc())
     )
     recent = (
-        select(DagRun.dag_id, DagRun.run_id, DagRun.run_after, number.label("number"))
+        select(DagRun.dag_id, DagRun.run_id, number.label("number"))
         .where(DagRun.dag_id.in_({dag_id for dag_id, _ in tasks}))
         .subquery()
     )
@@ -169,7 +230,7 @@ def recent_runs(
         recent.c.number <= depth,
     )
     rows = session.execute(
-        _instances(recent.c.run_after)
+        _instances()
         .join(recent, newest)
         .where(tuple_(TaskInstance.dag_id, TaskInstance.task_id).in_(tasks))
         .order_by(recent.c.number, TaskInstance.map_index)
@@ -187,8 +248,9 @@ def known_results() -> ResultsPlace | None:
         return None
 
 
-def _instances(*more: Any) -> Any:
-    """Selects task instances with what they pushed, and more columns."""
+def _instances() -> Any:
+    """Selects task instances with what they pushed."""
+    of_run = and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
     pushed = and_(
         XComModel.dag_id == TaskInstance.dag_id,
         XComModel.task_id == TaskInstance.task_id,
@@ -196,21 +258,31 @@ def _instances(*more: Any) -> Any:
         XComModel.map_index == TaskInstance.map_index,
         XComModel.key == XCOM_KEY,
     )
-    return select(
-        TaskInstance.dag_id,
-        TaskInstance.run_id,
-        TaskInstance.task_id,
-        TaskInstance.map_index,
-        TaskInstance.state,
-        TaskInstance.operator,
-        TaskInstance.id,
-        XComModel.value,
-        *more,
-    ).join(XComModel, pushed, isouter=True)
+    return (
+        select(
+            TaskInstance.dag_id,
+            TaskInstance.run_id,
+            TaskInstance.task_id,
+            TaskInstance.map_index,
+            TaskInstance.state,
+            TaskInstance.operator,
+            TaskInstance.id,
+            TaskInstance.start_date,
+            TaskInstance.end_date,
+            TaskInstance.rendered_map_index,
+            DagRun.run_after,
+            DagRun.logical_date,
+            DagRun.state,
+            XComModel.value,
+        )
+        .join(DagRun, of_run)
+        .join(XComModel, pushed, isouter=True)
+    )
 
 
 def _task_run(row: Sequence[Any]) -> TaskRun:
-    dag_id, run_id, task_id, map_index, state, operator, attempt, value, *more = row
+    dag_id, run_id, task_id, map_index, state, operator, attempt, *times, run_state, value = row
+    started, ended, label, run_after, logical_date = times
     if isinstance(value, str):
         # Some ways into the table store the text of the JSON, not the JSON.
         try:
@@ -225,6 +297,11 @@ def _task_run(row: Sequence[Any]) -> TaskRun:
         state=str(state) if state else None,
         operator=operator,
         attempt_id=str(attempt),
-        run_after=more[0] if more else None,
+        run_after=run_after,
         pushed=value,
+        logical_date=logical_date,
+        started=started,
+        ended=ended,
+        label=str(label or ""),
+        run_state=str(run_state) if run_state else None,
     )

@@ -23,6 +23,7 @@ from dqx_airflow.plugin.airflow import (
     gate_tasks,
     known_results,
     recent_runs,
+    silent_runs,
     task_runs,
 )
 from dqx_airflow.plugin.board_page import DEPTH, Filters, GateRow, board_of, gate_rows
@@ -31,9 +32,17 @@ from dqx_airflow.plugin.dataset_page import dataset_page
 from dqx_airflow.plugin.gate_page import chosen_report, gate_page
 from dqx_airflow.plugin.render import HEADERS, ICON, render
 from dqx_airflow.plugin.report_view import view_of_summary
+from dqx_airflow.plugin.runs_page import (
+    RUNS_OF_A_PAGE,
+    RunFilters,
+    RunsPage,
+    page_within,
+    rows_of,
+)
+from dqx_airflow.plugin.stoppers import STOPPED_STATES, stopped_by
 from dqx_airflow.plugin.store import Answer, Desk, desk_of
 from dqx_airflow.results.contract_uses import ContractRun
-from dqx_airflow.values import GateReport, SourceFile
+from dqx_airflow.values import GateReport, Outcome, SourceFile
 
 log = logging.getLogger(__name__)
 
@@ -92,40 +101,104 @@ def gate(
 ) -> Response:
     """The tab of a task instance. Airflow writes `{MAP_INDEX}` where there is none."""
     runs = task_runs(session, dag_id, run_id, task_id, _number(map_index))
-    if not runs:
-        return _notice(
-            HTTPStatus.NOT_FOUND,
-            "No such task instance",
-            f"Task {task_id} has no instance in run {run_id} of DAG {dag_id}: it was removed, "
-            "or has not been scheduled yet.",
-        )
     if len(runs) > 1:
+        session.close()
         return _mapped(runs)
-    (run,) = runs
-    summary = view_of_summary(run.pushed)
-    if summary is None and "Gate" not in (run.operator or ""):
-        return _page("not_a_gate.html", run=run)
-    attempts = attempts_of(session, run)
-    session.close()  # the store may take seconds: meanwhile the connection serves others
     desk = _desk()
+    if runs:
+        (run,) = runs
+        if view_of_summary(run.pushed) is None and "Gate" not in (run.operator or ""):
+            return _page("not_a_gate.html", run=run)
+        attempts = attempts_of(session, run)
+        stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
+    else:
+        # Airflow forgets its runs before the store does.
+        index = _number(map_index)
+        run = TaskRun(dag_id, run_id, task_id, -1 if index is None else index, None, None, attempt)
+        attempts = frozenset([attempt]) if _is_of_task(session, desk, run) else frozenset()
+        stoppers = ()
+    session.close()  # the store may take seconds: meanwhile the connection serves others
     known = desk.ask(lambda store: store.reports_of(attempts))
     chosen = chosen_report(run.pushed, known.found, attempt)
     past: Answer[GateReport] = Answer()
     sources: Answer[SourceFile] = Answer()
     if chosen is not None:
         report, key = chosen, chosen.run_key
-        past = desk.ask(lambda store: store.past_reports({key.gate}, key.date))
+        past = desk.ask(
+            lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
+        )
         if reads_code:
             sources = desk.ask(lambda store: store.sources_of(report))
-    page = gate_page(run.pushed, known.found, chosen, run.attempt_id, past.found, sources.found)
+    page = gate_page(run, known.found, chosen, past.found, sources.found)
+    if page is None and not runs:
+        return _notice(
+            HTTPStatus.NOT_FOUND,
+            "No such task instance",
+            f"Task {task_id} has no instance in run {run_id} of DAG {dag_id}: it was removed, "
+            "or has not been scheduled yet.",
+        )
     if page is None:
-        return _page("no_report.html", run=run, problem=known.problem)
+        return _page("no_report.html", run=run, stoppers=stoppers, problem=known.problem)
     return _page(
         "gate.html",
         run=run,
+        is_forgotten=not runs,
         page=page,
         problem=known.problem or past.problem or sources.problem,
         root=desk.root or "",
+    )
+
+
+@app.get("/runs", dependencies=[READS_DAG])
+def runs_of_gate(
+    session: SessionDep,
+    dag_id: str = "",
+    task_id: str = "",
+    outcome: str = "",
+    since: str = "",
+    until: str = "",
+    instance: str = "",
+    page: str = "",
+) -> Response:
+    """All runs of a gate."""
+    known = recent_runs(session, [(dag_id, task_id)], DEPTH)
+    if not any(run.is_gate for run in known):
+        return _notice(
+            HTTPStatus.NOT_FOUND,
+            "No such gate",
+            f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
+        )
+    (row,) = gate_rows(known, {})
+    silent = silent_runs(session, dag_id, task_id)
+    session.close()
+    desk = _desk()
+    gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
+    filters = RunFilters(outcome, since, until, instance)
+    wanted = filters.wanted(gates.found)
+    counted = desk.ask(lambda store: store.count_runs(wanted))
+    counts = dict(counted.found)
+    total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
+    number, pages = page_within(_number(page) or 1, total)
+    lines = desk.ask(
+        lambda store: store.runs(wanted, RUNS_OF_A_PAGE, (number - 1) * RUNS_OF_A_PAGE)
+    )
+    return _page(
+        "runs.html",
+        page=RunsPage(
+            dag_id,
+            task_id,
+            row.gate,
+            rows_of(dag_id, task_id, lines.found),
+            number,
+            pages,
+            total,
+            {one.value: counts.get(one.value, 0) for one in Outcome},
+            filters,
+            any(run.map_index >= 0 for run in known),
+            silent,
+            () if gates.found else row.cells,
+        ),
+        problem=gates.problem or counted.problem or lines.problem,
     )
 
 
@@ -209,6 +282,17 @@ def _desk() -> Desk:
     return desk_of(place.root, place.storage_options) if place else desk_of(None)
 
 
+def _is_of_task(session: SessionDep, desk: Desk, run: TaskRun) -> bool:
+    """Whether an attempt that Airflow has forgotten was one of the gate of this task: of a gate on
+    which attempts reported that Airflow still knows to be of the task."""
+    if not run.attempt_id:
+        return False
+    known = recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
+    attempts = {one.attempt_id for one in known}
+    own = desk.ask(lambda store: store.gates_of({run.attempt_id})).found
+    return bool(own) and set(own) <= set(desk.ask(lambda store: store.gates_of(attempts)).found)
+
+
 def _past_of(
     rows: list[GateRow], most: int = _MOST_PAST_OF_GATE
 ) -> tuple[dict[tuple[str, str], list[GateReport]], str | None]:
@@ -245,7 +329,16 @@ def _mapped(runs: tuple[TaskRun, ...]) -> Response:
     if not is_gate and "Gate" not in (runs[0].operator or ""):
         return _page("not_a_gate.html", run=runs[0])
     instances.sort(key=lambda one: one[0].map_index)
-    return _page("mapped.html", row=row, instances=instances, most=MOST_INSTANCES)
+    stored = _desk().ask(lambda store: store.runs_of_attempts({run.attempt_id for run in runs}))
+    places = {line.attempt_id: line.locations[0] for line in stored.found if line.locations}
+    return _page(
+        "mapped.html",
+        row=row,
+        instances=instances,
+        most=MOST_INSTANCES,
+        places=places,
+        problem=stored.problem,
+    )
 
 
 def _number(text: str) -> int | None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import groupby
 from typing import TypeAlias
 
@@ -22,7 +23,8 @@ _Scale: TypeAlias = Callable[[float], float]
 @dataclass(frozen=True, slots=True)
 class Past:
     """A value of the past. `when` is its date as text, `limits` what it was compared with, `event`
-    what else happened then, if it is worth a sign of its own."""
+    what else happened then, if it is worth a sign of its own. `on` is the date, by which values
+    stand in a chart, and `href` the page of the run."""
 
     when: str
     value: MetricValue
@@ -31,6 +33,8 @@ class Past:
     multiplier: float = 1.0
     profiles: tuple[str, ...] = ()
     event: str = ""
+    on: date | None = None
+    href: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class Mark:
     status: str
     label: str
     has_event: bool
+    href: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +75,17 @@ class Chart:
     last: str
 
 
-def past_of(when: str, verdict: Verdict) -> Past:
+def past_of(on: date, verdict: Verdict, href: str = "") -> Past:
     """A verdict as a value of the past: the number that was compared, and with what."""
     return Past(
-        when,
+        on.isoformat(),
         verdict.scaled_value,
         limits_of(verdict.threshold, verdict.expected),
         verdict.status,
         verdict.multiplier,
         verdict.profiles,
+        on=on,
+        href=href,
     )
 
 
@@ -109,6 +116,8 @@ def chart_of(
 ) -> Chart | None:
     """The chart of a history, oldest first; None where fewer than two values are numbers.
 
+    Values stand where their dates are, side by side where they have none. Counts begin at zero.
+
     :param read: how the values read.
     """
     values = [_number(past.value) for past in history]
@@ -117,13 +126,17 @@ def chart_of(
         return None
     drawn = [*known, *(limit for past in history for limit in past.limits)]
     low, high = float(min(drawn)), float(max(drawn))
+    if all(isinstance(past.value, int | None) for past in history):
+        low = min(low, 0.0)
     margin = 6.0
     # Halves, since the span of the largest numbers is none.
     span = high / 2 - low / 2
-    step = (width - 2 * margin) / max(len(history) - 1, 1)
+    places = _places(history)
 
     def x(place: float) -> float:
-        return round(margin + place * step, 1)
+        """Where a value stands; halfway between two of them for half a place."""
+        before, after = places[math.floor(place)], places[math.ceil(place)]
+        return round(margin + (before + after) / 2 * (width - 2 * margin), 1)
 
     def y(value: float) -> float:
         share = (value / 2 - low / 2) / span if span else 0.5
@@ -147,15 +160,24 @@ def chart_of(
                 past.status.value,
                 _description(past, read),
                 bool(past.event),
+                past.href,
             )
             for i, (point, past) in enumerate(zip(points, history, strict=True))
         ),
         bands=_bands(history, x),
         high=scale_end(high, read),
-        low=scale_end(low, read),
+        low=scale_end(low, read) if low < high else "",
         first=history[0].when,
         last=history[-1].when,
     )
+
+
+def _places(history: Sequence[Past]) -> list[float]:
+    """Where the values stand from left to right, from 0 to 1."""
+    days = [past.on.toordinal() for past in history if past.on]
+    if len(days) < len(history) or not days[0] < days[-1] or days != sorted(days):
+        days = list(range(len(history)))
+    return [(day - days[0]) / max(days[-1] - days[0], 1) for day in days]
 
 
 def _number(value: MetricValue) -> float | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
+from dqx_airflow.plugin.addresses import report_address
 from dqx_airflow.plugin.board_page import GateRow
-from dqx_airflow.plugin.chart import Chart, Past, chart_of, past_of
+from dqx_airflow.plugin.chart import Chart, Past, chart_of
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.plugin.report_view import PromotionView, promotion_of
 from dqx_airflow.plugin.value_format import Reading, reading_of
@@ -38,12 +40,14 @@ class AssertionHistory:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What a gate read of the dataset on a date, and whether that was promoted."""
+    """What a gate read of the dataset on a date, whether that was promoted, and the address of the
+    report."""
 
-    date: str
+    date: date
     outcome: str
     snapshot: DatasetSnapshot
     promotion: PromotionView | None
+    href: str
 
     @property
     def promoted(self) -> str:
@@ -98,10 +102,11 @@ def _gate(name: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory
     oldest_first = tuple(reversed(reports))
     days = [
         Day(
-            report.run_key.date.isoformat(),
+            report.run_key.date,
             report.outcome.value,
             snapshot,
             promotion_of(snapshot),
+            report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
         )
         for report in oldest_first
         for snapshot in report.datasets
@@ -109,11 +114,20 @@ def _gate(name: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory
     ]
     newest = {(one.check, one.name) for one in reports[0].verdicts} if reports else set()
     counts = [
-        Past(one.date, one.snapshot.rows, (), Status.PASSED, event=one.promoted) for one in days
+        Past(
+            one.date.isoformat(),
+            one.snapshot.rows,
+            (),
+            Status.PASSED,
+            event=one.promoted,
+            on=one.date,
+            href=one.href,
+        )
+        for one in days
     ]
     assertions = [
         _assertion(found)
-        for key, found in histories(oldest_first).items()
+        for key, found in histories(oldest_first, row.dag_id, row.task_id).items()
         if key in newest and name in found[-1][1].datasets
     ]
     assertions.sort(key=lambda one: (-one.failures, one.newest.severity.value))
@@ -127,8 +141,8 @@ def _gate(name: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory
     )
 
 
-def _assertion(found: Sequence[tuple[str, Verdict]]) -> AssertionHistory:
-    past = tuple(past_of(day, verdict) for day, verdict in found)
+def _assertion(found: Sequence[tuple[Past, Verdict]]) -> AssertionHistory:
+    past = tuple(one for one, _ in found)
     newest = found[-1][1]
     read = reading_of(newest)
     chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read)

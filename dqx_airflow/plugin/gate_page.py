@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TypeAlias
 
-from dqx_airflow.plugin.chart import Chart, chart_of, past_of
+from dqx_airflow.plugin.addresses import report_address
+from dqx_airflow.plugin.airflow import TaskRun
+from dqx_airflow.plugin.chart import Chart, Past, chart_of, past_of
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
 from dqx_airflow.plugin.source_view import SourceView, sources_of
 from dqx_airflow.plugin.value_format import reading_of
@@ -56,6 +59,15 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class PastRun:
+    """An earlier run of the gate, and the address of its report."""
+
+    date: date
+    outcome: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
 class GatePage:
     """The report of an attempt, as far as it is known, with what stands around it."""
 
@@ -63,7 +75,7 @@ class GatePage:
     assertions: tuple[AssertionView, ...]
     sources: tuple[SourceView, ...]
     attempts: tuple[Attempt, ...]
-    past: tuple[GateReport, ...]
+    past: tuple[PastRun, ...]
     is_superseded: bool
 
 
@@ -86,45 +98,47 @@ def chosen_report(
 
 
 def gate_page(
-    pushed: object,
+    run: TaskRun,
     reports: Sequence[GateReport],
     chosen: GateReport | None,
-    current_attempt_id: str,
     past: Sequence[GateReport] = (),
     sources: Sequence[SourceFile] = (),
 ) -> GatePage | None:
     """The page of a task instance; None where nothing is known of any report.
 
-    :param pushed: what the task left as its summary.
     :param reports: the reports of its attempts, the one started last first.
     :param chosen: the one of them that is shown, if it is one of them.
     :param past: earlier reports of the gate, newest first.
     :param sources: the texts that the gate went by, as far as they may be shown.
     """
-    view = view_of_report(chosen) if chosen else view_of_summary(pushed)
+    view = view_of_report(chosen) if chosen else view_of_summary(run.pushed)
     if view is None:
         return None
     history = _until(past, chosen) if chosen else ()
     return GatePage(
         report=view,
-        assertions=_assertions(view, history),
+        assertions=_assertions(view, run, history),
         sources=sources_of(view.verdicts, view.fail_on, sources),
         attempts=tuple(
             Attempt(one.attempt.id, one.attempt.number, one.outcome.value, one is chosen)
             for one in reversed(reports)
         ),
-        past=history,
-        is_superseded=chosen is not None and chosen.attempt.id != current_attempt_id,
+        past=tuple(_past_run(run, one) for one in history),
+        is_superseded=chosen is not None and chosen.attempt.id != run.attempt_id,
     )
 
 
-def histories(reports: Iterable[GateReport]) -> Mapping[AssertionKey, list[tuple[str, Verdict]]]:
-    """The verdicts of each assertion with the dates of their data, in the order of the reports."""
-    found: dict[AssertionKey, list[tuple[str, Verdict]]] = {}
+def histories(
+    reports: Iterable[GateReport], dag_id: str, task_id: str
+) -> Mapping[AssertionKey, list[tuple[Past, Verdict]]]:
+    """The verdicts of each assertion of a task, also as values of the past, in the order of the
+    reports."""
+    found: dict[AssertionKey, list[tuple[Past, Verdict]]] = {}
     for report in reports:
-        day = report.run_key.date.isoformat()
+        href = report_address(dag_id, task_id, report.run_key, report.attempt.id)
         for verdict in report.verdicts:
-            found.setdefault((verdict.check, verdict.name), []).append((day, verdict))
+            past = past_of(report.run_key.date, verdict, href)
+            found.setdefault((verdict.check, verdict.name), []).append((past, verdict))
     return found
 
 
@@ -142,6 +156,12 @@ def sample_of(rows: Sequence[FailingRow]) -> Sample:
     )
 
 
+def _past_run(run: TaskRun, report: GateReport) -> PastRun:
+    key = report.run_key
+    href = report_address(run.dag_id, run.task_id, key, report.attempt.id)
+    return PastRun(key.date, report.outcome.value, href)
+
+
 def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, ...]:
     """The history of a report, oldest first, which ends with it, whatever superseded it."""
     key = chosen.run_key
@@ -154,8 +174,10 @@ def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, 
     return (*reversed(earlier), chosen)
 
 
-def _assertions(view: ReportView, history: Sequence[GateReport]) -> tuple[AssertionView, ...]:
-    earlier = histories(history)
+def _assertions(
+    view: ReportView, run: TaskRun, history: Sequence[GateReport]
+) -> tuple[AssertionView, ...]:
+    earlier = histories(history, run.dag_id, run.task_id)
     return tuple(
         _assertion(verdict, view, earlier.get((verdict.check, verdict.name), ()))
         for verdict in view.verdicts
@@ -163,9 +185,9 @@ def _assertions(view: ReportView, history: Sequence[GateReport]) -> tuple[Assert
 
 
 def _assertion(
-    verdict: Verdict, view: ReportView, earlier: Sequence[tuple[str, Verdict]]
+    verdict: Verdict, view: ReportView, earlier: Sequence[tuple[Past, Verdict]]
 ) -> AssertionView:
-    past = [past_of(day, one) for day, one in earlier]
+    past = [one for one, _ in earlier]
     read = reading_of(verdict)
     bad = verdict.status in (Status.FAILED, Status.ERROR)
     by_dataset: dict[str, list[FailingRow]] = {}

@@ -8,12 +8,12 @@ from datetime import date, datetime, timezone
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.diagnostics.verdicts import format_duration, format_value
+from dqx_airflow.plugin import addresses
 from dqx_airflow.plugin.value_format import limit_of, value_of
 
 _PAGES = Path(__file__).parent / "pages"
@@ -60,12 +60,6 @@ def plain(text: str) -> str:
     )
 
 
-def address(page: str, /, **query: object) -> str:
-    """The address of one of our pages, relative to any other. Empty values are left out."""
-    given = {name: str(value) for name, value in query.items() if value not in ("", None)}
-    return f"{page}?{urlencode(given, errors='replace')}" if given else page
-
-
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -77,12 +71,18 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals |= {
-        "address": address,
+        "address": addresses.address,
+        "dag_address": addresses.dag_address,
+        "dag_run_address": addresses.dag_run_address,
+        "gate_address": addresses.gate_address,
+        "runs_address": addresses.runs_address,
+        "task_address": addresses.task_address,
         "style": Markup(STYLE),  # noqa: S704 (our own file)
         "script": Markup(SCRIPT),  # noqa: S704 (our own file)
     }
     environment.filters |= {
         "value": format_value,
+        "duration": format_duration,
         "shown": value_of,
         "limit": limit_of,
         "moment": _moment,

@@ -6,7 +6,7 @@ appended one by one. A store that stays open reads only what was appended since 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -19,6 +19,14 @@ from dqx_airflow.results.columns import Row
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.results.query import date_literal, select_rows, text_literal
 from dqx_airflow.results.report_rows import report_from_rows
+from dqx_airflow.results.run_lines import (
+    COLUMNS,
+    ORDER,
+    RunLine,
+    RunsWanted,
+    instance_condition,
+    lines_of,
+)
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     FAILING_ROWS_SCHEMA,
@@ -55,14 +63,64 @@ class OpenStore:
             return ()
         return self._reports([f'"attempt_id" IN ({attempts})'], 2 * len(attempt_ids))
 
+    def gates_of(self, attempt_ids: Collection[str]) -> tuple[str, ...]:
+        """The names of the gates that these attempts reported on.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
+        if not attempts:
+            return ()
+        rows = self._rows(RUNS, ["gate"], [f'"attempt_id" IN ({attempts})'], 'ORDER BY "gate"')
+        return tuple(dict.fromkeys(row["gate"] for row in rows))
+
+    def runs_of_attempts(self, attempt_ids: Collection[str]) -> tuple[RunLine, ...]:
+        """The runs that these attempts reported on, newest data first.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
+        if not attempts:
+            return ()
+        return lines_of(self._rows(RUNS, COLUMNS, [f'"attempt_id" IN ({attempts})'], ORDER))
+
+    def runs(self, wanted: RunsWanted, most: int = 50, skip: int = 0) -> tuple[RunLine, ...]:
+        """The runs of some gates that no later attempt supersedes, newest data first: `most` of
+        them after the first `skip`.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        if not wanted.gates:
+            return ()
+        order = f"{wanted.outcome_condition}{ORDER} LIMIT {most} OFFSET {skip}"
+        return lines_of(self._rows(RUNS, COLUMNS, wanted.conditions, order, standing=True))
+
+    def count_runs(self, wanted: RunsWanted) -> tuple[tuple[str, int], ...]:
+        """How many runs of some gates have each outcome; the outcome that is wanted is ignored.
+
+        :raises StoreError: the store is there and cannot be read.
+        """
+        if not wanted.gates:
+            return ()
+        counts = Counter(
+            row["outcome"]
+            for row in self._rows(RUNS, ["outcome"], wanted.conditions, standing=True)
+        )
+        return tuple(counts.items())
+
     def past_reports(
-        self, gates: Collection[str], until: date, most: int = 60
+        self,
+        gates: Collection[str],
+        until: date,
+        most: int = 60,
+        map_index: int = -1,
     ) -> tuple[GateReport, ...]:
         """The reports of some gates up to a date of their data, newest date first.
 
         Only those that no later attempt supersedes, without failing rows, `most` of each gate at
         most. Two months are looked at; where these hold too few runs for a trend, a year.
 
+        :param map_index: of an instance of a mapped task only its own; -1 asks for all.
         :raises StoreError: the store is there and cannot be read.
         """
         if not gates:
@@ -74,6 +132,7 @@ class OpenStore:
                 f'"gate" IN ({names})',
                 f'"dataset_date" <= {date_literal(until)}',
                 f'"dataset_date" > {date_literal(_before(until, days))}',
+                *([instance_condition(map_index)] if map_index >= 0 else []),
             ]
             found = self._reports(where, most * len(gates), standing=True)
             if len(found) >= _ENOUGH_RUNS * len(gates):

@@ -115,7 +115,7 @@ def test_times_are_those_of_the_zone_that_the_reader_chose(
 
 def test_the_marks_of_past_runs_tell_the_same_zone(scene: Scene, look: Callable[..., Page]) -> None:
     ran(scene)
-    title = look("board", timezone='"Asia/Tokyo"').run("document.querySelector('.strip i').title")
+    title = look("board", timezone='"Asia/Tokyo"').run("document.querySelector('.strip a').title")
     assert title == "2024-03-20 21:00:00 Asia/Tokyo: blocked"
 
 
@@ -153,7 +153,14 @@ def test_everything_can_be_reached_and_opened_by_the_keyboard(
         reached.append(str(page.run("document.activeElement.innerText")).split("\n")[0])
         if page.run("document.activeElement.matches('details.passed > summary')"):
             page.press("Enter")
-    assert reached[:2] == ["All gates", "Dataset orders"]
+    ways = [
+        "All gates",
+        "Task and log",
+        "Run of the DAG",
+        "All runs of this gate",
+        "Dataset orders",
+    ]
+    assert reached[:5] == ways
     assert page.run("document.querySelector('details.passed').open")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from types import ModuleType
 from typing import Any
 
@@ -36,7 +37,26 @@ def test_larger_values_stand_higher_and_later_ones_further_right(chart: ModuleTy
     first, second, third = drawn.marks
     assert second.y < third.y < first.y
     assert first.x < second.x < third.x
-    assert (drawn.low, drawn.high, drawn.first, drawn.last) == ("1", "3", "day 0", "day 2")
+    assert (drawn.low, drawn.high, drawn.first, drawn.last) == ("0", "3", "day 0", "day 2")
+
+
+def test_values_stand_where_their_dates_are(chart: ModuleType) -> None:
+    days = [date(2024, 3, 1), date(2024, 3, 2), date(2024, 3, 11)]
+    history = [chart.Past(str(on), 1.5, (), Status.PASSED, on=on) for on in days]
+    drawn = chart.chart_of("a", history, 112, 50)
+    assert drawn is not None
+    assert [mark.x for mark in drawn.marks] == [6.0, 16.0, 106.0]
+
+
+def test_counts_begin_at_zero_and_other_values_where_they_are(chart: ModuleType) -> None:
+    counts = chart.chart_of("a", past(chart, 634, 983), 100, 50)
+    shares = chart.chart_of("a", past(chart, 0.5, 0.7), 100, 50)
+    assert (counts.low, shares.low) == ("0", "0.5")
+
+
+def test_what_never_changes_has_one_label(chart: ModuleType) -> None:
+    drawn = chart.chart_of("a", past(chart, 0, 0), 100, 50)
+    assert (drawn.low, drawn.high) == ("", "0")
 
 
 def test_the_limit_is_within_the_chart_wherever_the_values_are(chart: ModuleType) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -22,7 +21,6 @@ Noted: TypeAlias = Callable[[str], int | None]
 """The number that a table has noted under a name; None where it has noted none."""
 
 _DATED = "dqx:dated"
-_MAP_INDEX = re.compile(r"\[(\d+)\]$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +83,9 @@ class Promoter:
 
     @classmethod
     def of(cls, key: RunKey, ref: DatasetRef) -> Promoter:
-        mapped = _MAP_INDEX.search(key.scheduler_run)
-        run = key.scheduler_run[: mapped.start()] if mapped else key.scheduler_run
         source = json.dumps([ref.location, ref.filter, sorted(ref.options)], ensure_ascii=False)
-        return cls(key.gate, run, int(mapped[1]) if mapped else None, source)
+        index = key.map_index if key.map_index >= 0 else None
+        return cls(key.gate, key.dag_run_id, index, source)
 
     def notes(self, place: Slice, order: int, noted: Noted) -> dict[str, int]:
         """What a commit notes that promotes a slice, by name.

@@ -1,0 +1,67 @@
+"""The addresses of our pages, and of Airflow's own, each relative to any of ours.
+
+Airflow itself may live below a path of its host, so none of them begins with a slash.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlencode
+
+from dqx_airflow.plugin.airflow import TaskRun
+from dqx_airflow.values import RunKey
+
+
+def address(page: str, /, **query: object) -> str:
+    """The address of one of our pages. Empty values are left out."""
+    given = {name: str(value) for name, value in query.items() if value not in ("", None)}
+    return f"{page}?{urlencode(given, errors='replace')}" if given else page
+
+
+def gate_address(run: TaskRun, attempt: str = "") -> str:
+    """The tab of a task instance as a page of its own; of one of its attempts."""
+    return address(
+        "gate",
+        dag_id=run.dag_id,
+        run_id=run.run_id,
+        task_id=run.task_id,
+        map_index=run.map_index,
+        attempt=attempt,
+    )
+
+
+def runs_address(dag_id: str, task_id: str, map_index: int = -1) -> str:
+    """The list of the runs of a gate; of one instance of a mapped one."""
+    instance = map_index if map_index >= 0 else ""
+    return address("runs", dag_id=dag_id, task_id=task_id, instance=instance)
+
+
+def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str) -> str:
+    """The page of what an attempt of a task reported."""
+    return address(
+        "gate",
+        dag_id=dag_id,
+        run_id=key.dag_run_id,
+        task_id=task_id,
+        map_index=key.map_index,
+        attempt=attempt,
+    )
+
+
+def dag_address(dag_id: str) -> str:
+    """The DAG in Airflow."""
+    return f"../dags/{_part(dag_id)}"
+
+
+def dag_run_address(dag_id: str, run_id: str) -> str:
+    """The run of a DAG in Airflow."""
+    return f"{dag_address(dag_id)}/runs/{_part(run_id)}"
+
+
+def task_address(run: TaskRun) -> str:
+    """The task instance in Airflow, which opens with its log."""
+    instance = f"/mapped/{run.map_index}" if run.map_index >= 0 else ""
+    return f"{dag_run_address(run.dag_id, run.run_id)}/tasks/{_part(run.task_id)}{instance}"
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="", errors="replace")

@@ -1,0 +1,53 @@
+"""Which tasks of a DAG come before and after one, read from its serialized form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class DagGraph:
+    """The tasks of a DAG by their ids, each with those that follow it directly."""
+
+    following: Mapping[str, frozenset[str]]
+
+    def after(self, task_id: str) -> frozenset[str]:
+        """All tasks downstream of a task."""
+        return _reached(self.following, task_id)
+
+    def before(self, task_id: str) -> frozenset[str]:
+        """All tasks upstream of a task."""
+        preceding: dict[str, set[str]] = {}
+        for one, those in self.following.items():
+            for other in those:
+                preceding.setdefault(other, set()).add(one)
+        return _reached(preceding, task_id)
+
+
+def graph_of(data: object) -> DagGraph:
+    """The graph of a serialized DAG; an empty one for anything that is none."""
+    tasks = _get(_get(data, "dag"), "tasks")
+    found: dict[str, frozenset[str]] = {}
+    for task in tasks if isinstance(tasks, list) else ():
+        fields = _get(task, "__var") or task
+        task_id, following = _get(fields, "task_id"), _get(fields, "downstream_task_ids")
+        if isinstance(task_id, str):
+            ids = following if isinstance(following, list) else ()
+            found[task_id] = frozenset(one for one in ids if isinstance(one, str))
+    return DagGraph(found)
+
+
+def _get(value: object, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else None
+
+
+def _reached(edges: Mapping[str, Iterable[str]], start: str) -> frozenset[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        fresh = set(edges.get(waiting.pop(), ())) - seen
+        seen |= fresh
+        waiting += fresh
+    return frozenset(seen)

@@ -1,0 +1,101 @@
+"""The list of the runs of a gate: every run that the results store keeps, newest data first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from dqx_airflow.plugin.addresses import address, report_address
+from dqx_airflow.plugin.airflow import TaskRun
+from dqx_airflow.plugin.board_page import Cell
+from dqx_airflow.results.run_lines import RunLine, RunsWanted
+from dqx_airflow.values import Outcome
+
+RUNS_OF_A_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilters:
+    """What is asked for, as the address says it; empty texts ask for everything."""
+
+    outcome: str = ""
+    since: str = ""
+    until: str = ""
+    instance: str = ""
+
+    def wanted(self, gates: Sequence[str]) -> RunsWanted:
+        """The runs that are asked for; what makes no sense asks for everything."""
+        return RunsWanted(
+            gates,
+            next((one for one in Outcome if one.value == self.outcome), None),
+            _day(self.since),
+            _day(self.until),
+            int(self.instance) if self.instance.isdecimal() and len(self.instance) < 10 else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run in the list, and the address of its report."""
+
+    line: RunLine
+    href: str
+
+    @property
+    def duration_s(self) -> float:
+        return (self.line.finished_at - self.line.started_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """Page `page` of `pages`, counted from 1. `counts` are the runs by outcome, whatever outcome is
+    asked for, and `total` those that are asked for. `silent` are recent task instances that ended
+    without a report, and `left` what the task left in Airflow, where the store does not answer."""
+
+    dag_id: str
+    task_id: str
+    gate: str
+    rows: tuple[RunRow, ...]
+    page: int
+    pages: int
+    total: int
+    counts: Mapping[str, int]
+    filters: RunFilters
+    is_mapped: bool
+    silent: tuple[TaskRun, ...]
+    left: tuple[Cell, ...]
+
+    def at(self, page: int = 1, **changes: str) -> str:
+        """The address of a page of the list, or of one with other filters."""
+        chosen = {
+            "outcome": self.filters.outcome,
+            "since": self.filters.since,
+            "until": self.filters.until,
+            "instance": self.filters.instance,
+            **changes,
+        }
+        number = page if page > 1 else ""
+        return address("runs", dag_id=self.dag_id, task_id=self.task_id, page=number, **chosen)
+
+
+def page_within(page: int, total: int) -> tuple[int, int]:
+    """The nearest page of the list, and how many there are."""
+    pages = max(math.ceil(total / RUNS_OF_A_PAGE), 1)
+    return min(max(page, 1), pages), pages
+
+
+def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[RunRow, ...]:
+    """The runs of a task with the addresses of their reports."""
+    return tuple(
+        RunRow(line, report_address(dag_id, task_id, line.run_key, line.attempt_id))
+        for line in lines
+    )
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

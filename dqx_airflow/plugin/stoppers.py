@@ -1,0 +1,38 @@
+"""Which tasks keep one from running: the gates upstream of it that did not let the data through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dqx_airflow.plugin.airflow import TaskRun, ended_gates, graph_of_dag
+from dqx_airflow.plugin.report_view import ReportView, view_of_summary
+from dqx_airflow.values import Outcome
+
+STOPPED_STATES = ("upstream_failed", "skipped")
+"""The states of a task that something upstream of it did not let run."""
+
+_STOPS = (Outcome.BLOCKED, Outcome.BROKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopper:
+    """A task upstream of another that it did not let run; its report, where it is a gate that left
+    one."""
+
+    run: TaskRun
+    report: ReportView | None
+
+
+def stopped_by(run: TaskRun, session: Any) -> tuple[Stopper, ...]:
+    """What stopped a task, gates first; in the whole run where the graph of the DAG is unknown."""
+    before = graph_of_dag(session, run.dag_id).before(run.task_id)
+    found = []
+    for one in ended_gates(session, run):
+        if before and one.task_id not in before:
+            continue
+        report = view_of_summary(one.pushed)
+        stops = report.outcome in _STOPS if report else one.state == "failed"
+        if stops and one.state != "success":
+            found.append(Stopper(one, report))
+    return tuple(sorted(found, key=lambda one: one.report is None))

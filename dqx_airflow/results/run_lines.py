@@ -1,0 +1,116 @@
+"""The runs of gates as a list, one line each: what a page of thousands of runs is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from dqx_airflow.results.columns import Row, as_utc
+from dqx_airflow.results.query import date_literal, text_literal
+from dqx_airflow.values import Outcome, RunKey, Severity
+
+COLUMNS = (
+    "run_id",
+    "gate",
+    "dataset_date",
+    "scheduler_run",
+    "attempt",
+    "attempt_id",
+    "started_at",
+    "finished_at",
+    "outcome",
+    "assertions",
+    "failed",
+    "errors",
+    "worst",
+    "worst_severity",
+    "datasets",
+)
+ORDER = 'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id"'
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run of a gate without its verdicts. `locations` are those of its datasets, times are in
+    UTC."""
+
+    run_id: str
+    run_key: RunKey
+    attempt: int
+    attempt_id: str
+    started_at: datetime
+    finished_at: datetime
+    outcome: Outcome
+    assertions: int
+    failed: int
+    errors: int
+    worst: str | None
+    worst_severity: Severity | None
+    locations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunsWanted:
+    """Which runs of some gates are asked for: of an outcome, about the data of some days, of the
+    instances of a mapped task. None asks for all."""
+
+    gates: Collection[str]
+    outcome: Outcome | None = None
+    since: date | None = None
+    until: date | None = None
+    map_index: int | None = None
+
+    @property
+    def conditions(self) -> list[str]:
+        """What holds of all attempts of such a run, as SQL: without the outcome."""
+        where = [f'"gate" IN ({", ".join(map(text_literal, sorted(self.gates)))})']
+        if self.since is not None:
+            where.append(f'"dataset_date" >= {date_literal(self.since)}')
+        if self.until is not None:
+            where.append(f'"dataset_date" <= {date_literal(self.until)}')
+        if self.map_index is not None:
+            where.append(instance_condition(self.map_index))
+        return where
+
+    @property
+    def outcome_condition(self) -> str:
+        """What holds of the attempt that counts, as SQL."""
+        return f'WHERE "outcome" = {text_literal(self.outcome.value)} ' if self.outcome else ""
+
+
+def instance_condition(map_index: int) -> str:
+    """What holds of the runs of an instance of a mapped task, as SQL."""
+    ending = f"[{map_index}]"
+    return f'right("scheduler_run", {len(ending)}) = {text_literal(ending)}'
+
+
+def lines_of(rows: Sequence[Row]) -> tuple[RunLine, ...]:
+    """The runs of their rows; one of a newer version that nobody here understands is left out."""
+    found = []
+    for row in rows:
+        try:
+            found.append(_line(row))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return tuple(found)
+
+
+def _line(row: Row) -> RunLine:
+    severity = row.get("worst_severity")
+    return RunLine(
+        run_id=row["run_id"],
+        run_key=RunKey(row["gate"], row["dataset_date"], row["scheduler_run"]),
+        attempt=row["attempt"],
+        attempt_id=row["attempt_id"],
+        started_at=as_utc(row["started_at"]),
+        finished_at=as_utc(row["finished_at"]),
+        outcome=Outcome(row["outcome"]),
+        assertions=row["assertions"],
+        failed=row["failed"],
+        errors=row["errors"],
+        worst=row.get("worst"),
+        worst_severity=Severity(severity) if severity else None,
+        locations=tuple(one["location"] for one in json.loads(row.get("datasets") or "[]")),
+    )
