@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 9
-OPERATORS = 200
+OPERATORS = 300
 
 PLAIN = """
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import date, datetime, timezone
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dqx_airflow.date_patterns import DatePatternError, date_text
+from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.errors import RequestError
 from dqx_airflow.reader_options import wrong_option
 from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
-from dqx_airflow.values import FORMATS, DatasetRef, GateRequest
+from dqx_airflow.values import FORMATS, DatasetRef
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
 
@@ -26,6 +27,23 @@ _CREDENTIALS = (
     "they belong in the configuration of Spark, in the connection of the results, or in the "
     "environment of the driver"
 )
+
+
+class Locations(Protocol):
+    """Where a gate reads and writes; a `GateRequest` is one."""
+
+    @property
+    def datasets(self) -> tuple[DatasetRef, ...]: ...
+    @property
+    def results_root(self) -> str: ...
+    @property
+    def quarantine(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def promote_to(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def promote_slice(self) -> tuple[tuple[str, str], ...]: ...
+
+
 _FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
 
 
@@ -45,12 +63,8 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
             f"dataset '{name}' is {given!r}: write a path, a table, or a mapping with "
             f"{', '.join(SETTINGS)}"
         )
-    unknown = [str(key) for key in given if key not in SETTINGS]
-    if unknown:
-        raise RequestError(
-            f"dataset '{name}' has unknown settings {', '.join(unknown)}: "
-            f"write {', '.join(SETTINGS)}"
-        )
+    if objection := unknown_settings(name, given):
+        raise RequestError(objection)
     settings = {key: value for key, value in given.items() if value not in (None, "")}
     if "format" not in settings and (told := format_of(str(settings.get("path", "")))):
         settings["format"] = told
@@ -68,6 +82,20 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     )
     check_ref(ref)
     return ref
+
+
+def unknown_settings(name: str, given: Mapping[str, Any]) -> str | None:
+    """What is said of a dataset that nothing reads, with what may be meant; None if all is read."""
+    unknown = []
+    for key in given:
+        if key not in SETTINGS:
+            near = nearest(str(key), SETTINGS)
+            unknown.append(f"{key} (did you mean '{near}'?)" if near else str(key))
+    if not unknown:
+        return None
+    return (
+        f"dataset '{name}' has unknown settings {', '.join(unknown)}: write {', '.join(SETTINGS)}"
+    )
 
 
 def format_of(path: str) -> str | None:
@@ -90,7 +118,7 @@ def check_ref(ref: DatasetRef) -> None:
         raise RequestError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
 
 
-def check_places(request: GateRequest) -> None:
+def check_places(request: Locations) -> None:
     """Refuses credentials in the places to which a gate writes.
 
     :raises RequestError: there are some.
@@ -168,7 +196,7 @@ def settings_of(ref: DatasetRef) -> dict[str, Any]:
     return {key: value for key, value in asdict(ref).items() if key in SETTINGS}
 
 
-def check_quarantine(request: GateRequest) -> None:
+def check_quarantine(request: Locations) -> None:
     """Refuses a quarantine among the results, where unmasked rows have no place, or in a dataset.
 
     :raises RequestError: a request asks for one.
@@ -184,7 +212,7 @@ def check_quarantine(request: GateRequest) -> None:
                 )
 
 
-def check_promotion(request: GateRequest) -> None:
+def check_promotion(request: Locations) -> None:
     """Refuses a promotion of what has no version, and one into a place that is taken.
 
     :raises RequestError: a request asks for one.

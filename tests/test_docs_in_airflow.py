@@ -56,6 +56,16 @@ except ValueError as error:
     print(error)
 """
 
+CONTRACT = """\
+dataContractSpecification: 1.2.1
+id: orders
+info: {title: Orders, version: 1.0.0}
+models:
+  orders:
+    fields:
+      id: {type: long}
+"""
+
 EXAMPLES = {
     f"example_{place.replace('/', '_').replace('.md:', '_')}": code
     for place, code in examples("python")
@@ -78,7 +88,11 @@ class Ran:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     home = tmp_path_factory.mktemp("airflow")
-    (home / "flights.dql").write_text(blocks("dql", "A suite")[0])
+    suite = blocks("dql", "A suite")[0]
+    (home / "flights.dql").write_text(suite)
+    # A mapped gate looks at its sources at once.
+    (home / "orders.dql").write_text(suite.replace("flights", "orders"))
+    (home / "orders.yaml").write_text(CONTRACT)
     done = subprocess.run(
         [sys.executable, "-c", RUN_ALL],
         input=json.dumps(PROGRAMS),

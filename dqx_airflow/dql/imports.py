@@ -266,6 +266,11 @@ class FileReader:
         self._folders = (*homes, *(folder.resolve() for folder in search_path))
         self._allowed = (path.resolve().parent, *self._folders)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The main file, and those that were found so far."""
+        return tuple(self._places.values())
+
     def __call__(self, importer: str, path: str) -> SourceFile | str:
         if "\0" in path or not path:
             return "invalid path"

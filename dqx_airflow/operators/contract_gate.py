@@ -11,13 +11,18 @@ from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import date
+    from pathlib import Path
 
-    from dqx_airflow.contracts.enforcement.enforced_contract import Unsupported
+    from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported
     from dqx_airflow.dataset_settings import DatasetSetting
-    from dqx_airflow.values import GateRequest, SourceFile
+    from dqx_airflow.operators.sources import FoundSource
+    from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
 
 _MOST_TOLD = 20
+_SIGNS = "\n"
+"""What stands in every contract, and in no path."""
 
 
 class ContractGateOperator(GateOperator):
@@ -55,6 +60,12 @@ class ContractGateOperator(GateOperator):
         "server",
         "expect_version",
     )
+    checked_arguments = (
+        *GateOperator.checked_arguments,
+        *("contract", "data", "expect_version", "models", "strict", "unsupported"),
+    )
+    true_or_false = (*GateOperator.true_or_false, "strict")
+    names_all_datasets = False
 
     def __init__(
         self,
@@ -83,35 +94,78 @@ class ContractGateOperator(GateOperator):
 
         :raises GateMisconfigured: it cannot be read, has errors, or is not of the expected version.
         """
-        from dqx_airflow.contracts.enforcement.enforced_contract import enforce
-        from dqx_airflow.contracts.source.references import FolderReader, no_files
-        from dqx_airflow.operators.sources import find_source, tell
-        from dqx_airflow.values import SourceFile
+        from dqx_airflow.operators.sources import dag_folder, find_source, tell
 
-        if self.unsupported not in ("error", "warn"):
-            raise GateMisconfigured(f"unsupported={self.unsupported!r}: write error or warn")
-        found = find_source(self.contract, context, kind="contract", signs="\n")
-        read = no_files if found.place is None else FolderReader(found.place.parent)
-        # The file is looked up in its own folder, by its own name.
-        named = found.source
-        if found.place is not None:
-            named = SourceFile(found.place.name, named.text)
-        pin = str(self.expect_version) if self.expect_version not in (None, "") else None
-        enforcement = enforce(
-            named,
-            read,
-            on=on,
-            expect_version=pin,
-            models=(self.models,) if isinstance(self.models, str) else tuple(self.models),
-            is_strict=self.strict,
-        )
+        found = find_source(self.contract, dag_folder(context), kind="contract", signs=_SIGNS)
+        enforcement = self._enforced(found, on)
         tell(enforcement.diagnostics, enforcement.sources, self.log, kind="contract")
         if enforcement.refused:
             raise GateMisconfigured("; ".join(enforcement.refused))
         for warning in enforcement.warnings:
             self.log.warning("%s", warning)
         self._enforcement = enforcement
-        return named
+        return enforcement.source
+
+    def _enforced(self, found: FoundSource, on: date | None) -> Enforcement:
+        """What there is to enforce; the version is only pinned where it is known."""
+        from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+        from dqx_airflow.contracts.source.references import FolderReader, no_files
+        from dqx_airflow.operators.mistakes import is_open
+        from dqx_airflow.values import SourceFile
+
+        read = no_files if found.place is None else FolderReader(found.place.parent)
+        # The file is looked up in its own folder, by its own name.
+        named = found.source
+        if found.place is not None:
+            named = SourceFile(found.place.name, named.text)
+        pin = self.expect_version
+        return enforce(
+            named,
+            read,
+            on=on,
+            expect_version=None if pin in (None, "") or is_open(pin) else str(pin),
+            models=(self.models,) if isinstance(self.models, str) else tuple(self.models),
+            is_strict=self.strict,
+        )
+
+    def own_mistakes(self) -> Iterator[str]:
+        """What is wrong with the arguments of a contract gate alone."""
+        from dqx_airflow.operators.mistakes import dataset_mistakes, is_open, one_of
+
+        yield from one_of("unsupported", self.unsupported, ("error", "warn"))
+        pin = self.expect_version
+        # 2.10 is 2.1 as a number.
+        if pin is not None and not is_open(pin) and (type(pin) not in (str, int)):
+            yield f"expect_version={pin!r}: write a string, such as '2' or '2.3'"
+        models = (self.models,) if isinstance(self.models, str) else self.models
+        if not isinstance(models, list | tuple) or not all(isinstance(one, str) for one in models):
+            yield f"models={self.models!r}: write the name of a model, or a list of names"
+        if self.data not in (None, ""):
+            yield from dataset_mistakes("data", self.data)
+
+    def source_mistakes(
+        self, folder: Path, datasets: Sequence[DatasetRef] | None
+    ) -> tuple[list[str], Sequence[Path]]:
+        """What is wrong with a contract that is not a template, and with its pin."""
+        from dqx_airflow.operators.mistakes import is_open
+        from dqx_airflow.operators.sources import errors_in, find_source, places_of
+
+        if is_open(self.contract) or (self.is_told_by_function and not self.contract):
+            return [], ()
+        if [*self.own_mistakes()]:
+            return [], ()
+        try:
+            found = find_source(self.contract, folder, kind="contract", signs=_SIGNS)
+        except GateMisconfigured as error:
+            return [str(error)], ()
+        enforcement = self._enforced(found, None)
+        name = f"the contract {found.source.name}"
+        mistakes = errors_in(enforcement.diagnostics, enforcement.sources, name)
+        mistakes += enforcement.refused
+        if found.place is None:
+            return mistakes, ()
+        files = (found.place.parent / source for source in enforcement.sources)
+        return mistakes, (*places_of(str(self.contract), folder), *files)
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
         """The datasets as given; of other models those that the servers of the contract name.

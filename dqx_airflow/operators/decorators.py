@@ -29,6 +29,7 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
 
     source_field = ""
     """The argument for the source, `suite` or `contract`."""
+    is_told_by_function = True
 
     def execute(self, context: Any) -> str:
         context_merge(context, self.op_kwargs)

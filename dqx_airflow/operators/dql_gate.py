@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
 
 if TYPE_CHECKING:
     from datetime import date
+    from pathlib import Path
 
-    from dqx_airflow.values import GateRequest, SourceFile
+    from dqx_airflow.dql.check import Checked
+    from dqx_airflow.operators.sources import FoundSource
+    from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
+
+_SIGNS = "{\n"
+"""What stands in every suite, and in no path."""
 
 
 class DqlGateOperator(GateOperator):
@@ -28,6 +35,7 @@ class DqlGateOperator(GateOperator):
     """
 
     template_fields: Sequence[str] = (*GateOperator.template_fields, "suite")
+    checked_arguments = (*GateOperator.checked_arguments, "suite")
 
     def __init__(self, *, suite: str | os.PathLike[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -38,9 +46,9 @@ class DqlGateOperator(GateOperator):
 
         :raises GateMisconfigured: it cannot be read.
         """
-        from dqx_airflow.operators.sources import find_source
+        from dqx_airflow.operators.sources import dag_folder, find_source
 
-        self._found = find_source(self.suite, context, kind="suite", signs="{\n")
+        self._found = find_source(self.suite, dag_folder(context), kind="suite", signs=_SIGNS)
         return self._found.source
 
     def check_source(self, request: GateRequest) -> GateRequest:
@@ -48,19 +56,47 @@ class DqlGateOperator(GateOperator):
 
         :raises GateMisconfigured: the suite has errors, alone or with the datasets.
         """
-        from dqx_airflow.dql.check import check_source
-        from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
         from dqx_airflow.operators.sources import tell
         from dqx_airflow.plan.resolve import check_datasets
 
-        read: Reader = no_imports
-        place = self._found.place
-        if place is not None:
-            root = self._found.folder or place.parent
-            read = FileReader(request.suite.name, place, root, search_path(os.environ))
-        checked = check_source(request.suite, read, needs_suite=True)
+        checked, _ = _checked(self._found)
         found = list(checked.diagnostics)
         if checked.suite is not None and not checked.errors:
             found += check_datasets(checked.suite, request.datasets)
         tell(found, checked.sources, self.log, kind="suite")
         return replace(request, imports=checked.imports)
+
+    def source_mistakes(
+        self, folder: Path, datasets: Sequence[DatasetRef] | None
+    ) -> tuple[list[str], Sequence[Path]]:
+        """What is wrong with a suite that is not a template, also with these datasets."""
+        from dqx_airflow.operators.mistakes import is_open
+        from dqx_airflow.operators.sources import errors_in, find_source, places_of
+        from dqx_airflow.plan.resolve import check_datasets
+
+        if is_open(self.suite) or (self.is_told_by_function and not self.suite):
+            return [], ()
+        try:
+            source = find_source(self.suite, folder, kind="suite", signs=_SIGNS)
+        except GateMisconfigured as error:
+            return [str(error)], ()
+        checked, files = _checked(source)
+        found = list(checked.diagnostics)
+        if checked.suite is not None and not checked.errors and datasets is not None:
+            found += check_datasets(checked.suite, datasets)
+        looked_for = places_of(str(self.suite), folder) if source.place else ()
+        name = f"the suite {source.source.name}"
+        return errors_in(found, checked.sources, name), (*looked_for, *files)
+
+
+def _checked(found: FoundSource) -> tuple[Checked, tuple[Path, ...]]:
+    """The suite with what there is to say about it, and the files that were read for it."""
+    from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.imports import FileReader, no_imports, search_path
+
+    if found.place is None:
+        return check_source(found.source, no_imports, needs_suite=True), ()
+    root = found.folder or found.place.parent
+    read = FileReader(found.source.name, found.place, root, search_path(os.environ))
+    checked = check_source(found.source, read, needs_suite=True)
+    return checked, read.files

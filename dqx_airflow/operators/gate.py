@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS, MOST_SAMPLE_ROWS
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.operators.exceptions import (
     GateInfrastructureError,
     GateMisconfigured,
@@ -24,6 +24,7 @@ from dqx_airflow.operators.spark_job import SparkJobOperator
 # Every file with a gate is parsed over and over: what only a worker needs is imported there.
 if TYPE_CHECKING:
     import datetime as dt
+    from pathlib import Path
 
     from dqx_airflow.dataset_settings import DatasetSetting
     from dqx_airflow.operators.data_date import DataDate
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsPlace
-    from dqx_airflow.values import GateReport, GateRequest, SourceFile
+    from dqx_airflow.values import DatasetRef, GateReport, GateRequest, SourceFile
 
 _LEAST_POLL_S = 10
 _LONGEST_SOURCE = 300
@@ -112,8 +113,39 @@ class GateOperator(SparkJobOperator):
         "promote_to",
         "promote_slice",
     )
+    checked_arguments: ClassVar[tuple[str, ...]] = (
+        *("datasets", "date", "results_root", "results_conn_id", "gate", "fail_on"),
+        *("on_violation", "allow_empty", "require_history", "recompute", "trust_log"),
+        *("sample_rows", "quarantine", "promote_to", "promote_slice", "timeout", "on_warning"),
+        "deferrable",
+    )
+    """The arguments that are checked when the DAG is parsed."""
+    true_or_false: ClassVar[tuple[str, ...]] = (
+        *("allow_empty", "require_history", "recompute", "trust_log", "deferrable"),
+    )
+    names_all_datasets: ClassVar[bool] = True
+    """Whether `datasets` are all there are; a contract may know of more."""
+    is_told_by_function: ClassVar[bool] = False
+    """Whether a function returns the datasets, or the source, when the task runs."""
     operator_extra_links = (GateReportLink(),)
     outlets: list[Any]
+    datasets: Mapping[str, DatasetSetting] | None
+    date: str | None
+    results_root: str | None
+    results_conn_id: str | None
+    gate: str | None
+    fail_on: str
+    on_violation: OnViolation
+    allow_empty: bool
+    require_history: bool
+    recompute: bool
+    trust_log: bool
+    sample_rows: int
+    quarantine: str | Mapping[str, str] | None
+    promote_to: str | os.PathLike[str] | Mapping[str, str] | None
+    promote_slice: Mapping[str, Any] | None
+    timeout: timedelta | float | None
+    on_warning: Callback | Sequence[Callback] | None
     report: GateReport | None = None
     request: GateRequest | None = None
     _date_template: object
@@ -145,30 +177,39 @@ class GateOperator(SparkJobOperator):
         **kwargs: Any,
     ) -> None:
         # Airflow stores every templated value that is not None, for each parsed gate.
-        super().__init__(name=name, **kwargs)
+        try:
+            super().__init__(name=name, **kwargs)
+        except TypeError:
+            from dqx_airflow.operators.parse_check import require_known
+
+            require_known(type(self), kwargs)
+            raise
         self.application = self.application or None
-        self.deferrable = deferrable
         # A resumable job survives a clear: the cleared gate would turn green on the old job
         # without validating anything.
         self.durable = False
-        self.datasets = datasets
-        self.date = date
-        self._date_template = date
-        self.results_root = results_root
-        self.gate = gate
-        self.fail_on = fail_on
-        self.on_violation = on_violation
-        self.allow_empty = allow_empty
-        self.require_history = require_history
-        self.recompute = recompute
-        self.trust_log = trust_log
-        self.sample_rows = sample_rows
-        self.quarantine = quarantine
-        self.promote_to = promote_to
-        self.promote_slice = promote_slice
-        self.timeout = timeout
-        self.on_warning = on_warning
-        self.results_conn_id = results_conn_id
+        # Airflow looks at each attribute that is set one by one, which is felt with many gates.
+        self.__dict__.update(
+            deferrable=deferrable,
+            datasets=datasets,
+            date=date,
+            _date_template=date,
+            results_root=results_root,
+            gate=gate,
+            fail_on=fail_on,
+            on_violation=on_violation,
+            allow_empty=allow_empty,
+            require_history=require_history,
+            recompute=recompute,
+            trust_log=trust_log,
+            sample_rows=sample_rows,
+            quarantine=quarantine,
+            promote_to=promote_to,
+            promote_slice=promote_slice,
+            timeout=timeout,
+            on_warning=on_warning,
+            results_conn_id=results_conn_id,
+        )
 
     @abstractmethod
     def read_source(self, context: Any, on: dt.date) -> SourceFile:
@@ -183,6 +224,40 @@ class GateOperator(SparkJobOperator):
 
         :raises GateMisconfigured: the source has errors.
         """
+
+    @abstractmethod
+    def source_mistakes(
+        self, folder: Path, datasets: Sequence[DatasetRef] | None
+    ) -> tuple[list[str], Sequence[Path]]:
+        """What is wrong with the source when the DAG is parsed, and the files that were looked for.
+
+        :param folder: the folder of the DAG's file.
+        :param datasets: those of the gate, as far as they are known; None where they are not.
+        """
+
+    def own_mistakes(self) -> Iterator[str]:
+        """What is wrong with the arguments that only this kind of gate has."""
+        yield from ()
+
+    def prepare_template(self) -> None:
+        """Checks the gate; Airflow calls this for each task of a DAG file that it has parsed.
+
+        :raises GateMisconfigured: something is wrong that no template can set right.
+        """
+        from dqx_airflow.operators.parse_check import require_sound
+
+        require_sound(self)
+
+    @classmethod
+    def partial(cls, **kwargs: Any) -> Any:
+        """As of every operator, and what is given to all instances is checked.
+
+        :raises GateMisconfigured: something is wrong that no template can set right.
+        """
+        from dqx_airflow.operators.parse_check import require_sound_partial
+
+        require_sound_partial(cls, kwargs)
+        return super().partial(**kwargs)
 
     def render_template(
         self, content: Any, context: Any, jinja_env: Any = None, seen_oids: set[int] | None = None
@@ -267,28 +342,14 @@ class GateOperator(SparkJobOperator):
         return outcome
 
     def _check_settings(self) -> None:
-        from dqx_airflow.operators.outcome import OnViolation
-        from dqx_airflow.values import Severity
+        """Again what was checked when the DAG was parsed: mapped gates are made here.
 
-        if self.application_args:
-            raise GateMisconfigured(
-                "a gate takes no application_args, since they carry its request: remove them"
-            )
-        if self.fail_on not in tuple(Severity):
-            raise GateMisconfigured(f"fail_on={self.fail_on!r}: write P0, P1, P2 or P3")
-        if self.on_violation not in get_args(OnViolation):
-            raise GateMisconfigured(f"on_violation={self.on_violation!r}: write fail, skip or warn")
-        rows = self.sample_rows
-        if not isinstance(rows, int) or not 0 <= rows <= MOST_SAMPLE_ROWS:
-            raise GateMisconfigured(
-                f"sample_rows={rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
-            )
-        if self.timeout is not None:
-            is_time = isinstance(self.timeout, timedelta | int | float)
-            if not is_time or isinstance(self.timeout, bool) or _seconds(self.timeout) <= 0:
-                raise GateMisconfigured(
-                    f"timeout={self.timeout!r}: write a timedelta, or seconds, of more than 0"
-                )
+        :raises GateMisconfigured: an argument makes no sense.
+        """
+        from dqx_airflow.operators.mistakes import setting_mistakes
+
+        if mistakes := [*setting_mistakes(self)]:
+            raise GateMisconfigured("; ".join(mistakes))
 
     def build_request(self, context: Any) -> GateRequest:
         """The request of this task run, templates rendered and source inlined."""

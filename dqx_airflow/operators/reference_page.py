@@ -52,7 +52,7 @@ such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`, `ex
 `outlets` and `trigger_rule`. These differ:
 
 - `application` defaults to the job of this package.
-- `application_args` carry the request: giving any fails the task.
+- `application_args` carry the request: giving any is an import error.
 - `durable` is always off: otherwise a cleared gate would turn green on the job of the previous
   run, without reading the data.
 - `name` defaults to `dqx-gate`.
@@ -63,7 +63,27 @@ such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`, `ex
   submission are not used. See [deploy modes](../deploy.md).
 
 Pass all arguments by keyword. `.partial(...).expand(...)` works: every map index is a separate run
-in the results."""
+in the results.
+
+## Checked when the DAG is parsed
+
+Whatever is not a template is checked when Airflow parses the DAG file: words, numbers, the
+settings of datasets, the suite or contract with its imports, the pinned version. Mistakes are an
+import error of the DAG, all of them at once:
+
+```text
+GateMisconfigured: 3 mistakes
+gate gate: on_violation='skipp': write fail, skip or warn; did you mean 'skip'?
+gate gate: fail_on='High': write P0, P1, P2 or P3
+gate gate: dataset 'orders' has unknown settings date_colum (did you mean 'date_column'?): write ...
+```
+
+The rest is checked when the task runs: templates, outputs of other tasks, what is given to
+`expand`. A file that only workers have needs a template as its path, such as
+`{{ var.value.suites }}/orders.dql`.
+
+What was sound is noted in a folder of the user that parses, below the temporary folder, and is not
+checked again until the gate, a source or an import changes."""
 
 
 def reference_page(operator: type[GateOperator]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from logging import Logger
 from pathlib import Path
@@ -25,9 +26,10 @@ class FoundSource:
     folder: Path | None
 
 
-def find_source(given: Any, context: Any, *, kind: str, signs: str) -> FoundSource:
+def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> FoundSource:
     """The source that an argument of an operator means: a path, or the text itself.
 
+    :param folder: that of the DAG's file.
     :param kind: "suite" or "contract", the argument and its word in messages.
     :param signs: the characters that stand in every such text, and in no path.
     :raises GateMisconfigured: there is no such file, or it cannot be read.
@@ -36,12 +38,10 @@ def find_source(given: Any, context: Any, *, kind: str, signs: str) -> FoundSour
 
     if not isinstance(given, str | os.PathLike) or not str(given).strip():
         raise GateMisconfigured(f"{kind}={given!r}: give the path of a file, or a {kind}")
-    folder = dag_folder(context)
     text = os.fspath(given)
     if any(sign in text for sign in signs):
         return FoundSource(SourceFile(f"<inline {kind}>", text), None, folder)
-    path = Path(os.path.expanduser(text))
-    places = [path] if path.is_absolute() or folder is None else [folder / path, path]
+    places = places_of(text, folder)
     for place in places:
         source = read_source(place, text)
         if isinstance(source, SourceFile):
@@ -50,9 +50,44 @@ def find_source(given: Any, context: Any, *, kind: str, signs: str) -> FoundSour
             raise GateMisconfigured(f"the {kind} {place}: {source.reason}")
     looked = " or ".join(str(place.absolute()) for place in places)
     raise GateMisconfigured(
-        f"{kind} {text} not found: searched {looked}; give its path relative to the file "
-        "of the DAG, or absolute"
+        f"{kind} {text} not found: searched {looked}; {_meant(places)}give its path relative to "
+        "the file of the DAG, or absolute"
     )
+
+
+def _meant(places: Iterable[Path]) -> str:
+    """A question with the name of a file beside which one was looked for, if one is alike."""
+    from dqx_airflow.diagnostics.nearest import nearest
+
+    for place in places:
+        with suppress(OSError, ValueError):
+            names = [file.name for file in place.parent.iterdir() if file.suffix == place.suffix]
+            if near := nearest(place.name, names):
+                return f"did you mean '{near}'? Otherwise "
+    return ""
+
+
+def places_of(text: str, folder: Path | None) -> list[Path]:
+    """Where a path in a DAG may lead, in the order in which it is looked for."""
+    path = Path(os.path.expanduser(text))
+    return [path] if path.is_absolute() or folder is None else [folder / path, path]
+
+
+def errors_in(found: Iterable[Diagnostic], sources: Mapping[str, str], name: str) -> list[str]:
+    """The errors of a source, drawn, as one mistake; none where it has none.
+
+    :param name: the source, as messages name it.
+    """
+    from dqx_airflow.diagnostics.diagnostic import Level
+    from dqx_airflow.diagnostics.text import draw, shown
+
+    errors = [diagnostic for diagnostic in found if diagnostic.level is Level.ERROR]
+    if not errors:
+        return []
+    kept, rest = shown(errors)
+    many = f"{len(errors)} errors" if len(errors) > 1 else "an error"
+    drawn = [draw([diagnostic], sources) for diagnostic in kept]
+    return ["\n".join(filter(None, (f"{name} has {many}:", *drawn, rest)))]
 
 
 def tell(

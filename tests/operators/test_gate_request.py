@@ -385,7 +385,10 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"datasets": {"orders": {"format": "csv"}}}, r"'orders': give it exactly one of path"),
     ({"datasets": {"orders": {"path": "/a", "table": "b"}}}, r"'orders': give it exactly one of"),
     ({"datasets": {"orders": DatasetRef("orders")}}, r"'orders': give it exactly one"),
-    ({"datasets": {"orders": {"pth": "/a"}}}, r"unknown settings pth: write path, table"),
+    (
+        {"datasets": {"orders": {"pth": "/a"}}},
+        r"unknown settings pth \(did you mean .path.\?\): write path",
+    ),
     ({"datasets": {"orders": {"path": "/a", 5: "/a"}}}, r"unknown settings 5"),
     ({"datasets": {"orders": {"path": "/a", "version": "newest"}}}, r"version='newest': write the"),
     ({"datasets": {"orders": {"path": "/a", "options": "header"}}}, r"options='header': write a"),

@@ -178,14 +178,14 @@ def enforce(
     source: SourceFile,
     read: FileReader = no_files,
     *,
-    on: date,
+    on: date | None,
     expect_version: str | None = None,
     models: Sequence[str] = (),
     is_strict: bool = False,
 ) -> Enforcement:
     """What there is to enforce of the contract that a text holds.
 
-    :param on: the day on which it is relied on.
+    :param on: the day on which it is relied on; None asks nothing about its end.
     :param expect_version: the version that is pinned: `2`, `2.3` or `2.3.0`.
     :param models: the models that are enforced; all of them by default.
     :param is_strict: columns that a model does not name are violations for every model.
@@ -197,7 +197,7 @@ def enforce(
     refused: list[str] = []
     if expect_version is not None:
         refused += filter(None, [objection_to_version(contract, expect_version, models)])
-    state = standing(contract, on)
+    state = standing(contract, on) if on is not None else None
     warnings = [state.message] if state is not None and not state.is_refused else []
     refused += [state.message] if state is not None and state.is_refused else []
     for name in models:

@@ -1,0 +1,266 @@
+"""What is wrong with the arguments of a gate, as far as it is known before its task runs.
+
+What is a template, or comes from another task, is left to the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+from dqx_airflow.config.datasets import mistakes_in
+from dqx_airflow.dataset_settings import (
+    SETTINGS,
+    check_places,
+    check_promotion,
+    check_quarantine,
+    dataset_ref,
+    settings_of,
+    unknown_settings,
+)
+from dqx_airflow.diagnostics.nearest import slip_of
+from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_SAMPLE_ROWS
+from dqx_airflow.operators.data_date import given_date
+from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_values
+from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.outcome import OnViolation
+from dqx_airflow.values import DatasetRef, Severity
+
+_Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
+
+_PLACES = ("path", "table", "query")
+_OF_A_FORMAT = ("options", "schema", "timestamp", "version")
+"""Settings that some formats have and others have not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is wrong with a gate, a string for each mistake, and the files that were looked for."""
+
+    mistakes: tuple[str, ...]
+    files: tuple[Path, ...] = ()
+
+
+def is_open(value: object) -> bool:
+    """True for what is only known when the task runs: a template, or the output of a task."""
+    if isinstance(value, os.PathLike):
+        return False
+    if isinstance(value, str):
+        return "{{" in value or "{%" in value or "{#" in value
+    return hasattr(value, "iter_references")
+
+
+def examine(gate: Any, folder: Path | None) -> Examined:
+    """All that is wrong with a gate.
+
+    :param folder: the folder of its DAG's file; the source is left unread where it is not known.
+    """
+    mistakes = [*setting_mistakes(gate)]
+    of_data, refs = data_mistakes(gate)
+    mistakes += of_data
+    if folder is None:
+        return Examined(tuple(mistakes))
+    of_source, files = gate.source_mistakes(folder, refs)
+    return Examined((*mistakes, *of_source), tuple(files))
+
+
+def setting_mistakes(gate: Any) -> Iterator[str]:
+    """What is wrong with those arguments of a gate that are never templates."""
+    if getattr(gate, "application_args", None):
+        yield "a gate takes no application_args, since they carry its request: remove them"
+    yield from one_of("fail_on", gate.fail_on, tuple(severity.value for severity in Severity))
+    yield from one_of("on_violation", gate.on_violation, get_args(OnViolation))
+    for name in gate.true_or_false:
+        value = getattr(gate, name)
+        if not isinstance(value, bool):
+            yield f"{name}={value!r}: write True or False"
+    rows = gate.sample_rows
+    if not isinstance(rows, int) or isinstance(rows, bool) or not 0 <= rows <= MOST_SAMPLE_ROWS:
+        yield f"sample_rows={rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
+    if gate.timeout is not None and not _is_time(gate.timeout):
+        yield (
+            f"timeout={gate.timeout!r}: write a timedelta, or seconds, of more than 0, such as "
+            "timedelta(minutes=10)"
+        )
+    if gate.gate is not None and (not isinstance(gate.gate, str) or not gate.gate.strip()):
+        yield f"gate={gate.gate!r}: write a name, or leave gate out"
+    for callback in _each(gate.on_warning):
+        if not callable(callback):
+            yield (
+                f"on_warning={gate.on_warning!r}: write a function or a notifier, or a list of them"
+            )
+            break
+    yield from gate.own_mistakes()
+
+
+def one_of(name: str, value: object, words: Sequence[str]) -> Iterator[str]:
+    """Yields a mistake where the value of an argument is none of its words."""
+    if value not in words:
+        listed = f"{', '.join(words[:-1])} or {words[-1]}"
+        near = slip_of(value, words) if isinstance(value, str) else None
+        yield f"{name}={value!r}: write {listed}{f'; did you mean {near!r}?' if near else ''}"
+
+
+def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
+    """What is wrong with the datasets of a gate and where their rows go; and the datasets, None
+    where they are not known yet.
+
+    What is not known about a dataset is as its source would wish.
+    """
+    mistakes: list[str] = []
+    refs: list[DatasetRef] | None = None
+    given = gate.datasets
+    is_left_to_function = gate.is_told_by_function and not given
+    if given is not None and not is_open(given) and not is_left_to_function:
+        if isinstance(given, Mapping):
+            refs = []
+            for name, setting in given.items():
+                found, ref = _dataset(str(name), setting)
+                mistakes += found
+                refs.append(ref)
+        else:
+            mistakes.append(f"datasets={given!r}: write a mapping of names to paths or tables")
+    names = None if refs is None else tuple(ref.name for ref in refs)
+    if gate.date is not None and not is_open(gate.date):
+        mistakes += _tried(lambda: given_date(gate.date, gate.date))
+    if names is not None and gate.names_all_datasets:
+        mistakes += _location_mistakes(gate, names, tuple(refs or ()))
+    return mistakes, None if refs is None else tuple(refs)
+
+
+def _location_mistakes(
+    gate: Any, names: tuple[str, ...], refs: tuple[DatasetRef, ...]
+) -> list[str]:
+    """Templates that read the same lead to the same place, so they are compared as they are."""
+    mistakes: list[str] = []
+
+    def read(make: Callable[[], _Pairs], given: object) -> _Pairs:
+        if is_open(given) and not isinstance(given, str):
+            return ()
+        try:
+            return make()
+        except GateMisconfigured as error:
+            mistakes.append(str(error))
+            return ()
+
+    known = {ref.name: ref for ref in refs if any(getattr(ref, place) for place in _PLACES)}
+    quarantine = read(lambda: quarantine_paths(gate.quarantine, names), gate.quarantine)
+    promoted = read(lambda: promotions(gate.promote_to, names), gate.promote_to)
+    parts: _Pairs = ()
+    if any(map(_has_open, _values(gate.promote_slice))):
+        parts = (("?", "?"),)
+    else:
+        parts = read(lambda: slice_values(gate.promote_slice), gate.promote_slice)
+    root = gate.results_root
+    locations = _Locations(
+        tuple(known.values()),
+        os.fspath(root) if root and isinstance(root, str | os.PathLike) else "?",
+        tuple(pair for pair in quarantine if pair[0] in known),
+        tuple(pair for pair in promoted if pair[0] in known),
+        parts if gate.promote_to is None or promoted else (),
+    )
+    for check in (check_places, check_quarantine, check_promotion):
+        mistakes += _tried(partial(check, locations))
+    return mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class _Locations:
+    datasets: tuple[DatasetRef, ...]
+    results_root: str
+    quarantine: _Pairs
+    promote_to: _Pairs
+    promote_slice: _Pairs
+
+
+def dataset_mistakes(name: str, given: Any) -> list[str]:
+    """What is wrong with what is said of a dataset."""
+    return _dataset(name, given)[0]
+
+
+def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
+    """What is wrong with a dataset, and the dataset, as far as it is known."""
+    unknown_yet = DatasetRef(name, date_column="?")
+    if is_open(given):
+        is_path = isinstance(given, str) and "/" in given
+        return [], replace(unknown_yet, path=given) if is_path else unknown_yet
+    if isinstance(given, DatasetRef):
+        given = {key: value for key, value in settings_of(given).items() if value is not None}
+    if not isinstance(given, Mapping):
+        try:
+            return [], dataset_ref(name, given)
+        except RequestError as error:
+            return [error.in_one_line], unknown_yet
+    mistakes = []
+    if objection := unknown_settings(name, given):
+        mistakes.append(objection)
+    settings = {
+        str(key): _as_text(value)
+        for key, value in given.items()
+        if key in SETTINGS and value not in (None, "")
+    }
+    has_open_format = any(is_open(settings.get(key)) for key in ("format", *_PLACES))
+    known = {key: value for key, value in settings.items() if not _has_open(value)}
+    if has_open_format:
+        known = {key: value for key, value in known.items() if key not in _OF_A_FORMAT}
+    if "date_column" in settings:
+        known["date_column"] = str(settings["date_column"])
+    places = {key: str(settings[key]) for key in _PLACES if key in settings}
+    for found in mistakes_in(name, {**known, **places}):
+        message = found.message
+        if f"'{name}'" not in message:
+            message = f"dataset '{name}': {message}"
+        mistakes.append(f"{message}; {found.hint}" if found.hint else message)
+    if not places and not mistakes:
+        mistakes += _tried(lambda: dataset_ref(name, known))
+    if mistakes:
+        return mistakes, unknown_yet
+    return mistakes, dataset_ref(name, {**known, **places})
+
+
+def _tried(check: Callable[[], object]) -> list[str]:
+    """What a check objects to."""
+    try:
+        check()
+    except RequestError as error:
+        return [error.in_one_line]
+    except GateMisconfigured as error:
+        return [str(error)]
+    return []
+
+
+def _is_time(given: object) -> bool:
+    if isinstance(given, timedelta):
+        return given > timedelta(0)
+    return isinstance(given, int | float) and not isinstance(given, bool) and given > 0
+
+
+def _each(given: Any) -> list[Any]:
+    """One, several or none, as a list."""
+    if given is None:
+        return []
+    return [*given] if isinstance(given, list | tuple | set | frozenset) else [given]
+
+
+def _values(given: Any) -> list[Any]:
+    return [*given.values()] if isinstance(given, Mapping) else []
+
+
+def _has_open(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_open, (*value, *value.values())))
+    if isinstance(value, list | tuple):
+        return any(map(_has_open, value))
+    return is_open(value)
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.isoformat() if isinstance(value, date) else value

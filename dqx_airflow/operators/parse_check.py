@@ -1,0 +1,219 @@
+"""The check of a gate when its DAG is parsed, and the memory of those that were sound.
+
+A DAG file is parsed over and over, each time in a new process. So what was found sound is noted in
+a file of this user, by what the gate is given and by its sources with their size and time; then the
+next parse costs a look at the files. Nothing depends on the notes: the task checks everything
+again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import get_parsing_context
+
+from dqx_airflow import __version__
+from dqx_airflow.operators.exceptions import GateMisconfigured
+
+if TYPE_CHECKING:
+    from dqx_airflow.operators.mistakes import Examined
+
+_KEPT_S = 30 * 24 * 3600
+_LARGEST_NOTES = 4_000_000
+
+_Seen = list[tuple[str, int, int]]
+"""Files with the time of their change and their size; -1 and -1 for one that is not there."""
+
+_notes: dict[Path, dict[str, _Seen]] = {}
+"""What this process has read, by the file of the notes."""
+
+
+class _Later:
+    """What a mapped gate gets of an argument that is not given to all its instances."""
+
+    def iter_references(self) -> Iterable[Any]:
+        """Like the output of a task: it is known when the task runs."""
+        return ()
+
+    def __repr__(self) -> str:
+        return "later"
+
+
+def require_sound(gate: Any) -> None:
+    """Checks a gate of a DAG file that was parsed to find its DAGs.
+
+    :raises GateMisconfigured: there are mistakes; the message has those of all gates of the DAG.
+    """
+    # A task checks itself when it runs, and its process has no need to check its neighbours.
+    if get_parsing_context().task_id is not None:
+        return
+    dag = gate.dag if gate.has_dag() else None
+    found = _examined(gate, getattr(dag, "fileloc", None))
+    if found is None or not found.mistakes:
+        return
+    mistakes: dict[str, Sequence[str]] = {gate.task_id: found.mistakes}
+    for task in getattr(dag, "tasks", ()):
+        if task is not gate and hasattr(task, "checked_arguments"):
+            found = _examined(task, getattr(dag, "fileloc", None))
+            mistakes[task.task_id] = found.mistakes if found is not None else ()
+    raise GateMisconfigured(_message(mistakes))
+
+
+def require_sound_partial(kind: type[Any], given: Mapping[str, Any]) -> None:
+    """Checks what is given to all instances of a mapped gate.
+
+    :raises GateMisconfigured: there are mistakes.
+    """
+    if get_parsing_context().task_id is not None:
+        return
+    from airflow.sdk.definitions._internal.contextmanager import DagContext
+
+    dag = given.get("dag") or DagContext.get_current()
+    gate = object.__new__(kind)
+    gate.__dict__.update(
+        {name: given.get(name, _default(kind, name)) for name in kind.checked_arguments}
+    )
+    found = _examined(gate, getattr(dag, "fileloc", None))
+    if found is not None and found.mistakes:
+        raise GateMisconfigured(_message({str(given.get("task_id")): found.mistakes}))
+
+
+def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
+    """Checks the names of arguments that an operator refused.
+
+    :raises GateMisconfigured: some are unknown.
+    """
+    known = {name for one in kind.__mro__ for name in _parameters(one)}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        from dqx_airflow.diagnostics.nearest import nearest
+
+        own = [name for one in kind.__mro__[:3] for name in _parameters(one)]
+        mistakes = []
+        for name in unknown:
+            near = nearest(name, own) or nearest(name, sorted(known))
+            meant = f"did you mean '{near}'?" if near else "remove it"
+            mistakes.append(f"unknown argument {name}: {meant}")
+        raise GateMisconfigured(_message({str(given.get("task_id")): mistakes}))
+
+
+def _parameters(kind: type[Any]) -> Iterable[str]:
+    # Each class of operators has a wrapped constructor of its own, or its parent's.
+    made = vars(kind).get("__init__")
+    return inspect.signature(made).parameters if made is not None else ()
+
+
+def _default(kind: type[Any], name: str) -> Any:
+    """The default of an argument, but of templates and required ones, which each instance gets."""
+    if name in kind.template_fields:
+        return _Later()
+    for one in kind.__mro__:
+        made = vars(one).get("__init__")
+        found = inspect.signature(made).parameters.get(name) if made is not None else None
+        if found is not None and found.default is not inspect.Parameter.empty:
+            return found.default
+    return _Later()
+
+
+def _message(mistakes: Mapping[str, Sequence[str]]) -> str:
+    """The mistakes of some gates, by task: one line, or one line for each and one before them."""
+    lines = [f"gate {task}: {mistake}" for task, own in mistakes.items() for mistake in own]
+    return lines[0] if len(lines) == 1 else "\n".join([f"{len(lines)} mistakes", *lines])
+
+
+def _examined(gate: Any, dag_file: str | None) -> Examined | None:
+    """What is wrong with a gate; None if it was sound before, and nothing has changed since."""
+    key = _key_of(gate)
+    notes = _notes_of(dag_file) if dag_file else None
+    if notes is not None and (seen := _read(notes).get(key)) is not None and _is_unchanged(seen):
+        return None
+    from dqx_airflow.operators.mistakes import examine
+
+    found = examine(gate, Path(dag_file).parent if dag_file else None)
+    if notes is not None and not found.mistakes:
+        _note(notes, key, found.files)
+    return found
+
+
+def _key_of(gate: Any) -> str:
+    given = [type(gate).__qualname__, os.environ.get("DQL_PATH", "")]
+    given += [repr(getattr(gate, name)) for name in gate.checked_arguments]
+    return hashlib.sha1("\0".join(given).encode(), usedforsecurity=False).hexdigest()
+
+
+def _notes_of(dag_file: str) -> Path | None:
+    """The file with the notes of a DAG file; None where this user has no folder of their own."""
+    folder = Path(tempfile.gettempdir(), f"dqx-airflow-{os.getuid()}")
+    name = hashlib.sha1(f"{__version__}\0{dag_file}".encode(), usedforsecurity=False).hexdigest()
+    notes = folder / name
+    if notes not in _notes:
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            status = folder.lstat()
+        except OSError:
+            return None
+        # Others could write there that a gate is sound.
+        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+            return None
+    return notes
+
+
+def _read(notes: Path) -> dict[str, _Seen]:
+    known = _notes.get(notes)
+    if known is None:
+        _notes[notes] = known = {}
+        try:
+            lines = notes.read_text("utf-8").splitlines()
+        except (OSError, ValueError):
+            lines = []
+        for line in lines:
+            try:
+                key, seen = json.loads(line)
+                known[key] = [(str(path), int(changed), int(size)) for path, changed, size in seen]
+            except (ValueError, TypeError):
+                continue  # cut off, or of another process
+    return known
+
+
+def _note(notes: Path, key: str, files: Iterable[Path]) -> None:
+    seen = [_status(str(file)) for file in files]
+    _read(notes)[key] = seen
+    try:
+        is_large = notes.is_file() and notes.stat().st_size > _LARGEST_NOTES
+        if is_large or not notes.exists():
+            _forget_old(notes.parent)
+        line = f"{json.dumps([key, seen])}\n".encode()
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_large else os.O_APPEND)
+        number = os.open(notes, flags, 0o600)
+        try:
+            os.write(number, line)
+        finally:
+            os.close(number)
+    except OSError:
+        return  # the next process checks again
+
+
+def _forget_old(folder: Path) -> None:
+    for file in folder.iterdir():
+        if file.stat().st_mtime < time.time() - _KEPT_S:
+            file.unlink(missing_ok=True)
+
+
+def _is_unchanged(seen: _Seen) -> bool:
+    return all(_status(entry[0]) == entry for entry in seen)
+
+
+def _status(file: str) -> tuple[str, int, int]:
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError):
+        return file, -1, -1
+    return file, status.st_mtime_ns, status.st_size

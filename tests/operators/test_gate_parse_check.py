@@ -1,0 +1,180 @@
+"""What is wrong with a gate is an import error of its DAG: `planted_mistakes.md`, case by case."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from dag_files import read_dags
+from gate_stubs import SUITE
+from markdown_cases import Case, cases
+
+pytestmark = pytest.mark.airflow
+
+CASES = Path(__file__).with_name("planted_mistakes.md")
+
+CONTRACT = """\
+dataContractSpecification: 1.2.1
+id: orders
+info: {title: Orders, version: 2.3.0}
+models:
+  orders:
+    fields:
+      total: {type: number, minimum: 0}
+"""
+SOURCES = {
+    "orders.dql": SUITE,
+    "broken.dql": SUITE.replace("null_count", "nul_count").replace("P0", "P7"),
+    "orders.yaml": CONTRACT,
+    "broken.yaml": CONTRACT.replace("number", "numbr").replace("2.3.0", "two"),
+}
+HEAD = """
+from datetime import datetime
+from airflow.sdk import DAG, task
+from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
+
+with DAG("lake", start_date=datetime(2024, 1, 1), schedule=None):
+"""
+
+
+@pytest.fixture
+def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operators: ModuleType) -> Path:
+    """A folder for a DAG file, with suites and contracts; notes of earlier tests are elsewhere."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    for name, text in SOURCES.items():
+        (folder / name).write_text(text)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def parsed(folder: Path, gates: str) -> str:
+    """The import error of a DAG file with these gates; nothing where it has none."""
+    lines = "".join(f"    {line}\n" for line in gates.strip().splitlines())
+    (folder / "lake.py").write_text(HEAD + lines)
+    error = ""
+    try:
+        read_dags(folder / "lake.py")
+    except ImportError as caught:
+        error = str(caught)
+    # What is raised while the file runs comes with a traceback.
+    found = re.search(r"^(?:[\w.]+\.)?GateMisconfigured: (.*)", error, re.M | re.S)
+    assert bool(found) == bool(error), error
+    return found[1].strip().replace(str(folder.parent), "") if found else ""
+
+
+@pytest.mark.parametrize("case", list(cases(CASES)), ids=str)
+def test_a_planted_mistake_is_an_import_error(dags: Path, case: Case) -> None:
+    error = parsed(dags, case.block("python").text)
+    assert error
+    case.expect(error)
+
+
+TEMPLATES = """
+DqlGateOperator(task_id="a", suite="{{ var.value.suite }}", datasets={"x": "/{{ ds }}"})
+DqlGateOperator(
+    task_id="b", suite="orders.dql", date="{{ ds }}", promote_slice={"store": "{{ x }}"},
+    promote_to="{{ y }}", quarantine="{{ z }}",
+    datasets={"orders": {"path": "{{ p }}", "version": "{{ v }}", "schema": "id int",
+              "format": "{{ f }}", "options": {"x": "{{ y }}"}, "keys": ["{{ k }}"]}},
+)
+@task
+def land(): return {"orders": "/a"}
+DqlGateOperator(task_id="c", suite="orders.dql", datasets=land(), promote_to="/b")
+ContractGateOperator(task_id="d", contract="{{ c }}", data="{{ d }}", expect_version="{{ e }}")
+ContractGateOperator(task_id="e", contract="orders.yaml", data="/a", expect_version=2)
+DqlGateOperator.partial(task_id="f", suite="orders.dql", promote_slice={"store": "a"}).expand(
+    datasets=[{"orders": "/a"}], promote_to=["/b"])
+@task.dql_gate(suite="orders.dql", quarantine={"orders": "/bad"})
+def g(): return {"orders": "/a"}
+g()
+"""
+
+
+def test_what_only_the_run_knows_is_no_mistake(dags: Path) -> None:
+    assert parsed(dags, TEMPLATES) == ""
+
+
+GATE = 'DqlGateOperator(task_id="gate", suite="orders.dql", datasets={"orders": "/lake"})'
+
+
+@pytest.fixture
+def examinations(monkeypatch: pytest.MonkeyPatch, operators: ModuleType) -> Callable[[], int]:
+    """How many gates were looked at, and not found in the notes."""
+    from dqx_airflow.operators import mistakes, parse_check
+
+    count = [0]
+    real = mistakes.examine
+
+    def counted(*given: Any) -> Any:
+        count[0] += 1
+        return real(*given)
+
+    def number() -> int:
+        parse_check._notes.clear()  # as in the next process
+        found, count[0] = count[0], 0
+        return found
+
+    monkeypatch.setattr(mistakes, "examine", counted)
+    return number
+
+
+def test_a_sound_gate_is_examined_again_where_something_changed(
+    dags: Path, examinations: Callable[[], int]
+) -> None:
+    assert parsed(dags, GATE) == ""
+    assert examinations() == 1
+    assert parsed(dags, GATE) == ""
+    assert examinations() == 0
+    assert parsed(dags, GATE.replace("})", '}, fail_on="P0")')) == ""
+    examinations()
+    (dags / "orders.dql").write_text(SUITE.replace("null_count", "nul_count"))
+    assert "did you mean 'null_count'?" in parsed(dags, GATE)
+    assert examinations() == 1
+    (dags / "orders.dql").unlink()
+    assert "orders.dql not found" in parsed(dags, GATE)
+
+
+def test_an_import_that_changes_is_seen(dags: Path, examinations: Callable[[], int]) -> None:
+    (dags / "limits.dql").write_text("export const MOST = 5\n")
+    suite = 'import { MOST } from "limits.dql"\n' + SUITE.replace("== 0", "< MOST")
+    (dags / "orders.dql").write_text(suite)
+    assert parsed(dags, GATE) == ""
+    assert (examinations(), parsed(dags, GATE), examinations()) == (1, "", 0)
+    (dags / "limits.dql").write_text("export const MUST = 5\n")
+    assert "MOST" in parsed(dags, GATE)
+
+
+def test_notes_of_somebody_else_are_not_believed(
+    dags: Path, examinations: Callable[[], int], tmp_path: Path
+) -> None:
+    assert parsed(dags, GATE) == ""
+    examinations()
+    folder = tmp_path / "tmp" / f"dqx-airflow-{os.getuid()}"
+    folder.chmod(0o777)
+    assert (parsed(dags, GATE), examinations()) == ("", 1)
+
+
+def test_notes_that_were_cut_off_are_no_harm(
+    dags: Path, examinations: Callable[[], int], tmp_path: Path
+) -> None:
+    assert parsed(dags, GATE) == ""
+    examinations()
+    (notes,) = (tmp_path / "tmp" / f"dqx-airflow-{os.getuid()}").iterdir()
+    notes.write_bytes(notes.read_bytes()[:-9] + b"\n\xff")
+    assert (parsed(dags, GATE), examinations()) == ("", 1)
+
+
+def test_a_task_that_runs_does_not_check_its_neighbours(
+    dags: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "lake")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "other")
+    assert parsed(dags, GATE.replace("orders.dql", "order.dql")) == ""
