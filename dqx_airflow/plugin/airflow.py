@@ -12,12 +12,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
+from uuid import UUID
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.auth.tokens import get_signing_key
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
+from airflow.configuration import conf
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.log import Log
 from airflow.models.serialized_dag import SerializedDagModel
 from airflow.models.taskinstance import TaskInstance
 from airflow.models.taskinstancehistory import TaskInstanceHistory
@@ -36,14 +40,22 @@ __all__ = [
     "READS_DAG",
     "SIGNED_IN",
     "GateTasks",
+    "GetUserDep",
     "SessionDep",
+    "TaskPlace",
     "TaskRun",
     "attempts_of",
     "ended_gates",
     "gate_tasks",
     "graph_of_dag",
     "known_results",
+    "may_edit",
+    "may_read",
+    "own_origin",
+    "places_of",
     "recent_runs",
+    "record",
+    "signing_key",
     "silent_runs",
     "task_runs",
 ]
@@ -63,7 +75,7 @@ READS_DAG = Depends(requires_access_dag("GET", DagAccessEntity.XCOM))
 
 
 def _reads_code(request: Request, user: GetUserDep, dag_id: str = "") -> bool:
-    return _may_read(request, user, dag_id, DagAccessEntity.CODE)
+    return may_read(request, user, dag_id, DagAccessEntity.CODE)
 
 
 READS_CODE: TypeAlias = Annotated[bool, Depends(_reads_code)]
@@ -117,7 +129,7 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
         select(XComModel.dag_id, XComModel.task_id).where(XComModel.key == XCOM_KEY).distinct()
     )
     tasks = {(dag_id, task_id) for dag_id, task_id in found}
-    readable = {dag_id for dag_id, _ in tasks if _may_read(request, user, dag_id)}
+    readable = {dag_id for dag_id, _ in tasks if may_read(request, user, dag_id)}
     owners = session.execute(
         select(DagModel.dag_id, DagModel.owners).where(DagModel.dag_id.in_(readable))
     )
@@ -127,15 +139,95 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
     )
 
 
-def _may_read(
+def may_read(
     request: Request, user: Any, dag_id: str, what: DagAccessEntity = DagAccessEntity.XCOM
 ) -> bool:
-    """Asks what guards the tab, so that both always say the same."""
+    """Whether the user may read what tasks of a DAG leave: asked of what guards the tab, so that
+    both always say the same."""
+    return _allows(requires_access_dag("GET", what, dag_id), request, user)
+
+
+def may_edit(request: Request, user: Any, dag_id: str) -> bool:
+    """Whether the user may edit a DAG, and see what its tasks leave."""
+    edits = _allows(requires_access_dag("PUT", None, dag_id), request, user)
+    return edits and may_read(request, user, dag_id)
+
+
+def _allows(guard: Any, request: Request, user: Any) -> bool:
     try:
-        refusal = requires_access_dag("GET", what, dag_id)(request, user)
+        refusal = guard(request, user)
     except HTTPException:
         return False
     return refusal is None  # a coroutine, in some version to come, has allowed nothing yet
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    """The task instance that an attempt was of."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+
+
+def places_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskPlace]:
+    """The task instances of these attempts, also of earlier ones, as far as Airflow knows them."""
+    found: dict[str, TaskPlace] = {}
+    for model, column in (
+        (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
+        (TaskInstance, TaskInstance.id),
+    ):
+        ids = [one for one in map(_uuid, attempt_ids) if one]
+        wanted = ids if column.type.python_type is UUID else [str(one) for one in ids]
+        if wanted:
+            rows = session.execute(
+                select(column, model.dag_id, model.run_id, model.task_id, model.map_index).where(
+                    column.in_(wanted)
+                )
+            )
+            found |= {str(attempt): TaskPlace(*place) for attempt, *place in rows}
+    return found
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def record(
+    session: Any, user: Any, event: str, place: TaskPlace | None, facts: dict[str, Any]
+) -> None:
+    """Writes into Airflow's audit log that a user does something, before it is done.
+
+    :param place: the task that it is about; None for what is about no single task.
+    """
+    where = (
+        {
+            "dag_id": place.dag_id,
+            "run_id": place.run_id,
+            "task_id": place.task_id,
+            "map_index": place.map_index,
+        }
+        if place
+        else {}
+    )
+    name = user.get_name()
+    extra = json.dumps(facts, ensure_ascii=False, default=str)
+    session.add(Log(event=event, owner=name, owner_display_name=name, extra=extra, **where))
+    session.commit()
+
+
+def signing_key() -> str:
+    """The secret that the API servers of a deployment share."""
+    return str(get_signing_key("api", "secret_key"))
+
+
+def own_origin() -> str:
+    """The address under which browsers know this server; empty where nothing is configured."""
+    return str(conf.get("api", "base_url", fallback="") or "")
 
 
 def task_runs(

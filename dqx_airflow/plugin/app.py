@@ -11,26 +11,29 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Query, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from dqx_airflow.plugin import labelling
 from dqx_airflow.plugin.airflow import (
     MOST_INSTANCES,
     READS_CODE,
     READS_DAG,
     SIGNED_IN,
     GateTasks,
+    GetUserDep,
     SessionDep,
     TaskRun,
     attempts_of,
     gate_tasks,
-    known_results,
+    may_edit,
     recent_runs,
     silent_runs,
     task_runs,
 )
+from dqx_airflow.plugin.answers import html_page, known_desk, notice
 from dqx_airflow.plugin.board_page import DEPTH, Filters, GateRow, board_of, gate_rows
 from dqx_airflow.plugin.contract_page import contract_page, runs_under
 from dqx_airflow.plugin.dataset_page import dataset_page
 from dqx_airflow.plugin.gate_page import chosen_report, gate_page
-from dqx_airflow.plugin.render import HEADERS, ICON, render
+from dqx_airflow.plugin.render import HEADERS, ICON
 from dqx_airflow.plugin.report_view import view_of_summary
 from dqx_airflow.plugin.runs_page import (
     RUNS_OF_A_PAGE,
@@ -40,8 +43,11 @@ from dqx_airflow.plugin.runs_page import (
     rows_of,
 )
 from dqx_airflow.plugin.stoppers import STOPPED_STATES, stopped_by
-from dqx_airflow.plugin.store import Answer, Desk, desk_of
+from dqx_airflow.plugin.store import Answer, Desk
+from dqx_airflow.plugin.writes import Refused, form_token
 from dqx_airflow.results.contract_uses import ContractRun
+from dqx_airflow.results.labels import Label
+from dqx_airflow.results.recent_alerts import labels_of_day
 from dqx_airflow.values import GateReport, Outcome, SourceFile
 
 log = logging.getLogger(__name__)
@@ -59,6 +65,8 @@ app = FastAPI(
     openapi_url=None,
 )
 
+app.include_router(labelling.router)
+
 _Next = Callable[[Request], Awaitable[Response]]
 
 
@@ -69,7 +77,7 @@ async def guard(request: Request, call_next: _Next) -> Response:
         response = await call_next(request)
     except Exception:
         log.exception("the page %s failed", request.url.path)
-        response = _notice(
+        response = notice(
             HTTPStatus.INTERNAL_SERVER_ERROR,
             "This page failed",
             "See the log of the API server for the cause. The report itself is not affected: "
@@ -85,13 +93,16 @@ async def refuse(request: Request, error: StarletteHTTPException) -> Response:
         HTTPStatus.UNAUTHORIZED: "Sign in to Airflow first.",
         HTTPStatus.FORBIDDEN: "You do not have permission to read the XComs of this DAG.",
     }
-    phrase = HTTPStatus(error.status_code).phrase
-    return _notice(error.status_code, phrase, advice.get(HTTPStatus(error.status_code), ""))
+    status = HTTPStatus(error.status_code)
+    text = error.detail if isinstance(error, Refused) else advice.get(status, "")
+    return notice(status, status.phrase, text)
 
 
 @app.get("/gate", dependencies=[READS_DAG])
 def gate(
+    request: Request,
     session: SessionDep,
+    user: GetUserDep,
     reads_code: READS_CODE,
     dag_id: str = "",
     run_id: str = "",
@@ -104,11 +115,11 @@ def gate(
     if len(runs) > 1:
         session.close()
         return _mapped(runs)
-    desk = _desk()
+    desk = known_desk()
     if runs:
         (run,) = runs
         if view_of_summary(run.pushed) is None and "Gate" not in (run.operator or ""):
-            return _page("not_a_gate.html", run=run)
+            return html_page("not_a_gate.html", run=run)
         attempts = attempts_of(session, run)
         stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
     else:
@@ -117,13 +128,16 @@ def gate(
         run = TaskRun(dag_id, run_id, task_id, -1 if index is None else index, None, None, attempt)
         attempts = frozenset([attempt]) if _is_of_task(session, desk, run) else frozenset()
         stoppers = ()
+    edits = may_edit(request, user, dag_id)
     session.close()  # the store may take seconds: meanwhile the connection serves others
     known = desk.ask(lambda store: store.reports_of(attempts))
     chosen = chosen_report(run.pushed, known.found, attempt)
     past: Answer[GateReport] = Answer()
     sources: Answer[SourceFile] = Answer()
+    labels: Answer[Label] = Answer()
     if chosen is not None:
         report, key = chosen, chosen.run_key
+        labels = desk.ask(lambda store: labels_of_day(store.select, key.gate, key.date))
         past = desk.ask(
             lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
         )
@@ -131,21 +145,25 @@ def gate(
             sources = desk.ask(lambda store: store.sources_of(report))
     page = gate_page(run, known.found, chosen, past.found, sources.found)
     if page is None and not runs:
-        return _notice(
+        return notice(
             HTTPStatus.NOT_FOUND,
             "No such task instance",
             f"Task {task_id} has no instance in run {run_id} of DAG {dag_id}: it was removed, "
             "or has not been scheduled yet.",
         )
     if page is None:
-        return _page("no_report.html", run=run, stoppers=stoppers, problem=known.problem)
-    return _page(
+        return html_page("no_report.html", run=run, stoppers=stoppers, problem=known.problem)
+    return html_page(
         "gate.html",
         run=run,
         is_forgotten=not runs,
         page=page,
         problem=known.problem or past.problem or sources.problem,
         root=desk.root or "",
+        labels={(label.check, label.name): label for label in labels.found},
+        edits=edits,
+        read_only=desk.read_only() if edits and chosen else None,
+        token=form_token(user),
     )
 
 
@@ -163,7 +181,7 @@ def runs_of_gate(
     """All runs of a gate."""
     known = recent_runs(session, [(dag_id, task_id)], DEPTH)
     if not any(run.is_gate for run in known):
-        return _notice(
+        return notice(
             HTTPStatus.NOT_FOUND,
             "No such gate",
             f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
@@ -171,7 +189,7 @@ def runs_of_gate(
     (row,) = gate_rows(known, {})
     silent = silent_runs(session, dag_id, task_id)
     session.close()
-    desk = _desk()
+    desk = known_desk()
     gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
     filters = RunFilters(outcome, since, until, instance)
     wanted = filters.wanted(gates.found)
@@ -182,7 +200,7 @@ def runs_of_gate(
     lines = desk.ask(
         lambda store: store.runs(wanted, RUNS_OF_A_PAGE, (number - 1) * RUNS_OF_A_PAGE)
     )
-    return _page(
+    return html_page(
         "runs.html",
         page=RunsPage(
             dag_id,
@@ -216,8 +234,11 @@ def board(
 ) -> Response:
     """The gates of all DAGs that the user may read."""
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.owners)
+    session.close()
     filters = Filters(dag, dataset, contract, outcome, severity, owner)
-    return _page("board.html", board=board_of(rows, filters, _number(page) or 1))
+    shown = board_of(rows, filters, _number(page) or 1)
+    alerts = labelling.counts_of_rows(known_desk(), list(shown.rows))
+    return html_page("board.html", board=shown, alerts=alerts)
 
 
 @app.get("/dataset")
@@ -229,14 +250,14 @@ def dataset(
     session.close()
     rows = [row for row in found if name in row.datasets]
     if not rows:
-        return _notice(
+        return notice(
             HTTPStatus.NOT_FOUND,
             "No such dataset",
             f"No gate that you may read has recently reported on dataset {name}.",
         )
     shown, more = rows[:_MOST_GATES], max(len(rows) - _MOST_GATES, 0)
     past, problem = _past_of(shown)
-    return _page("dataset.html", page=dataset_page(name, shown, past, more), problem=problem)
+    return html_page("dataset.html", page=dataset_page(name, shown, past, more), problem=problem)
 
 
 @app.get("/contract")
@@ -250,7 +271,7 @@ def contract(
     session.close()
     rows = gate_rows(runs_under(runs, contract_id), tasks.owners)
     if not rows:
-        return _notice(
+        return notice(
             HTTPStatus.NOT_FOUND,
             "No such contract",
             f"No gate that you may read has recently enforced contract {contract_id}.",
@@ -261,9 +282,9 @@ def contract(
     newest = [reports[0].run_key for reports in past.values() if reports]
     if newest:
         gates, until = {key.gate for key in newest}, max(key.date for key in newest)
-        desk = _desk()
+        desk = known_desk()
         enforced = desk.ask(lambda store: store.contract_runs(gates, contract_id, until))
-    return _page(
+    return html_page(
         "contract.html",
         page=contract_page(contract_id, shown, past, enforced.found, more),
         problem=problem or enforced.problem,
@@ -274,12 +295,6 @@ def contract(
 def icon() -> Response:
     """The sign of the pages in Airflow's menus."""
     return Response(ICON, media_type="image/svg+xml")
-
-
-def _desk() -> Desk:
-    """The desk of the results store that this server knows."""
-    place = known_results()
-    return desk_of(place.root, place.storage_options) if place else desk_of(None)
 
 
 def _is_of_task(session: SessionDep, desk: Desk, run: TaskRun) -> bool:
@@ -306,7 +321,7 @@ def _past_of(
         for row in rows
         for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
     }
-    desk = _desk()
+    desk = known_desk()
     known = desk.ask(lambda store: store.reports_of(tasks))
     if not known.found:
         return {}, known.problem
@@ -327,11 +342,12 @@ def _mapped(runs: tuple[TaskRun, ...]) -> Response:
     instances = [(run, gate_rows([run], {})[0]) for run in runs]
     is_gate = any(one.latest.report for _, one in instances)
     if not is_gate and "Gate" not in (runs[0].operator or ""):
-        return _page("not_a_gate.html", run=runs[0])
+        return html_page("not_a_gate.html", run=runs[0])
     instances.sort(key=lambda one: one[0].map_index)
-    stored = _desk().ask(lambda store: store.runs_of_attempts({run.attempt_id for run in runs}))
+    attempts = {run.attempt_id for run in runs}
+    stored = known_desk().ask(lambda store: store.runs_of_attempts(attempts))
     places = {line.attempt_id: line.locations[0] for line in stored.found if line.locations}
-    return _page(
+    return html_page(
         "mapped.html",
         row=row,
         instances=instances,
@@ -344,12 +360,3 @@ def _mapped(runs: tuple[TaskRun, ...]) -> Response:
 def _number(text: str) -> int | None:
     """The number that a parameter is; None for anything else."""
     return int(text) if _NUMBER.fullmatch(text) else None
-
-
-def _page(template: str, **values: object) -> Response:
-    return Response(render(template, **values), media_type="text/html")
-
-
-def _notice(status: int, title: str, text: str) -> Response:
-    page = render("notice.html", title=title, text=text)
-    return Response(page, status, media_type="text/html")

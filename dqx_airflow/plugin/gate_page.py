@@ -162,6 +162,14 @@ def _past_run(run: TaskRun, report: GateReport) -> PastRun:
     return PastRun(key.date, report.outcome.value, href)
 
 
+def samples_of(rows: Sequence[FailingRow]) -> tuple[Sample, ...]:
+    """Failing rows as a table for each dataset."""
+    by_dataset: dict[str, list[FailingRow]] = {}
+    for row in rows:
+        by_dataset.setdefault(row.dataset, []).append(row)
+    return tuple(map(sample_of, by_dataset.values()))
+
+
 def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, ...]:
     """The history of a report, oldest first, which ends with it, whatever superseded it."""
     key = chosen.run_key
@@ -190,16 +198,13 @@ def _assertion(
     past = [one for one, _ in earlier]
     read = reading_of(verdict)
     bad = verdict.status in (Status.FAILED, Status.ERROR)
-    by_dataset: dict[str, list[FailingRow]] = {}
-    for row in verdict.failing_rows:
-        by_dataset.setdefault(row.dataset, []).append(row)
     return AssertionView(
         verdict=verdict,
         blocks=bad and (view.fail_on is None or verdict.can_block(view.fail_on)),
         lacks=view.lacks(verdict),
         spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read),
         wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read),
-        samples=tuple(map(sample_of, by_dataset.values())),
+        samples=samples_of(verdict.failing_rows),
     )
 
 

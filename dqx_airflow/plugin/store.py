@@ -27,6 +27,7 @@ PATIENCE_S = 8.0
 """So long a page waits for the store. The first answer of a server includes its imports."""
 
 _REST_S = 30.0
+_LOOKS_AGAIN_S = 300.0
 
 UNKNOWN = (
     "This server has no results store: set results_root or results_conn_id in section [dqx] of "
@@ -35,6 +36,14 @@ UNKNOWN = (
 UNREACHABLE = (
     "The results store did not respond, so only what the task left in Airflow is shown. "
     "See the log of the API server for the cause."
+)
+READ_ONLY = (
+    "This server cannot write to the results store, so labels and decisions are turned off here: "
+    "use `dql label` and `dql review`. See the log of the API server for the cause."
+)
+UNSURE = (
+    "The results store did not respond in time. Whether it was stored is not known: go back, "
+    "reload the page, and try again if it does not show. It is never stored twice."
 )
 
 
@@ -54,6 +63,8 @@ class Desk:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
     _store: OpenStore | None = None
     _rests_until: float = 0.0
+    _is_writable: bool = False
+    _looks_again: float = 0.0
     _pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(4, thread_name_prefix="dqx-results"), repr=False
     )
@@ -73,6 +84,41 @@ class Desk:
             log.warning("the results store %s: %s", self.root, error)
         self._rests_until = time.monotonic() + _REST_S
         return Answer(problem=UNREACHABLE)
+
+    def read_only(self) -> str | None:
+        """Why nothing can be written; None where it can. It is tried every five minutes."""
+        if self.root is None:
+            return UNKNOWN
+        if time.monotonic() >= self._looks_again:
+            self._is_writable = self._has_done(self._check_writable) is None
+            self._looks_again = time.monotonic() + _LOOKS_AGAIN_S
+        return None if self._is_writable else READ_ONLY
+
+    def change(self, action: Callable[[str, Mapping[str, str] | None], object]) -> str | None:
+        """Lets an action write below the root; why that failed, for people, or None."""
+        if self.root is None:
+            return UNKNOWN
+        return self._has_done(action)
+
+    def _has_done(self, action: Callable[[str, Mapping[str, str] | None], object]) -> str | None:
+        root = self.root
+        assert root is not None
+        try:
+            done = self._pool.submit(lambda: action(root, self.storage_options))
+            done.result(timeout=PATIENCE_S)
+        except TooLate:
+            log.warning("the results store %s was not written within %g s", root, PATIENCE_S)
+            return UNSURE
+        except (DqxError, ImportError) as error:
+            log.warning("the results store %s: %s", root, error)
+            return READ_ONLY
+        return None
+
+    @staticmethod
+    def _check_writable(root: str, storage_options: Mapping[str, str] | None) -> None:
+        from dqx_airflow.results.store import OF_PEOPLE, ResultsStore
+
+        ResultsStore(root, storage_options).check_writable(OF_PEOPLE)
 
     def _open(self) -> OpenStore:
         from dqx_airflow.results.history import OpenStore

@@ -9,16 +9,16 @@ from enum import Enum
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.columns import Row
 from dqx_airflow.results.labels import Label, read_labels
 from dqx_airflow.results.past import PastRun, past_runs
 from dqx_airflow.results.report_rows import verdict_from_row
 from dqx_airflow.results.schema import RESULTS_SCHEMA
 from dqx_airflow.values import Status, Verdict
 
-_OF_VERDICTS = tuple(
+OF_VERDICTS = tuple(
     name for name in RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
 )
+"""The columns of `results` that make a verdict."""
 
 
 class Said(str, Enum):
@@ -54,6 +54,7 @@ class Alert:
     run_id: str
     verdict: Verdict
     label: Label | None = None
+    suite: str = ""
 
     @property
     def said(self) -> Said | None:
@@ -81,7 +82,7 @@ def alerts(
     :raises StoreError: the store is there and cannot be read.
     """
     runs = past_runs(
-        root, suite, since, until, _OF_VERDICTS, gate=gate, storage_options=storage_options
+        root, suite, since, until, OF_VERDICTS, gate=gate, storage_options=storage_options
     )
     labels = read_labels(
         root,
@@ -90,6 +91,15 @@ def alerts(
         until=until,
         storage_options=storage_options,
     )
+    found = alerts_among(runs, labels)
+    return tuple(one for one in found if not (unlabelled and one.label))
+
+
+def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Alert, ...]:
+    """The failures of these runs, and the passes of which a label says that they missed something.
+
+    :param runs: with the columns `OF_VERDICTS` of their rows.
+    """
     by_key = {label.key: label for label in labels}
     found = []
     for run in runs:
@@ -97,8 +107,10 @@ def alerts(
             label = by_key.get((run.gate, run.date, row["check"], row["name"]))
             failed = row["status"] == Status.FAILED
             if failed or (label and label.ground_truth):
-                found.append(_alert(run, row, label))
-    return tuple(one for one in found if not (unlabelled and one.label))
+                verdict = verdict_from_row(row)
+                suite = row.get("suite") or ""
+                found.append(Alert(run.gate, run.date, run.run_id, verdict, label, suite))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +196,3 @@ def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> 
 
 def _different(names: Iterable[str]) -> list[str]:
     return sorted(set(names))
-
-
-def _alert(run: PastRun, row: Row, label: Label | None) -> Alert:
-    return Alert(run.gate, run.date, run.run_id, verdict_from_row(row), label)

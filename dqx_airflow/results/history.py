@@ -71,7 +71,7 @@ class OpenStore:
         attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
         if not attempts:
             return ()
-        rows = self._rows(RUNS, ["gate"], [f'"attempt_id" IN ({attempts})'], 'ORDER BY "gate"')
+        rows = self.select(RUNS, ["gate"], [f'"attempt_id" IN ({attempts})'], 'ORDER BY "gate"')
         return tuple(dict.fromkeys(row["gate"] for row in rows))
 
     def runs_of_attempts(self, attempt_ids: Collection[str]) -> tuple[RunLine, ...]:
@@ -82,7 +82,7 @@ class OpenStore:
         attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
         if not attempts:
             return ()
-        return lines_of(self._rows(RUNS, COLUMNS, [f'"attempt_id" IN ({attempts})'], ORDER))
+        return lines_of(self.select(RUNS, COLUMNS, [f'"attempt_id" IN ({attempts})'], ORDER))
 
     def runs(self, wanted: RunsWanted, most: int = 50, skip: int = 0) -> tuple[RunLine, ...]:
         """The runs of some gates that no later attempt supersedes, newest data first: `most` of
@@ -93,7 +93,7 @@ class OpenStore:
         if not wanted.gates:
             return ()
         order = f"{wanted.outcome_condition}{ORDER} LIMIT {most} OFFSET {skip}"
-        return lines_of(self._rows(RUNS, COLUMNS, wanted.conditions, order, standing=True))
+        return lines_of(self.select(RUNS, COLUMNS, wanted.conditions, order, standing=True))
 
     def count_runs(self, wanted: RunsWanted) -> tuple[tuple[str, int], ...]:
         """How many runs of some gates have each outcome; the outcome that is wanted is ignored.
@@ -104,7 +104,7 @@ class OpenStore:
             return ()
         counts = Counter(
             row["outcome"]
-            for row in self._rows(RUNS, ["outcome"], wanted.conditions, standing=True)
+            for row in self.select(RUNS, ["outcome"], wanted.conditions, standing=True)
         )
         return tuple(counts.items())
 
@@ -153,7 +153,7 @@ class OpenStore:
         digests = ", ".join(sorted({text_literal(source.digest) for source in report.sources}))
         if not digests:
             return ()
-        found = self._rows(SOURCES, SOURCES_SCHEMA.names, [f'"digest" IN ({digests})'])
+        found = self.select(SOURCES, SOURCES_SCHEMA.names, [f'"digest" IN ({digests})'])
         texts = {row["digest"]: row["text"] for row in found}
         return tuple(
             SourceFile(source.file, texts[source.digest])
@@ -184,7 +184,7 @@ class OpenStore:
         order = f'ORDER BY "dataset_date" DESC, "gate" LIMIT {most}'
         columns = ["gate", "dataset_date", "outcome", "contract"]
         runs = []
-        for row in self._rows(RUNS, columns, where, order, standing=True):
+        for row in self.select(RUNS, columns, where, order, standing=True):
             try:
                 contract = from_json(EnforcedContract, row.get("contract") or "")
                 outcome = Outcome(row["outcome"])
@@ -193,39 +193,7 @@ class OpenStore:
             runs.append(ContractRun(row["gate"], row["dataset_date"], outcome, contract))
         return tuple(runs)
 
-    def _reports(
-        self, where: list[str], limit: int, *, standing: bool = False
-    ) -> tuple[GateReport, ...]:
-        """The reports of the runs for which `where` holds, in the order of date and start.
-
-        :param standing: only those that no later attempt supersedes, without their failing rows.
-        """
-        order = f'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id" LIMIT {limit}'
-        runs = self._rows(RUNS, RUNS_SCHEMA.names, where, order, standing=standing)
-        if not runs:
-            return ()
-        which = [
-            *where[:1],
-            f'"run_id" IN ({", ".join(text_literal(run["run_id"]) for run in runs)})',
-            f'"dataset_date" >= {date_literal(min(run["dataset_date"] for run in runs))}',
-            f'"dataset_date" <= {date_literal(max(run["dataset_date"] for run in runs))}',
-        ]
-        results = _by_run(self._rows(RESULTS, RESULTS_SCHEMA.names, which))
-        failing: dict[str, list[Row]] = {}
-        if standing:
-            runs = [{**run, "failing_rows": 0} for run in runs]
-        elif any(run.get("failing_rows") for run in runs):
-            failing = _by_run(self._rows(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, which))
-        reports = []
-        for run in runs:
-            rows, sample = results.get(run["run_id"], []), failing.get(run["run_id"], [])
-            try:
-                reports.append(report_from_rows(run, rows, sample))
-            except (ValueError, KeyError, TypeError):
-                continue  # deleted in part, or of a newer version: a gap in a history, no error
-        return tuple(reports)
-
-    def _rows(
+    def select(
         self,
         name: str,
         columns: Sequence[str],
@@ -234,6 +202,11 @@ class OpenStore:
         *,
         standing: bool = False,
     ) -> list[Row]:
+        """The rows of a table for which conditions hold, as SQL says them.
+
+        :param standing: only the runs that no later attempt supersedes.
+        :raises StoreError: the store is there and cannot be read.
+        """
         location = locate(self.root, self.storage_options)
         for is_last_try in (False, True):
             table = self._table(location, name)
@@ -249,6 +222,38 @@ class OpenStore:
                 if is_last_try:
                     raise
         return []
+
+    def _reports(
+        self, where: list[str], limit: int, *, standing: bool = False
+    ) -> tuple[GateReport, ...]:
+        """The reports of the runs for which `where` holds, in the order of date and start.
+
+        :param standing: only those that no later attempt supersedes, without their failing rows.
+        """
+        order = f'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id" LIMIT {limit}'
+        runs = self.select(RUNS, RUNS_SCHEMA.names, where, order, standing=standing)
+        if not runs:
+            return ()
+        which = [
+            *where[:1],
+            f'"run_id" IN ({", ".join(text_literal(run["run_id"]) for run in runs)})',
+            f'"dataset_date" >= {date_literal(min(run["dataset_date"] for run in runs))}',
+            f'"dataset_date" <= {date_literal(max(run["dataset_date"] for run in runs))}',
+        ]
+        results = _by_run(self.select(RESULTS, RESULTS_SCHEMA.names, which))
+        failing: dict[str, list[Row]] = {}
+        if standing:
+            runs = [{**run, "failing_rows": 0} for run in runs]
+        elif any(run.get("failing_rows") for run in runs):
+            failing = _by_run(self.select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, which))
+        reports = []
+        for run in runs:
+            rows, sample = results.get(run["run_id"], []), failing.get(run["run_id"], [])
+            try:
+                reports.append(report_from_rows(run, rows, sample))
+            except (ValueError, KeyError, TypeError):
+                continue  # deleted in part, or of a newer version: a gap in a history, no error
+        return tuple(reports)
 
     def _table(self, location: Location, name: str) -> DeltaTable | None:
         """The newest state of the table; None where there is no table yet."""

@@ -12,9 +12,10 @@ from datetime import date, datetime, timezone
 from typing import TypeAlias
 
 from dqx_airflow.results.columns import Row
-from dqx_airflow.results.query import date_literal, select_rows, text_literal
+from dqx_airflow.results.past import Select, selecting
+from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA
-from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
+from dqx_airflow.results.tables import foreign_errors_told, locate
 
 LabelKey: TypeAlias = tuple[str, date, str, str]
 """A gate, a date of its data, a check, and the name of an assertion."""
@@ -100,10 +101,23 @@ def read_labels(
     :param all_versions: also those that a later one replaces.
     :raises StoreError: the store is there and cannot be read.
     """
-    location = locate(root, storage_options)
-    table = open_table(location, LABELS)
-    if table is None:
-        return ()
+    return labels_from(
+        selecting(root, storage_options), gates, since, until, all_versions=all_versions
+    )
+
+
+def labels_from(
+    select: Select,
+    gates: Collection[str] | None,
+    since: date | None,
+    until: date | None,
+    *,
+    all_versions: bool = False,
+) -> tuple[Label, ...]:
+    """The labels of `read_labels`, from tables that are open.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
     where = []
     if gates is not None:
         if not gates:
@@ -114,7 +128,7 @@ def read_labels(
     if until is not None:
         where.append(f'"dataset_date" <= {date_literal(until)}')
     order = 'ORDER BY "labelled_at", "label_id"'
-    found = [_label(row) for row in select_rows(location, table, LABELS_SCHEMA.names, where, order)]
+    found = [_label(row) for row in select(LABELS, LABELS_SCHEMA.names, where, order)]
     unique = {label.id: label for label in found}
     if all_versions:
         return tuple(unique.values())

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from deltalake import QueryBuilder
 
@@ -17,7 +17,7 @@ from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
 from dqx_airflow.values import DatasetSnapshot, from_json
 
-_OF_RUNS = ("run_id", "gate", "dataset_date", "started_at", "outcome", "datasets")
+_OF_RUNS = ("run_id", "gate", "dataset_date", "attempt_id", "started_at", "outcome", "datasets")
 
 _VIEW = """
 WITH dql_results AS (
@@ -39,15 +39,31 @@ _LAST = """
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """A run that counts for a gate and a date. `rows` are those of its assertions."""
+    """A run that counts for a gate and a date. `rows` are those of its assertions, `attempt_id` is
+    the scheduler's."""
 
     run_id: str
     gate: str
     date: date
+    attempt_id: str
     started_at: datetime
     outcome: str
     datasets: str
     rows: tuple[Row, ...]
+
+
+class Select(Protocol):
+    """Reads rows of a table of the store, by its name: none where there is no such table."""
+
+    def __call__(
+        self,
+        name: str,
+        columns: Sequence[str],
+        where: list[str],
+        order: str = "",
+        *,
+        standing: bool = False,
+    ) -> Sequence[Row]: ...
 
 
 def past_runs(
@@ -69,32 +85,47 @@ def past_runs(
     :param suite: the name of the suite, as its file says it.
     :raises StoreError: the store is there and cannot be read.
     """
-    location = locate(root, storage_options)
-    runs, results = open_table(location, RUNS), open_table(location, RESULTS)
-    if runs is None or results is None:
-        return ()
+    which = [f'"suite" = {text_literal(suite)}']
+    if gate is not None:
+        which.append(f'"gate" = {text_literal(gate)}')
+    return runs_that_count(selecting(root, storage_options), which, since, until, columns)
+
+
+def runs_that_count(
+    select: Select,
+    which: Sequence[str],
+    since: date,
+    until: date,
+    columns: Sequence[str],
+    *,
+    which_rows: Sequence[str] = (),
+) -> tuple[PastRun, ...]:
+    """The last run of each gate and date, oldest first, among those that conditions select.
+
+    :param which: conditions on runs, as SQL.
+    :param which_rows: conditions on the rows of their assertions.
+    :raises StoreError: the store is there and cannot be read.
+    """
     days = [
         f'"dataset_date" >= {date_literal(since)}',
         f'"dataset_date" <= {date_literal(until)}',
     ]
-    where = [f'"suite" = {text_literal(suite)}', *days]
-    if gate is not None:
-        where.append(f'"gate" = {text_literal(gate)}')
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
-    found = select_rows(location, runs, _OF_RUNS, where, order, standing=True)
+    found = select(RUNS, _OF_RUNS, [*which, *days], order, standing=True)
     last = {(row["gate"], row["dataset_date"]): row for row in found}
     if not last:
         return ()
     ids = ", ".join(text_literal(row["run_id"]) for row in last.values())
-    which = [f'"run_id" IN ({ids})', *days]
+    of_runs = [f'"run_id" IN ({ids})', *days, *which_rows]
     rows: dict[str, dict[int, Row]] = defaultdict(dict)
-    for row in select_rows(location, results, ("run_id", "position", *columns), which):
+    for row in select(RESULTS, ("run_id", "position", *columns), of_runs):
         rows[row["run_id"]][row["position"]] = row
     return tuple(
         PastRun(
             row["run_id"],
             row["gate"],
             row["dataset_date"],
+            row["attempt_id"],
             row["started_at"],
             row["outcome"],
             row["datasets"],
@@ -102,6 +133,29 @@ def past_runs(
         )
         for row in last.values()
     )
+
+
+def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Select:
+    """Reads the tables below a root, each as it is when it is asked for.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    location = locate(root, storage_options)
+
+    def select(
+        name: str,
+        columns: Sequence[str],
+        where: list[str],
+        order: str = "",
+        *,
+        standing: bool = False,
+    ) -> Sequence[Row]:
+        table = open_table(location, name)
+        if table is None:
+            return ()
+        return select_rows(location, table, columns, where, order, standing=standing)
+
+    return select
 
 
 def one_gate(runs: Sequence[PastRun]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -41,6 +41,8 @@ from dqx_airflow.values import GateReport, SourceFile
 _TIDY_EVERY = 32
 OF_GATES = tuple(name for name, table in TABLES.items() if not table.is_of_people)
 """The names of the tables that gates write."""
+OF_PEOPLE = tuple(name for name, table in TABLES.items() if table.is_of_people)
+"""The names of the tables that people write."""
 _log = logging.getLogger("dqx.gate")
 
 
@@ -82,19 +84,21 @@ class ResultsStore:
             if appended is not None:
                 tidy(location, *appended)
 
-    def check_writable(self) -> None:
+    def check_writable(self, names: Collection[str] = OF_GATES) -> None:
         """Returns if this process can read and write the store; leaves nothing behind.
 
         A local root that does not exist is fine where it can be made.
 
+        :param names: those of the tables.
+
         :raises StoreError: it cannot.
         """
         location = self.location
-        for name in OF_GATES:
+        for name in names:
             open_table(location, name)
         with foreign_errors_told(location, "write"):
             if location.is_local:
-                _probe_folders(location)
+                _probe_folders(location, names)
             else:
                 probe_objects(location)
 
@@ -114,9 +118,9 @@ def probe_objects(location: Location) -> None:
         handler.delete_file("_dqx_probe")
 
 
-def _probe_folders(location: Location) -> None:
+def _probe_folders(location: Location, names: Collection[str]) -> None:
     root = Path(location.root)
-    folders = [Path(location.table(name)) for name in OF_GATES]
+    folders = [Path(location.table(name)) for name in names]
     folders += [folder / "_delta_log" for folder in folders]
     there = [folder for folder in folders if folder.is_dir()]
     base = next((path for path in (root, *root.parents) if path.exists()), root)

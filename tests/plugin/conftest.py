@@ -24,6 +24,9 @@ collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_ui_*
 
 Get = Callable[..., "Response"]
 
+_USERS = {"ada": ("viewer", "red"), "eve": ("user", "red"), "ben": ("user", "blue")}
+"""Ada only looks. Eve may edit the DAGs of the red team, and Ben those of the blue one."""
+
 
 @pytest.fixture(scope="session")
 def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
@@ -35,14 +38,16 @@ def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     else:
         home = tmp_path_factory.mktemp("airflow")
     passwords = home / "ui_passwords.json"
-    passwords.write_text(json.dumps({"ada": "ada", "ben": "ben"}))
+    passwords.write_text(json.dumps({user: user for user in _USERS}))
     return {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__API_AUTH__JWT_SECRET": "of the tests of the pages only; " * 3,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__MULTI_TEAM": "True",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "ada:viewer:red,ben:viewer:blue",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+            f"{user}:{role}:{team}" for user, (role, team) in _USERS.items()
+        ),
         "AIRFLOW__OPENLINEAGE__DISABLED": "True",
     }
 
@@ -89,6 +94,7 @@ def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Sc
     """An empty scene; what a test puts into the database is gone after it."""
     from airflow.models.dag import DagModel
     from airflow.models.dagrun import DagRun
+    from airflow.models.log import Log
     from airflow.models.taskinstance import TaskInstance
     from airflow.models.taskinstancehistory import TaskInstanceHistory
     from airflow.models.xcom import XComModel
@@ -97,18 +103,14 @@ def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Sc
     with create_session() as session:
         yield Scene(tmp_path / "results", session)
         session.rollback()
-        for model in (XComModel, TaskInstanceHistory, TaskInstance, DagRun, DagModel):
+        for model in (Log, XComModel, TaskInstanceHistory, TaskInstance, DagRun, DagModel):
             session.execute(model.__table__.delete())
 
 
 @pytest.fixture
 def get(api_server: Any, scene: Scene) -> Get:
     """Asks for a page: as ada of the red team, as somebody else, or (None) as nobody."""
-    from airflow.api_fastapi.app import get_auth_manager
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from fastapi.testclient import TestClient
-
-    teams = {"ada": ["red"], "ben": ["blue"]}
 
     def ask(
         page: str, user: str | None = "ada", *, cookie: bool = False, **query: object
@@ -116,8 +118,7 @@ def get(api_server: Any, scene: Scene) -> Get:
         client = TestClient(api_server)
         headers = {}
         if user is not None:
-            who = SimpleAuthManagerUser(username=user, role="viewer", teams=teams[user])
-            token = get_auth_manager().generate_jwt(who)
+            token = _signed_in(user)
             if cookie:
                 client.cookies.set("_token", token)
             else:
@@ -125,6 +126,31 @@ def get(api_server: Any, scene: Scene) -> Get:
         return client.get(f"/dqx/{page}", params=query or None, headers=headers)
 
     return ask
+
+
+@pytest.fixture
+def post(api_server: Any, scene: Scene) -> Get:
+    """Sends a form with the cookie of a user, as a browser does from a page of this server."""
+    from fastapi.testclient import TestClient
+
+    def send(
+        page: str,
+        user: str | None = "eve",
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        **fields: str,
+    ) -> Response:
+        client = TestClient(api_server)
+        if user is not None:
+            client.cookies.set("_token", _signed_in(user))
+        sent = {"Origin": "http://testserver"} if headers is None else dict(headers)
+        data = fields if content is None else None
+        return client.post(
+            f"/dqx/{page}", data=data, content=content, headers=sent, follow_redirects=False
+        )
+
+    return send
 
 
 @pytest.fixture
@@ -141,3 +167,14 @@ def tab(get: Get) -> Get:
         return get("gate", user, **{**where, **query})
 
     return ask
+
+
+def _signed_in(user: str) -> str:
+    """The token of a user's session."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    role, team = _USERS[user]
+    return get_auth_manager().generate_jwt(
+        SimpleAuthManagerUser(username=user, role=role, teams=[team])
+    )

@@ -243,6 +243,17 @@ class Html(HTMLParser):
     def text(self) -> str:
         return " ".join(" ".join(self._texts).split())
 
+    @property
+    def forms(self) -> list[dict[str, str]]:
+        """The hidden fields of each form that changes something."""
+        found: list[dict[str, str]] = []
+        for tag, given in self.elements:
+            if tag == "form":
+                found.append({} if given.get("method") == "post" else {"": "no"})
+            elif tag == "input" and given.get("type") == "hidden" and found:
+                found[-1][given["name"] or ""] = given.get("value") or ""
+        return [fields for fields in found if "" not in fields]
+
     def all(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
         return [
             found

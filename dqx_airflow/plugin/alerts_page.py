@@ -1,0 +1,159 @@
+"""The alerts of the last weeks: which failures nobody has judged yet, and what people said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+
+from dqx_airflow.plugin.airflow import TaskPlace
+from dqx_airflow.plugin.chart import Chart, chart_of, past_of
+from dqx_airflow.plugin.gate_page import SPARK_HEIGHT, SPARK_WIDTH, Sample, samples_of
+from dqx_airflow.plugin.value_format import reading_of
+from dqx_airflow.results.labels import Label
+from dqx_airflow.results.recent_alerts import AssertionKey, RecentAlert
+from dqx_airflow.values import Verdict
+
+MOST_SHOWN = 60
+"""So many alerts are on the page; filters lead to the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertFilters:
+    """What is asked for; empty strings ask for everything. `show` is `all` or empty, which means
+    alerts without a label."""
+
+    dag: str = ""
+    task: str = ""
+    show: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """As parameters of an address."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class AlertView:
+    """A failure. `place` is its task, where Airflow still knows it."""
+
+    date: date
+    run_id: str
+    verdict: Verdict
+    label: Label | None
+    place: TaskPlace | None
+    can_label: bool
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertGroup:
+    """The failures of an assertion, those without a label first, then the newest."""
+
+    gate: str
+    verdict: Verdict
+    unlabelled: int
+    alerts: tuple[AlertView, ...]
+    spark: Chart | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlertsPage:
+    """The groups that are shown: first those with the most failures without a label. `more` alerts
+    are asked for and not shown."""
+
+    groups: tuple[AlertGroup, ...]
+    unlabelled: int
+    total: int
+    more: int
+    dags: tuple[str, ...]
+    filters: AlertFilters
+
+
+def chosen_alerts(
+    found: Iterable[RecentAlert], filters: AlertFilters
+) -> tuple[tuple[RecentAlert, ...], int]:
+    """The alerts that are shown, in the order of the page, and how many more are asked for."""
+    groups: dict[AssertionKey, list[RecentAlert]] = {}
+    for one in found:
+        if filters.show == "all" or one.alert.label is None:
+            groups.setdefault(one.key, []).append(one)
+    ranked = sorted(groups.values(), key=_rank)
+    asked = [one for group in ranked for one in sorted(group, key=_rank_in_group)]
+    return tuple(asked[:MOST_SHOWN]), max(len(asked) - MOST_SHOWN, 0)
+
+
+def alerts_page(
+    found: Sequence[RecentAlert],
+    shown: Sequence[RecentAlert],
+    more: int,
+    histories: Mapping[AssertionKey, Sequence[tuple[date, Verdict]]],
+    places: Mapping[str, TaskPlace],
+    editable: Iterable[str],
+    dags: Iterable[str],
+    filters: AlertFilters,
+) -> AlertsPage:
+    """The page of recent alerts.
+
+    :param found: all alerts of the gates that are asked for.
+    :param shown: those to be shown, in order, with their failing rows.
+    :param places: the tasks of attempts.
+    :param editable: the DAGs that the user may edit.
+    :param dags: the DAGs that one can ask for.
+    """
+    editable = frozenset(editable)
+    unlabelled: dict[AssertionKey, int] = {}
+    for one in found:
+        unlabelled[one.key] = unlabelled.get(one.key, 0) + (one.alert.label is None)
+    groups: dict[AssertionKey, list[RecentAlert]] = {}
+    for one in shown:
+        groups.setdefault(one.key, []).append(one)
+    return AlertsPage(
+        groups=tuple(
+            AlertGroup(
+                key[0],
+                alerts[0].alert.verdict,
+                unlabelled[key],
+                tuple(_view(one, places.get(one.attempt_id), editable) for one in alerts),
+                _spark(histories.get(key, ())),
+            )
+            for key, alerts in groups.items()
+        ),
+        unlabelled=sum(unlabelled.values()),
+        total=len(found),
+        more=more,
+        dags=tuple(sorted(dags)),
+        filters=filters,
+    )
+
+
+def _rank(group: Sequence[RecentAlert]) -> tuple[object, ...]:
+    without = sum(one.alert.label is None for one in group)
+    newest = max(one.alert.date for one in group)
+    severity = min(one.alert.verdict.severity.value for one in group)
+    return not without, severity, -without, -newest.toordinal(), group[0].key
+
+
+def _rank_in_group(one: RecentAlert) -> tuple[bool, int]:
+    return one.alert.label is not None, -one.alert.date.toordinal()
+
+
+def _view(one: RecentAlert, place: TaskPlace | None, editable: frozenset[str]) -> AlertView:
+    alert = one.alert
+    return AlertView(
+        alert.date,
+        alert.run_id,
+        alert.verdict,
+        alert.label,
+        place,
+        place is not None and place.dag_id in editable,
+        samples_of(alert.verdict.failing_rows),
+    )
+
+
+def _spark(history: Sequence[tuple[date, Verdict]]) -> Chart | None:
+    if not history:
+        return None
+    last = history[-1][1]
+    past = [past_of(day, verdict) for day, verdict in history]
+    return chart_of(last.name, past, SPARK_WIDTH, SPARK_HEIGHT, reading_of(last))

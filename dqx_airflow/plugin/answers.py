@@ -1,0 +1,35 @@
+"""The answers of the app: pages, notices, ways back to a page; and the store behind them."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import Response
+
+from dqx_airflow.plugin.airflow import known_results
+from dqx_airflow.plugin.render import render
+from dqx_airflow.plugin.store import Desk, desk_of
+
+
+def html_page(template: str, **values: object) -> Response:
+    """A page, such as `board.html`, with these values."""
+    return Response(render(template, **values), media_type="text/html")
+
+
+def notice(status: int, title: str, text: str) -> Response:
+    """A page that only says something."""
+    return Response(render("notice.html", title=title, text=text), status, media_type="text/html")
+
+
+def back_to(address: str) -> Response:
+    """After a form: the browser asks for the page that the form was on.
+
+    :param address: relative, as `render.address` makes it.
+    """
+    return Response(status_code=HTTPStatus.SEE_OTHER.value, headers={"Location": address})
+
+
+def known_desk() -> Desk:
+    """The desk of the results store that this server knows."""
+    place = known_results()
+    return desk_of(place.root, place.storage_options) if place else desk_of(None)

@@ -1,0 +1,211 @@
+"""The page of alerts, and the form by which people say whether an alert was false."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from dqx_airflow.plugin.addresses import address
+from dqx_airflow.plugin.airflow import (
+    GateTasks,
+    GetUserDep,
+    SessionDep,
+    TaskPlace,
+    gate_tasks,
+    may_edit,
+    may_read,
+    places_of,
+    recent_runs,
+    record,
+)
+from dqx_airflow.plugin.alerts_page import AlertFilters, alerts_page, chosen_alerts
+from dqx_airflow.plugin.answers import back_to, html_page, known_desk, notice
+from dqx_airflow.plugin.board_page import DEPTH, GateRow, gate_rows
+from dqx_airflow.plugin.store import Answer, Desk
+from dqx_airflow.plugin.writes import Form, Refused, form_token
+from dqx_airflow.results.history import OpenStore
+from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.recent_alerts import (
+    RecentAlert,
+    alert_of,
+    gate_of_run,
+    gates_of_attempts,
+    histories,
+    recent_alerts,
+    unlabelled_counts,
+    with_failing_rows,
+)
+
+router = APIRouter()
+
+_LAST_RUNS = 3
+_LONGEST_REASON = 500
+_GROUND_TRUTH = {"false_alarm": False, "real": True}
+_NO_ALERT = Refused(
+    HTTPStatus.NOT_FOUND,
+    "Alert not found: the assertion did not fail, a later attempt replaced the report, or "
+    "Airflow no longer knows its task. Reload the page. `dql label` labels any stored verdict.",
+)
+
+
+@router.get("/alerts")
+def alerts(
+    request: Request,
+    session: SessionDep,
+    user: GetUserDep,
+    tasks: Annotated[GateTasks, Depends(gate_tasks)],
+    dag: str = "",
+    task: str = "",
+    show: str = "",
+) -> Response:
+    """The failures of the last weeks of the gates that the user may read."""
+    filters = AlertFilters(dag, task, "all" if show == "all" else "")
+    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.owners)
+    asked = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
+    session.close()
+    desk = known_desk()
+    gates, problem = gates_of_rows(desk, asked)
+    found: Answer[RecentAlert] = Answer(problem=problem)
+    if gates:
+        found = desk.ask(lambda store: recent_alerts(store.select, set(gates.values())))
+    chosen, more = chosen_alerts(found.found, filters)
+    shown = desk.ask(lambda store: with_failing_rows(store.select, chosen)) if chosen else Answer()
+    past: Answer[Any] = Answer()
+    if chosen:
+        until = max(one.alert.date for one in found.found)
+        keys = {one.key for one in chosen}
+        past = desk.ask(lambda store: tuple(histories(store.select, keys, until).items()))
+    places = places_of(session, {one.attempt_id for one in chosen})
+    editable = {dag_id for dag_id in _dags(places) if may_edit(request, user, dag_id)}
+    page = alerts_page(
+        found.found,
+        shown.found,
+        more,
+        dict(past.found),
+        places,
+        editable,
+        {row.dag_id for row in rows},
+        filters,
+    )
+    return html_page(
+        "alerts.html",
+        page=page,
+        problem=found.problem or shown.problem or past.problem,
+        read_only=desk.read_only() if editable else None,
+        token=form_token(user),
+    )
+
+
+@router.post("/label")
+def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
+    """Stores what a user says of a failure, in the label table and in Airflow's audit log."""
+    truth = _GROUND_TRUTH.get(form.get("said", ""))
+    reason = form.get("reason", "").strip()
+    if truth is None or len(reason) > _LONGEST_REASON:
+        raise Refused(
+            HTTPStatus.BAD_REQUEST,
+            f"Say false_alarm or real, with a reason of at most {_LONGEST_REASON} characters.",
+        )
+    desk = known_desk()
+    runs = desk.ask(lambda store: gate_of_run(store.select, form.get("report", "")))
+    place = _place(session, runs)
+    if place is None or not may_read(request, user, place.dag_id):
+        raise _NO_ALERT
+    if not may_edit(request, user, place.dag_id):
+        raise Refused(
+            HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG, so not to label."
+        )
+    check, name = form.get("check", ""), form.get("name", "")
+    found = desk.ask(lambda store: alert_of(store.select, runs.found[0], check, name))
+    if not found.found:
+        raise _NO_ALERT
+    alert = found.found[0].alert
+    author = user.get_name()
+    said = Label(
+        alert.gate,
+        alert.date,
+        check,
+        name,
+        truth,
+        author,
+        reason or None,
+        alert.suite,
+        alert.run_id,
+    )
+    record(session, user, "dqx label", place, _facts(said))
+    session.close()
+    problem = desk.change(lambda root, options: write_labels(root, [said], storage_options=options))
+    if problem is not None:
+        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
+    return back_to(_page_before(form, place))
+
+
+def gates_of_rows(desk: Desk, rows: list[GateRow]) -> tuple[dict[tuple[str, str], str], str | None]:
+    """The names of gates by DAG and task, and why there are none.
+
+    A task says under which name its gate reported, and could say anything. The store knows it by
+    the id of the attempt, which Airflow gave.
+    """
+    tasks = {
+        cell.run.attempt_id: (row.dag_id, row.task_id)
+        for row in rows
+        for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
+    }
+    known = desk.ask(lambda store: gates_of_attempts(store.select, tasks))
+    return {tasks[one.attempt_id]: one.gate for one in known.found}, known.problem
+
+
+def counts_of_rows(desk: Desk, rows: list[GateRow]) -> dict[tuple[str, str], int]:
+    """How many recent alerts without a label gates have, by DAG and task."""
+    if desk.root is None:
+        return {}
+    gates, _ = gates_of_rows(desk, rows)
+    names = set(gates.values())
+
+    def counts(store: OpenStore) -> tuple[tuple[str, int], ...]:
+        return unlabelled_counts(store.select, names)
+
+    by_gate = dict(desk.ask(counts).found) if names else {}
+    return {task: by_gate[gate] for task, gate in gates.items() if gate in by_gate}
+
+
+def _place(session: Any, runs: Answer[Any]) -> TaskPlace | None:
+    """The task of a run; None where Airflow does not know it."""
+    if runs.problem is not None:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
+    attempts = [one.attempt_id for one in runs.found]
+    return places_of(session, attempts).get(attempts[0]) if attempts else None
+
+
+def _dags(places: Mapping[str, TaskPlace]) -> set[str]:
+    return {place.dag_id for place in places.values()}
+
+
+def _facts(label: Label) -> dict[str, object]:
+    return {
+        "gate": label.gate,
+        "date": label.date.isoformat(),
+        "check": label.check,
+        "assertion": label.name,
+        "ground_truth": label.ground_truth,
+        "reason": label.reason,
+        "report": label.run_id,
+        "label": label.id,
+    }
+
+
+def _page_before(form: Mapping[str, str], place: TaskPlace) -> str:
+    """The page that the form was on: an address that we make, whatever the form says."""
+    if form.get("back") == "alerts":
+        filters = {name: form.get(name, "") for name in ("dag", "task", "show")}
+        return address("alerts", **filters)
+    return address(
+        "gate",
+        dag_id=place.dag_id,
+        run_id=place.run_id,
+        task_id=place.task_id,
+        map_index=place.map_index,
+    )

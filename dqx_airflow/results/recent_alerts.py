@@ -1,0 +1,221 @@
+"""The alerts of the last weeks by gate, from a store that stays open: what pages show of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, timezone
+from typing import TypeAlias
+
+from dqx_airflow.results.alerts import OF_VERDICTS, Alert, alerts_among
+from dqx_airflow.results.labels import Label, LabelKey, labels_from
+from dqx_airflow.results.past import PastRun, Select, runs_that_count
+from dqx_airflow.results.query import date_literal, text_literal
+from dqx_airflow.results.report_rows import verdict_from_row
+from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RUNS
+from dqx_airflow.values import FailingRow, Status, Verdict
+
+DAYS = 30
+"""An alert is recent if it is about one of the last days of which its gate saw data."""
+
+_FAILED = f"\"status\" = '{Status.FAILED.value}'"
+_KEYS = ("name", "check")
+
+AssertionKey: TypeAlias = tuple[str, str, str]
+"""A gate, a check, and the name of an assertion."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateOfAttempt:
+    """Under which name an attempt of a task reported, and in which run."""
+
+    attempt_id: str
+    gate: str
+    run_id: str
+    date: date
+
+
+@dataclass(frozen=True, slots=True)
+class RecentAlert:
+    """A failure of the last weeks. `attempt_id` is the scheduler's."""
+
+    alert: Alert
+    attempt_id: str
+
+    @property
+    def key(self) -> AssertionKey:
+        return self.alert.gate, self.alert.verdict.check, self.alert.verdict.name
+
+
+def gates_of_attempts(select: Select, attempt_ids: Collection[str]) -> tuple[GateOfAttempt, ...]:
+    """The names under which these attempts reported, as far as they did.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    return _gates(select, "attempt_id", attempt_ids)
+
+
+def gate_of_run(select: Select, run_id: str) -> tuple[GateOfAttempt, ...]:
+    """The attempt that made a run; none where there is no such run.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    return _gates(select, "run_id", [run_id])
+
+
+def recent_alerts(
+    select: Select, gates: Collection[str], *, until: date | None = None
+) -> tuple[RecentAlert, ...]:
+    """The failures of some gates in the last 30 days of data, oldest day first.
+
+    :param until: the last day; where it is not given, the newest of which a gate saw data.
+    :raises StoreError: the store is there and cannot be read.
+    """
+    found = []
+    for run, labels in _runs(select, gates, until, OF_VERDICTS):
+        found += [RecentAlert(alert, run.attempt_id) for alert in alerts_among([run], labels)]
+    return tuple(found)
+
+
+def unlabelled_counts(select: Select, gates: Collection[str]) -> tuple[tuple[str, int], ...]:
+    """How many recent failures of each gate have no label; gates without any are left out.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    counts: dict[str, int] = {}
+    for run, labels in _runs(select, gates, None, _KEYS):
+        said = {label.key for label in labels}
+        without = [row for row in run.rows if _key(run, row["check"], row["name"]) not in said]
+        if without:
+            counts[run.gate] = counts.get(run.gate, 0) + len(without)
+    return tuple(counts.items())
+
+
+def alert_of(select: Select, run: GateOfAttempt, check: str, name: str) -> tuple[RecentAlert, ...]:
+    """The failure of an assertion in a run; none where it did not fail, or another run counts.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    which = [f'"gate" = {text_literal(run.gate)}']
+    rows = [_FAILED, f'"check" = {text_literal(check)}', f'"name" = {text_literal(name)}']
+    day = run.date
+    runs = runs_that_count(select, which, day, day, OF_VERDICTS, which_rows=rows)
+    labels = labels_from(select, [run.gate], day, day)
+    return tuple(
+        RecentAlert(alert, one.attempt_id)
+        for one in runs
+        if one.run_id == run.run_id
+        for alert in alerts_among([one], labels)
+    )
+
+
+def labels_of_day(select: Select, gate: str, day: date) -> tuple[Label, ...]:
+    """What people say of the verdicts of a gate about the data of a day.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    return labels_from(select, [gate], day, day)
+
+
+def histories(
+    select: Select, assertions: Collection[AssertionKey], until: date
+) -> Mapping[AssertionKey, Sequence[tuple[date, Verdict]]]:
+    """The verdicts of some assertions in 30 days, oldest first, with the dates of their data.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    if not assertions:
+        return {}
+    names = ", ".join(sorted({text_literal(name) for _, _, name in assertions}))
+    gates = {gate for gate, _, _ in assertions}
+    runs = runs_that_count(
+        select,
+        [_among("gate", gates)],
+        until - timedelta(days=DAYS - 1),
+        until,
+        OF_VERDICTS,
+        which_rows=[f'"name" IN ({names})'],
+    )
+    found: dict[AssertionKey, list[tuple[date, Verdict]]] = {key: [] for key in assertions}
+    for run in runs:
+        for row in run.rows:
+            key = run.gate, row["check"], row["name"]
+            if key in found:
+                found[key].append((run.date, verdict_from_row(row)))
+    return found
+
+
+def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[RecentAlert, ...]:
+    """The alerts with the sampled rows that failed.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    if not alerts:
+        return ()
+    days = [one.alert.date for one in alerts]
+    where = [
+        _among("run_id", {one.alert.run_id for one in alerts}),
+        _among("gate", {one.alert.gate for one in alerts}),
+        f'"dataset_date" >= {date_literal(min(days))}',
+        f'"dataset_date" <= {date_literal(max(days))}',
+    ]
+    sampled: dict[tuple[str, str, str], dict[int, FailingRow]] = {}
+    for row in select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, where):
+        key = row["run_id"], row["check"], row["name"]
+        failing = FailingRow(row["dataset"], row["reason"], row["row"])
+        sampled.setdefault(key, {})[row["number"]] = failing
+    return tuple(_with_rows(one, sampled) for one in alerts)
+
+
+def _with_rows(
+    one: RecentAlert, sampled: Mapping[tuple[str, str, str], Mapping[int, FailingRow]]
+) -> RecentAlert:
+    verdict = one.alert.verdict
+    rows = sampled.get((one.alert.run_id, verdict.check, verdict.name), {})
+    told = replace(verdict, failing_rows=tuple(row for _, row in sorted(rows.items())))
+    return replace(one, alert=replace(one.alert, verdict=told))
+
+
+def _runs(
+    select: Select, gates: Collection[str], until: date | None, columns: Sequence[str]
+) -> list[tuple[PastRun, tuple[Label, ...]]]:
+    """The runs that count, with the rows that failed, and the labels of their days."""
+    until = until or _newest_date(select, gates)
+    if not gates or until is None:
+        return []
+    since = until - timedelta(days=DAYS - 1)
+    which = [_among("gate", gates)]
+    runs = runs_that_count(select, which, since, until, columns, which_rows=[_FAILED])
+    labels: dict[tuple[str, date], list[Label]] = {}
+    for label in labels_from(select, gates, since, until):
+        labels.setdefault((label.gate, label.date), []).append(label)
+    return [(run, tuple(labels.get((run.gate, run.date), ()))) for run in runs]
+
+
+def _newest_date(select: Select, gates: Collection[str]) -> date | None:
+    """The newest day of which one of the gates saw data, tomorrow at the latest."""
+    if not gates:
+        return None
+    tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)
+    where = [_among("gate", gates), f'"dataset_date" <= {date_literal(tomorrow)}']
+    found = select(RUNS, ["dataset_date"], where, 'ORDER BY "dataset_date" DESC LIMIT 1')
+    return found[0]["dataset_date"] if found else None
+
+
+def _gates(select: Select, column: str, values: Collection[str]) -> tuple[GateOfAttempt, ...]:
+    if not values:
+        return ()
+    columns = ("attempt_id", "gate", "run_id", "dataset_date")
+    found = select(RUNS, columns, [_among(column, values)], 'ORDER BY "finished_at", "run_id"')
+    return tuple(
+        GateOfAttempt(row["attempt_id"], row["gate"], row["run_id"], row["dataset_date"])
+        for row in found
+    )
+
+
+def _among(column: str, values: Collection[str]) -> str:
+    return f'"{column}" IN ({", ".join(map(text_literal, sorted(values)))})'
+
+
+def _key(run: PastRun, check: str, name: str) -> LabelKey:
+    return run.gate, run.date, check, name
