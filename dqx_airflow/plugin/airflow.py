@@ -39,6 +39,7 @@ __all__ = [
     "READS_CODE",
     "READS_DAG",
     "SIGNED_IN",
+    "GateDag",
     "GateTasks",
     "GetUserDep",
     "SessionDep",
@@ -66,6 +67,13 @@ MOST_INSTANCES = 500
 """So many instances of a mapped task are looked at."""
 
 _MOST_ROWS = 20_000
+_OPERATORS = (
+    "DqlGateOperator",
+    "ContractGateOperator",
+    "_DecoratedDqlGate",
+    "_DecoratedContractGate",
+)
+"""The names of our operators, as Airflow notes them with each task instance."""
 
 SIGNED_IN = Depends(get_user)
 """Lets nobody pass who is not signed in: 401."""
@@ -113,14 +121,22 @@ class TaskRun:
 
 
 @dataclass(frozen=True, slots=True)
-class GateTasks:
-    """The tasks that ever left a report, of the DAGs that the user may read.
+class GateDag:
+    """What is known of a DAG with gates: its owners, as Airflow joins them, and when its schedule
+    wants the next run. `due` is None where no time does, as of a DAG that assets trigger."""
 
-    `owners` are those of the DAGs, as Airflow joins them.
-    """
+    owners: str = ""
+    is_paused: bool = False
+    due: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateTasks:
+    """The gates of the DAGs that the user may read: the tasks that ever left a report, and those of
+    our operators in the newest run of each DAG, which may never have left one."""
 
     tasks: frozenset[tuple[str, str]]
-    owners: dict[str, str]
+    dags: dict[str, GateDag]
 
 
 def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateTasks:
@@ -128,14 +144,31 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
     found = session.execute(
         select(XComModel.dag_id, XComModel.task_id).where(XComModel.key == XCOM_KEY).distinct()
     )
-    tasks = {(dag_id, task_id) for dag_id, task_id in found}
+    newest = select(func.max(DagRun.id)).group_by(DagRun.dag_id)
+    of_run = and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
+    mute = session.execute(
+        select(TaskInstance.dag_id, TaskInstance.task_id)
+        .join(DagRun, of_run)
+        .where(DagRun.id.in_(newest), TaskInstance.operator.in_(_OPERATORS))
+        .distinct()
+    )
+    tasks = {(dag_id, task_id) for rows in (found, mute) for dag_id, task_id in rows}
     readable = {dag_id for dag_id, _ in tasks if may_read(request, user, dag_id)}
-    owners = session.execute(
-        select(DagModel.dag_id, DagModel.owners).where(DagModel.dag_id.in_(readable))
+    dags = session.execute(
+        select(
+            DagModel.dag_id,
+            DagModel.owners,
+            DagModel.is_paused,
+            DagModel.is_stale,
+            DagModel.next_dagrun_create_after,
+        ).where(DagModel.dag_id.in_(readable))
     )
     return GateTasks(
         frozenset((dag_id, task_id) for dag_id, task_id in tasks if dag_id in readable),
-        {dag_id: names or "" for dag_id, names in owners},
+        {
+            dag_id: GateDag(owners or "", bool(is_paused), None if is_paused or is_stale else due)
+            for dag_id, owners, is_paused, is_stale, due in dags
+        },
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Annotated
 
@@ -230,12 +231,14 @@ def board(
     outcome: str = "",
     severity: str = "",
     owner: str = "",
+    late: str = "",
     page: str = "",
 ) -> Response:
     """The gates of all DAGs that the user may read."""
-    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.owners)
+    now = datetime.now(timezone.utc)
+    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags, now)
     session.close()
-    filters = Filters(dag, dataset, contract, outcome, severity, owner)
+    filters = Filters(dag, dataset, contract, outcome, severity, owner, late)
     shown = board_of(rows, filters, _number(page) or 1)
     alerts = labelling.counts_of_rows(known_desk(), list(shown.rows))
     return html_page("board.html", board=shown, alerts=alerts)
@@ -246,7 +249,7 @@ def dataset(
     session: SessionDep, tasks: Annotated[GateTasks, Depends(gate_tasks)], name: str = ""
 ) -> Response:
     """What the gates of those DAGs found in a dataset."""
-    found = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.owners)
+    found = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
     session.close()
     rows = [row for row in found if name in row.datasets]
     if not rows:
@@ -269,7 +272,7 @@ def contract(
     """How the gates of those DAGs enforce a contract."""
     runs = recent_runs(session, tasks.tasks, DEPTH)
     session.close()
-    rows = gate_rows(runs_under(runs, contract_id), tasks.owners)
+    rows = gate_rows(runs_under(runs, contract_id), tasks.dags)
     if not rows:
         return notice(
             HTTPStatus.NOT_FOUND,

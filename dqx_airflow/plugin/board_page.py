@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from itertools import takewhile
 
-from dqx_airflow.plugin.airflow import TaskRun
+from dqx_airflow.plugin.airflow import GateDag, TaskRun
 from dqx_airflow.plugin.report_view import ReportView, view_of_summary
 from dqx_airflow.plugin.value_format import fault_of
 from dqx_airflow.values import EnforcedContract, Status, Verdict
@@ -17,6 +19,7 @@ DEPTH = 14
 NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
 
 _ROWS_OF_A_PAGE = 100
+_GRACE = timedelta(minutes=15)
 _WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
 _BAD = ("broken", "blocked", NO_REPORT)
 _UNDECIDED = (RUNNING, NOT_RUN)
@@ -40,7 +43,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class GateRow:
-    """A gate on the board. `cells` are its last runs, oldest first."""
+    """A gate on the board. `cells` are its last runs, oldest first. `left_out` is how many of the
+    newest runs of its DAG ended and left it out; `is_due` where the schedule wants another run."""
 
     gate: str
     dag_id: str
@@ -53,6 +57,21 @@ class GateRow:
     datasets: tuple[str, ...]
     contracts: tuple[EnforcedContract, ...]
     worst: Verdict | None
+    dag: GateDag
+    left_out: int
+    is_due: bool
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it should have run, and has not: no run came when the schedule of the DAG wanted
+        one, or the newest runs ended without it."""
+        return self.is_due or self.left_out > 0
+
+    @property
+    def ran(self) -> datetime | None:
+        """When it reached its verdict, or ended without one."""
+        report = self.latest.report
+        return (report.finished_at if report else None) or self.latest.run.ended
 
     @property
     def worst_line(self) -> str:
@@ -79,6 +98,7 @@ class Filters:
     outcome: str = ""
     severity: str = ""
     owner: str = ""
+    late: str = ""
 
     @property
     def query(self) -> dict[str, str]:
@@ -96,21 +116,25 @@ class Board:
     pages: int
     total: int
     counts: Mapping[str, int]
+    late: int
     choices: Mapping[str, tuple[str, ...]]
     filters: Filters
 
 
-def gate_rows(runs: Iterable[TaskRun], owners: Mapping[str, str]) -> tuple[GateRow, ...]:
-    """A row for each task that ever left a report.
+def gate_rows(
+    runs: Iterable[TaskRun], dags: Mapping[str, GateDag], now: datetime | None = None
+) -> tuple[GateRow, ...]:
+    """A row for each gate.
 
     :param runs: their instances in the last runs of their DAGs, newest run first.
+    :param now: the time that schedules are held against; None where nobody asks.
     """
     by_task: dict[tuple[str, str], dict[str, list[TaskRun]]] = {}
     for run in runs:
         by_run = by_task.setdefault((run.dag_id, run.task_id), {})
         by_run.setdefault(run.run_id, []).append(run)
     rows = [
-        _row([_cell(instances) for instances in by_run.values()], owners.get(dag_id, ""))
+        _row([_cell(instances) for instances in by_run.values()], dags.get(dag_id, GateDag()), now)
         for (dag_id, _), by_run in by_task.items()
     ]
     return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.dag_id, row.task_id)))
@@ -135,6 +159,7 @@ def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> Board:
         pages=pages,
         total=len(found),
         counts={state: states.count(state) for state in _WORST_FIRST if state in states},
+        late=sum(row.is_late for row in rows),
         choices={
             "dag": _choices(row.dag_id for row in rows),
             "dataset": _choices(name for row in rows for name in row.datasets),
@@ -147,7 +172,7 @@ def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> Board:
     )
 
 
-def _row(cells: Sequence[Cell], owner: str) -> GateRow:
+def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
     """:param cells: newest first."""
     # A run that has not come to the gate says nothing about it: what it said last stands.
     latest = next((cell for cell in cells if cell.state not in _UNDECIDED), cells[0])
@@ -159,7 +184,7 @@ def _row(cells: Sequence[Cell], owner: str) -> GateRow:
         gate=(known.gate if known else "") or f"{run.dag_id}.{run.task_id}",
         dag_id=run.dag_id,
         task_id=run.task_id,
-        owner=owner,
+        owner=dag.owners,
         state=latest.state,
         streak=_streak(cells),
         latest=latest,
@@ -167,7 +192,17 @@ def _row(cells: Sequence[Cell], owner: str) -> GateRow:
         datasets=tuple(dataset.name for dataset in known.datasets) if known else (),
         contracts=heard.contracts if heard else (),
         worst=report.worst if report else None,
+        dag=dag,
+        left_out=_left_out(cells),
+        is_due=bool(now and dag.due and dag.due + _GRACE < now),
     )
+
+
+def _left_out(cells: Sequence[Cell]) -> int:
+    """How many of the newest runs ended without coming to the gate."""
+    of_ended = (cell for cell in cells if cell.state != RUNNING)
+    left_out = takewhile(lambda cell: cell.state == NOT_RUN, of_ended)
+    return sum(cell.run.run_state in _ENDED_STATES for cell in left_out)
 
 
 def _cell(instances: Sequence[TaskRun]) -> Cell:
@@ -222,6 +257,7 @@ def _is_asked_for(row: GateRow, filters: Filters) -> bool:
         and filters.outcome in ("", row.state)
         and (not filters.severity or bool(row.worst and row.worst.severity == filters.severity))
         and (not filters.owner or filters.owner in _owners(row))
+        and (not filters.late or row.is_late)
     )
 
 

@@ -63,7 +63,7 @@ def alerts(
 ) -> Response:
     """The failures of the last weeks of the gates that the user may read."""
     filters = AlertFilters(dag, task, "all" if show == "all" else "")
-    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.owners)
+    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
     asked = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
     session.close()
     desk = known_desk()

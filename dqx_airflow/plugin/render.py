@@ -32,6 +32,7 @@ def _source(text: str) -> str:
 HEADERS = {
     "Content-Security-Policy": (
         f"default-src 'none'; style-src {_source(STYLE)}; script-src {_source(SCRIPT)}; "
+        "connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
     ),
     "Cache-Control": "no-store",
@@ -86,6 +87,7 @@ def _environment() -> Environment:
         "duration": format_duration,
         "shown": value_of,
         "limit": limit_of,
+        "ago": _ago,
         "moment": _moment,
         "iso": _iso,
     }
@@ -104,10 +106,16 @@ def _moment(value: date | datetime | None) -> str:
     return value.isoformat() if value else ""
 
 
+def _ago(value: datetime) -> str:
+    """How long ago it was, in its largest unit: `2 hours ago`."""
+    past = (datetime.now(timezone.utc) - _utc(value)).total_seconds()
+    return f"{' '.join(format_duration(past).split()[:2])} ago" if past >= 60 else "just now"
+
+
 def _iso(value: datetime) -> str:
     return f"{_utc(value):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _utc(value: datetime) -> datetime:
     """In UTC, which a moment without a zone is taken to be in."""
-    return value.astimezone(timezone.utc) if value.tzinfo else value
+    return value.astimezone(timezone.utc) if value.tzinfo else value.replace(tzinfo=timezone.utc)

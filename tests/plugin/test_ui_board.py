@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -129,7 +129,7 @@ def test_the_rows_lead_to_the_reports_and_to_the_datasets(get: Get, scene: Scene
 
 
 def test_without_gates_the_board_says_what_brings_one(get: Get, scene: Scene) -> None:
-    assert "A gate appears here with its first report." in get("board").text
+    assert "A gate appears here with its first run." in get("board").text
 
 
 def test_the_board_needs_no_store(get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_an_error_is_told_with_its_reason(get: Get, scene: Scene) -> None:
     )
     scene.ran(report_of(verdicts=(broken,), outcome=Outcome.BROKEN))
     text = Html(get("board").text).text
-    assert "? broken lake.gate" in text
+    assert "? broken" in text
     assert "orders.id.null_share: no column idd 0 of 1 failed, 1 in error" in text
 
 
@@ -189,3 +189,65 @@ def test_of_a_mapped_gate_the_worst_instance_stands(get: Get, scene: Scene) -> N
     text = Html(get("board").text).text
     assert "1 blocked" in text
     assert "worst of 2 mapped" in text
+
+
+def schedule(scene: Scene, due: datetime | None, *, paused: bool = False) -> None:
+    from airflow.models.dag import DagModel
+
+    dag = scene.session.get(DagModel, "lake")
+    dag.next_dagrun_create_after, dag.is_paused, dag.is_stale = due, paused, False
+    scene.session.commit()
+
+
+def test_the_board_says_when_each_gate_last_ran(get: Get, scene: Scene) -> None:
+    scene.dag()
+    ended = datetime.now(timezone.utc) - timedelta(hours=2, minutes=1)
+    scene.ran(report_of(started_at=ended, finished_at=ended))
+    page = Html(get("board").text)
+    assert "✕ blocked 2 hours ago" in page.text
+    assert "owner ada" in page.text
+
+
+@pytest.mark.parametrize(
+    ("hours", "paused", "told"),
+    [
+        (-2, False, "late a run was due"),
+        (2, False, None),
+        (-0.1, False, None),
+        (-2, True, "the DAG is paused"),
+        (None, False, None),
+    ],
+)
+def test_a_gate_that_should_have_run_is_late(
+    get: Get, scene: Scene, hours: float | None, paused: bool, told: str | None
+) -> None:
+    scene.dag()
+    runs_of(scene, "pp")
+    now = datetime.now(timezone.utc)
+    schedule(scene, None if hours is None else now + timedelta(hours=hours), paused=paused)
+    page = Html(get("board").text)
+    is_late = bool(told and told.startswith("late"))
+    assert told is None or told in page.text
+    assert ("late only" in page.text) == ("1 late" in page.links) == is_late
+    assert ("lake.gate" in get("board", late="1").text) == is_late
+
+
+def test_a_gate_that_the_last_runs_did_not_reach_is_late(get: Get, scene: Scene) -> None:
+    from airflow.models.dagrun import DagRun
+
+    scene.dag()
+    runs_of(scene, "pnn")
+    assert "late only" not in get("board").text, "they are still running"
+    scene.session.execute(DagRun.__table__.update().values(state="failed"))
+    scene.session.commit()
+    assert "late not reached in the last 2 runs of the DAG" in Html(get("board").text).text
+
+
+def test_a_gate_that_never_left_a_report_is_on_the_board(get: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.task(state="failed")
+    scene.task(task_id="load", operator="BashOperator", state="failed", number=2)
+    text = Html(get("board").text).text
+    assert "no report" in text
+    assert "lake.gate" in text
+    assert "lake.load" not in text

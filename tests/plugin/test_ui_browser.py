@@ -138,7 +138,7 @@ def test_the_theme_is_that_of_airflow_or_of_the_system(
     )
     page = look("board", **({"theme": theme} if theme else {}))
     paper = page.run("getComputedStyle(document.documentElement).backgroundColor")
-    assert paper == ("rgb(20, 23, 28)" if is_dark else "rgb(255, 255, 255)")
+    assert paper == ("oklch(0.23185 0.0323 266.44)" if is_dark else "rgb(255, 255, 255)")
 
 
 def test_everything_can_be_reached_and_opened_by_the_keyboard(

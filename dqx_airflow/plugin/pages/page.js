@@ -1,5 +1,5 @@
-// What only the browser knows: the theme and the time zone that the reader chose in Airflow, and
-// the way out of Airflow's frame, which its sandbox closes to plain links.
+// What only the browser knows: the theme and the time zone that the reader chose in Airflow, the way
+// out of Airflow's frame, which its sandbox closes to plain links, and what is new since.
 (() => {
   const chosen = (key) => {
     try {
@@ -15,14 +15,61 @@
   const theme = chosen("theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  let zone = chosen("timezone") || own;
+  let format;
+  try {
+    format = formatIn(zone);
+  } catch {
+    zone = own;
+    format = formatIn(zone);
+  }
+  const local = (time) => `${format.format(new Date(time))} ${zone}`;
+  const localize = (root) => {
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      if ("ago" in time.dataset) {
+        time.title = local(time.dateTime);
+        continue;
+      }
+      time.title = time.textContent;
+      time.textContent = local(time.dateTime);
+    }
+    for (const cell of root.querySelectorAll("[data-moment]")) {
+      const state = cell.title.split(": ").pop();
+      cell.title = `${local(cell.dataset.moment)}: ${state}`;
+    }
+  };
+
+  // Replaces the page by its newest state, unless the reader is busy with it.
+  const refresh = async (main) => {
+    const isBusy = main.contains(document.activeElement) || main.querySelector("details[open]");
+    if (document.hidden || isBusy) return main;
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin" });
+      if (!answer.ok) return main;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = page.querySelector("main");
+      if (!fresh) return main;
+      localize(fresh);
+      main.replaceWith(fresh);
+      return fresh;
+    } catch {
+      return main; // the server does not answer: what is shown is the last that is known
+    }
+  };
+  const keepFresh = (main) => {
+    if (!main?.dataset.refresh) return;
+    setTimeout(async () => keepFresh(await refresh(main)), main.dataset.refresh * 1000);
+  };
+
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.('a[target="_top"]');
     if (!link || window.top === window) return;
     try {
-      const own = window.top.document.createElement("a");
-      own.href = link.href;
-      if (event.ctrlKey || event.metaKey) own.target = "_blank";
-      own.click();
+      const outside = window.top.document.createElement("a");
+      outside.href = link.href;
+      if (event.ctrlKey || event.metaKey) outside.target = "_blank";
+      outside.click();
       event.preventDefault();
     } catch {
       // In a frame of another site: the browser decides.
@@ -35,27 +82,11 @@
   };
   document.addEventListener("mouseover", say);
   document.addEventListener("focusin", say);
-
+  document.addEventListener("change", (event) => {
+    event.target.closest?.("form.filters")?.requestSubmit();
+  });
   document.addEventListener("DOMContentLoaded", () => {
-    const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    let zone = chosen("timezone") || own;
-    let format;
-    try {
-      format = formatIn(zone);
-    } catch {
-      zone = own;
-      format = formatIn(zone);
-    }
-    for (const time of document.querySelectorAll("time[datetime]")) {
-      time.title = time.textContent;
-      time.textContent = `${format.format(new Date(time.dateTime))} ${zone}`;
-    }
-    for (const form of document.querySelectorAll("form.filters")) {
-      form.addEventListener("change", () => form.requestSubmit());
-    }
-    for (const cell of document.querySelectorAll("[data-moment]")) {
-      const state = cell.title.split(": ").pop();
-      cell.title = `${format.format(new Date(cell.dataset.moment))} ${zone}: ${state}`;
-    }
+    localize(document);
+    keepFresh(document.querySelector("main"));
   });
 })();
