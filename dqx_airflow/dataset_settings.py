@@ -134,7 +134,7 @@ def check_places(request: Locations) -> None:
 
 
 def _objection(ref: DatasetRef) -> str | None:
-    for key in ("path", "table"):
+    for key in ("path", "table", "lineage_name"):
         place = getattr(ref, key)
         if place is not None and holds_credentials(place):
             return f" has credentials in its {key}, {redact_urls(place)}: {_CREDENTIALS}"

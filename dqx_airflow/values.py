@@ -125,7 +125,8 @@ class DatasetRef:
     newest one when the gate starts is read, and pinned for the whole run. `keys` are the columns
     by which people know a row. What `masked` columns hold never leaves Spark: `***` stands for it.
     Without `trust_log`, nothing is taken from the statistics in the transaction log of a Delta
-    table: its rows are read.
+    table: its rows are read. `lineage_name` is the path, URI or table by which lineage knows the
+    data; without it, that is its location without dates, partitions and globs at the end.
     """
 
     name: str
@@ -144,6 +145,7 @@ class DatasetRef:
     date_format: str | None = None
     time_zone: str | None = None
     trust_log: bool = True
+    lineage_name: str | None = None
 
     @property
     def location(self) -> str:
@@ -213,6 +215,29 @@ class ParentRun:
     root_namespace: str
     root_job: str
     root_run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """Where people find the file of a suite or a contract.
+
+    `url` leads to the file itself. In a checkout of Git, `repository` is the address of its
+    `origin`, `path` the file below its root, and `version` the commit.
+    """
+
+    url: str
+    repository: str | None = None
+    path: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateOrigin:
+    """What a catalog says of a gate as a job: its owner, its documentation, and its source."""
+
+    owner: str | None = None
+    documentation: str | None = None
+    source: SourceLocation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +360,7 @@ class ContractDescription:
 
 @dataclass(frozen=True, slots=True)
 class GateRequest:
-    """Everything that the job needs to know. It holds no secret and no path to a source file.
+    """Everything that the job needs to know. It holds no secret, and its sources themselves.
 
     `results_root` is empty for a trial, of which nothing is to be written.
     `timeout_s` is the time in seconds after which the job ends itself, since a Python driver may
@@ -346,7 +371,7 @@ class GateRequest:
     that these rows have: only such rows are replaced there. `contract` is where the suite comes
     from, if it was compiled. `date_from` says in words where the date comes from. With
     `require_history` a gate is broken where an assertion of `fail_on` or worse lacks data of other
-    dates.
+    dates. `origin` is for lineage alone: nothing is read there.
     """
 
     run_key: RunKey
@@ -368,6 +393,7 @@ class GateRequest:
     date_from: str = ""
     promote_slice: tuple[tuple[str, str], ...] = ()
     require_history: bool = False
+    origin: GateOrigin | None = None
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:

@@ -16,11 +16,12 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
 # other. `request_arguments`, `dataset_settings`, `date_patterns`, `exact`, `limits`,
-# `provider_info`, `redact` and `resources` are single modules, `` is the package itself.
+# `provider_info`, `redact`, `resources` and `source_location` are single modules, `` is the
+# package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("", "errors", "resources", "date_patterns", "exact", "limits", "provider_info", "redact"),
     ("values",),
-    ("diagnostics", "request_arguments"),
+    ("diagnostics", "request_arguments", "source_location"),
     ("reader_options",),
     ("dataset_settings",),
     ("config", "patterns"),
@@ -66,6 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "redact": set(),
     "provider_info": set(),
     "request_arguments": set(),
+    "source_location": set(),
     "dataset_settings": set(),
     "reader_options": set(),
     "config": set(),

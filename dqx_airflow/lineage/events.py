@@ -26,7 +26,7 @@ from openlineage.client.facet_v2 import (
 from dqx_airflow import __version__
 from dqx_airflow.lineage import facets, sanitize
 from dqx_airflow.lineage.facets import PRODUCER
-from dqx_airflow.lineage.names import DatasetName, is_path, name_of_path, name_of_table
+from dqx_airflow.lineage.names import DatasetName, is_path, name_of_data, name_of_table
 from dqx_airflow.redact import redact, redact_urls
 from dqx_airflow.values import (
     DatasetRef,
@@ -61,7 +61,7 @@ def start_event(
     *,
     spark_version: str | None = None,
 ) -> RunEvent:
-    """The gate begins. Datasets are named, but nothing is said about them yet.
+    """The gate begins. Its inputs are named, but nothing is said about them yet.
 
     A catalog table is not named before the terminal event: only then is its location known, which
     is its name (see `inputs`), and a run must not name one dataset twice.
@@ -76,7 +76,7 @@ def start_event(
         namespace,
         run_facets=_run_facets(request, spark_version),
         inputs=bare_inputs(request.datasets),
-        outputs=outputs(request),
+        outputs=[],
     )
 
 
@@ -90,6 +90,9 @@ def terminal_event(
     catalog: str | None = None,
 ) -> RunEvent:
     """The gate has an outcome: COMPLETE where it passed or warned, FAIL where it blocked or broke.
+
+    Its only outputs are the tables to which rows were promoted: the results store is that of all
+    gates, and would join tables in a catalog that have nothing to do with each other.
 
     `message` is the error message of a FAIL; without it one is made from the report. `catalog` is
     the namespace of catalog tables (see `inputs`).
@@ -109,10 +112,7 @@ def terminal_event(
         namespace,
         run_facets=run_facets,
         inputs=inputs(request, report, catalog=catalog or namespace or DEFAULT_NAMESPACE),
-        outputs=[
-            *outputs(request),
-            *promoted(report, catalog=catalog or namespace or DEFAULT_NAMESPACE),
-        ],
+        outputs=promoted(report, catalog=catalog or namespace or DEFAULT_NAMESPACE),
     )
 
 
@@ -182,23 +182,20 @@ def inputs(
     return list(found.values())
 
 
-def outputs(request: GateRequest) -> list[OutputDataset]:
-    """The results table."""
-    name = name_of_path(request.results_root.rstrip("/") + "/results")
-    return [
-        OutputDataset(name.namespace, name.name, facets={"dataSource": facets.data_source(name)})
-    ]
-
-
 def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[OutputDataset]:
-    """The tables into which rows went that had passed, in their new version."""
+    """The tables into which rows went that had passed, in their new version.
+
+    A run that blocked or broke has written none, whatever its report holds.
+    """
+    if report.outcome not in _COMPLETED:
+        return []
     found = []
     for snapshot in report.datasets:
         promotion = snapshot.promotion
         if promotion is None:
             continue
         place = promotion.location
-        name = name_of_path(place) if is_path(place) else name_of_table(place, catalog)
+        name = _name_of(place, catalog)
         there = DatasetSnapshot(
             snapshot.name, place, "delta", promotion.version, fields=snapshot.fields
         )
@@ -265,19 +262,26 @@ def _subjects(request: GateRequest, report: GateReport, catalog: str) -> list[_S
 def _names(
     ref: DatasetRef | None, location: str, catalog: str
 ) -> tuple[DatasetName, DatasetName | None]:
-    if ref is not None and ref.table is not None:
-        table = name_of_table(ref.table, catalog)
-        if location == ref.table or not is_path(location):
-            return table, None
-        return name_of_path(location), table
-    if (ref is not None and ref.path is not None) or is_path(location):
-        return name_of_path(location), None
+    if ref is None:
+        return _name_of(location, catalog), None
+    table = None if ref.table is None else name_of_table(ref.table, catalog)
+    if ref.lineage_name is not None:
+        return _name_of(ref.lineage_name, catalog), table
+    if table is not None and (location == ref.table or not is_path(location)):
+        return table, None
+    if ref.path is not None or is_path(location):
+        return name_of_data(location), table
     return name_of_table(location, catalog), None
 
 
+def _name_of(place: str, catalog: str) -> DatasetName:
+    return name_of_data(place) if is_path(place) else name_of_table(place, catalog)
+
+
 def bare_inputs(refs: Sequence[DatasetRef]) -> list[InputDataset]:
-    """The datasets at paths, with nothing said about them yet."""
-    names = {name_of_path(ref.path): None for ref in refs if ref.path is not None}
+    """The datasets whose names are known before anything is read, with nothing said about them."""
+    named = (ref.lineage_name if ref.lineage_name is not None else ref.path for ref in refs)
+    names = {name_of_data(place): None for place in named if place is not None and is_path(place)}
     return [
         InputDataset(name.namespace, name.name, facets={"dataSource": facets.data_source(name)})
         for name in names
@@ -295,8 +299,6 @@ def _event(
     inputs: Sequence[InputDataset],
     outputs: Sequence[OutputDataset],
 ) -> RunEvent:
-    contract = request.contract
-    responsible = contract.responsible if contract else None
     job_type = job_type_job.JobTypeJobFacet(
         processingType="BATCH", integration="DQX", jobType="GATE", producer=PRODUCER
     )
@@ -307,7 +309,7 @@ def _event(
         job=Job(
             sanitize.text(namespace, sanitize.NAME) or DEFAULT_NAMESPACE,
             job_name(request.run_key.gate),
-            facets={"jobType": job_type, **facets.responsibility(responsible)},
+            facets={"jobType": job_type, **facets.origin(request)},
         ),
         inputs=list(inputs),
         outputs=list(outputs),

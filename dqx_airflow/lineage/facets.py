@@ -18,6 +18,7 @@ from openlineage.client.facet_v2 import (
     output_statistics_output_dataset,
     ownership_job,
     schema_dataset,
+    source_code_location_job,
     symlinks_dataset,
     test_run,
 )
@@ -28,7 +29,9 @@ from dqx_airflow.lineage.names import DatasetName
 from dqx_airflow.redact import redact_urls
 from dqx_airflow.values import (
     DatasetSnapshot,
+    GateOrigin,
     GateReport,
+    GateRequest,
     MetricResult,
     Responsible,
     Status,
@@ -100,19 +103,44 @@ def tests(report: GateReport) -> test_run.TestRunFacet:
     )
 
 
-def responsibility(responsible: Responsible | None) -> dict[str, JobFacet]:
-    """Who owns the gate of a contract, and what is to be done in an incident."""
-    if responsible is None:
-        return {}
-    facets: dict[str, JobFacet] = {}
-    if responsible.owner:
-        owner = ownership_job.Owner(sanitize.text(responsible.owner, sanitize.NAME), "OWNER")
+def origin(request: GateRequest) -> dict[str, JobFacet]:
+    """Who owns a gate, what it enforces and what is to be done in an incident, and its source.
+
+    The owner of the contract comes before that of the task.
+    """
+    given = request.origin or GateOrigin()
+    responsible = (request.contract.responsible if request.contract else None) or Responsible()
+    facets: dict[str, JobFacet] = {
+        "documentation": documentation_job.DocumentationJobFacet(
+            description=sanitize.text(_documentation(request), sanitize.MESSAGE), producer=PRODUCER
+        )
+    }
+    if name := responsible.owner or given.owner:
+        owner = ownership_job.Owner(sanitize.text(name, sanitize.NAME), "OWNER")
         facets["ownership"] = ownership_job.OwnershipJobFacet(owners=[owner], producer=PRODUCER)
-    told = "; ".join(f"{name}: {text}" for name, text in responsible.facts)
-    facets["documentation"] = documentation_job.DocumentationJobFacet(
-        description=sanitize.text(told, sanitize.MESSAGE), producer=PRODUCER
-    )
+    if place := given.source:
+        facets["sourceCodeLocation"] = source_code_location_job.SourceCodeLocationJobFacet(
+            type="git" if place.repository else "file",
+            url=sanitize.text(place.url, sanitize.CONTENT),
+            repoUrl=sanitize.optional_text(place.repository, sanitize.CONTENT),
+            path=sanitize.optional_text(place.path, sanitize.CONTENT),
+            version=sanitize.optional_text(place.version, sanitize.NAME),
+            producer=PRODUCER,
+        )
     return facets
+
+
+def _documentation(request: GateRequest) -> str:
+    contract = request.contract
+    told = [f"data quality gate: enforces {request.suite.name}"]
+    if contract is not None:
+        version = f" {contract.version}" if contract.version else ""
+        told = [f"data quality gate: enforces contract {contract.id}{version}"]
+        facts = contract.responsible.facts if contract.responsible else ()
+        told += [f"{name}: {text}" for name, text in facts]
+    if request.origin is not None and request.origin.documentation:
+        told.append(request.origin.documentation)
+    return "; ".join(told)
 
 
 def data_facets(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from dqx_airflow.lineage import sanitize
+from dqx_airflow.lineage.trimming import trimmed
 
 _URI = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>.*)", re.S
@@ -41,6 +42,24 @@ class DatasetName:
 def is_path(location: str) -> bool:
     """True for a path or a URI, False for the name of a catalog table (`sales.orders`)."""
     return "/" in location or bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location))
+
+
+def name_of_data(location: str) -> DatasetName:
+    """The name of the data that is delivered below a path or URI, day after day.
+
+    Dates, partitions and globs at its end are left out, as the Spark listener does it.
+
+    >>> name_of_data("s3a://lake/landing/orders/2026-11-23/*.csv").name
+    'landing/orders'
+    """
+    found = name_of_path(location)
+    name = trimmed(found.name)
+    if name == found.name:
+        return found
+    uri = None
+    if found.uri is not None and found.uri.endswith(_quoted(found.name)):
+        uri = found.uri.removesuffix(_quoted(found.name)) + _quoted(name)
+    return DatasetName(found.namespace, name, uri)
 
 
 def name_of_path(location: str) -> DatasetName:

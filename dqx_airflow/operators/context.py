@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
-from dqx_airflow.values import Attempt, ParentRun, RunKey
+from dqx_airflow.values import Attempt, GateOrigin, ParentRun, RunKey
 
 
 def run_key_of(context: Any, gate: str | None, on: date) -> RunKey:
@@ -36,4 +37,22 @@ def lineage_parent_of(context: Any) -> ParentRun | None:
         root_namespace=macros.lineage_root_job_namespace(ti),
         root_job=macros.lineage_root_job_name(ti),
         root_run_id=macros.lineage_root_run_id(ti),
+    )
+
+
+def origin_of(task: Any, source: Path | None) -> GateOrigin:
+    """The owner and the documentation of the task, and where its suite or contract is found.
+
+    Airflow's own default is no owner.
+    """
+    from airflow.providers.common.compat.sdk import conf
+
+    from dqx_airflow.source_location import source_location
+
+    default = conf.get("operators", "default_owner", fallback="airflow")
+    written = (getattr(task, name, None) for name in ("doc_md", "doc", "doc_rst"))
+    return GateOrigin(
+        owner=task.owner if task.owner != default else None,
+        documentation=next(filter(None, written), None),
+        source=None if source is None else source_location(source),
     )

@@ -104,6 +104,7 @@ class ContractGateOperator(GateOperator):
         for warning in enforcement.warnings:
             self.log.warning("%s", warning)
         self._enforcement = enforcement
+        self.source_file = found.place
         return enforcement.source
 
     def _enforced(self, found: FoundSource, on: date | None) -> Enforcement:
@@ -166,6 +167,11 @@ class ContractGateOperator(GateOperator):
             return mistakes, ()
         files = (found.place.parent / source for source in enforcement.sources)
         return mistakes, (*places_of(str(self.contract), folder), *files)
+
+    def dataset_arguments(self) -> list[tuple[str, Any]]:
+        """The datasets and what the DAG says of them, `data` first."""
+        named = [] if self.data in (None, "") else [("data", self.data)]
+        return [*named, *super().dataset_arguments()]
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
         """The datasets as given; of other models those that the servers of the contract name.

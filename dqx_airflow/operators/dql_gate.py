@@ -49,6 +49,7 @@ class DqlGateOperator(GateOperator):
         from dqx_airflow.operators.sources import dag_folder, find_source
 
         self._found = find_source(self.suite, dag_folder(context), kind="suite", signs=_SIGNS)
+        self.source_file = self._found.place
         return self._found.source
 
     def check_source(self, request: GateRequest) -> GateRequest:

@@ -148,6 +148,7 @@ class GateOperator(SparkJobOperator):
     on_warning: Callback | Sequence[Callback] | None
     report: GateReport | None = None
     request: GateRequest | None = None
+    source_file: Path | None = None
     _date_template: object
     _place: ResultsPlace
     ui_color = "#e3f2e8"
@@ -213,7 +214,7 @@ class GateOperator(SparkJobOperator):
 
     @abstractmethod
     def read_source(self, context: Any, on: dt.date) -> SourceFile:
-        """The source that the gate enforces, as text.
+        """The source that the gate enforces, as text; its file becomes `source_file`.
 
         :param on: the date of the data.
         """
@@ -305,22 +306,29 @@ class GateOperator(SparkJobOperator):
         return self._end_task(report, context)
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """The datasets as inputs, for the OpenLineage provider of Airflow."""
-        from dqx_airflow.operators.lineage import lineage_before
+        """The datasets as inputs, for the OpenLineage provider of Airflow; none where the job
+        names them itself."""
+        from dqx_airflow.operators.lineage import lineage_before, no_datasets
 
-        return lineage_before(self.datasets)
+        if self.job_sends_events():
+            return no_datasets()
+        return lineage_before(self.dataset_arguments())
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """The datasets with what was measured and asserted; without a report, as at the start."""
-        from dqx_airflow.operators.lineage import lineage_after, lineage_before
+        from dqx_airflow.operators.lineage import lineage_after
 
-        if self.request is None or self.report is None:
-            return lineage_before(self.datasets)
+        if self.request is None or self.report is None or self.job_sends_events():
+            return self.get_openlineage_facets_on_start()
         return lineage_after(self.request, self.report)
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
         """The same as on success: a gate that blocks has a report."""
         return self.get_openlineage_facets_on_complete(task_instance)
+
+    def dataset_arguments(self) -> list[tuple[str, Any]]:
+        """The datasets and what the DAG says of them."""
+        return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
     def _end_task(self, report: GateReport, context: Any) -> str:
         from dqx_airflow.operators.assets import announce
@@ -390,6 +398,7 @@ class GateOperator(SparkJobOperator):
             promote_to=promotions(self.promote_to, tuple(map(str, settings))),
             date_from=chosen.source,
             promote_slice=slice_values(self.promote_slice),
+            origin=of_task.origin_of(self, self.source_file),
         )
         if chosen.objection and (
             dated := [ref.name for ref in request.datasets if ref.date_column]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
 _POD_NAME = "spark.kubernetes.driver.pod.name"
+_LISTENER_DISABLED = "spark.openlineage.disabled"
 _NAME = "dqx-gate"
 _LONGEST_NAME = 40
 _OF_SUBMISSION = (
@@ -48,6 +49,7 @@ class SparkJobOperator(SparkSubmitOperator):
     env_vars: dict[str, Any] | None
     _connect_job: ConnectJob | None = None
     _is_driver_a_pod = False
+    _is_here: bool | None = None
     _knows_resource_manager = False
 
     def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
@@ -56,6 +58,7 @@ class SparkJobOperator(SparkSubmitOperator):
         :raises GateMisconfigured: it cannot be run with these settings.
         """
         self.driver = None
+        self._is_here = is_connect(connection) or self._is_driver_here(connection.extra_dejson)
         if self.deferrable:
             self._require_driver_to_follow(connection)
         if is_connect(connection):
@@ -76,6 +79,18 @@ class SparkJobOperator(SparkSubmitOperator):
             # Of Kubernetes the provider leaves them to its own waiting.
             self._hook._run_post_submit_commands()
         return None
+
+    def job_sends_events(self) -> bool:
+        """True where the job is known to send OpenLineage events of its own.
+
+        Before the job runs, what the connection says of its driver is not known.
+        """
+        from dqx_airflow.operators.lineage import job_sends_events
+
+        is_here = self._is_here
+        if is_here is None:
+            is_here = not self.deferrable and self._is_driver_here({})
+        return job_sends_events(self.env_vars, self.conf, is_driver_here=is_here)
 
     def on_kill(self) -> None:
         """Ends the Spark job, wherever its driver runs."""
@@ -123,8 +138,9 @@ class SparkJobOperator(SparkSubmitOperator):
         self.application = self.application or str(shipped("spark_jobs/gate_job.py"))
         self.name = self.name or _NAME
         self.application_args = to_arguments(request)
-        self.conf: dict[str, str] = {**(self.conf or {})}
-        if self._is_driver_here(connection):
+        # A listener that the cluster has would name the datasets once more, for a third job.
+        self.conf: dict[str, str] = {_LISTENER_DISABLED: "true", **(self.conf or {})}
+        if self._is_driver_here(connection.extra_dejson):
             self.conf = local_driver_conf(self.conf, self.env_vars, self.log)
             self.env_vars = local_driver_env(self.env_vars)
         elif "yarn" in master_of(connection):
@@ -157,8 +173,8 @@ class SparkJobOperator(SparkSubmitOperator):
         """
         master = "Spark Connect" if is_connect(connection) else master_of(connection)
         is_yarn, is_kubernetes = "yarn" in master, "k8s" in master
-        if not (is_yarn or is_kubernetes) or self._is_driver_here(connection):
-            mode = "client" if self._is_driver_here(connection) else "cluster"
+        if not (is_yarn or is_kubernetes) or self._is_driver_here(connection.extra_dejson):
+            mode = "client" if self._is_driver_here(connection.extra_dejson) else "cluster"
             raise GateMisconfigured(
                 f"deferrable=True: the Spark connection '{self._conn_id}' ({master}, {mode} mode) "
                 "leads to no driver that the triggerer can follow: submit to YARN or Kubernetes "
@@ -199,11 +215,14 @@ class SparkJobOperator(SparkSubmitOperator):
         hook._process_spark_submit_log = lambda lines: read_output(_noting_exit_code(hook, lines))
         return hook
 
-    def _is_driver_here(self, connection: Any) -> bool:
-        """In client mode the driver runs on this worker."""
+    def _is_driver_here(self, extra: Mapping[str, Any]) -> bool:
+        """In client mode the driver runs on this worker.
+
+        :param extra: that of the Spark connection.
+        """
         modes = (
             self._deploy_mode,
-            connection.extra_dejson.get("deploy-mode"),
+            extra.get("deploy-mode"),
             (self.conf or {}).get("spark.submit.deployMode"),
         )
         return next(filter(None, modes), "client") != "cluster"

@@ -19,12 +19,15 @@ from dqx_airflow.values import (
     DatasetRef,
     DatasetSnapshot,
     Field,
+    GateOrigin,
     GateReport,
     GateRequest,
     MetricResult,
     Outcome,
+    Promotion,
     RunKey,
     Severity,
+    SourceLocation,
     Status,
     Verdict,
 )
@@ -230,9 +233,62 @@ def test_a_catalog_table_of_unknown_location_is_named_in_its_catalog(
     assert problems(written) == []
 
 
-def test_the_results_table_is_the_output(request_: GateRequest, passed: GateReport) -> None:
-    (found,) = as_dict(events.terminal_event(request_, passed))["outputs"]
-    assert (found["namespace"], found["name"]) == ("s3://lake", "dq/results")
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [("passed", ["silver/orders"]), ("warned", ["silver/orders"]), ("blocked", []), ("broken", [])],
+)
+def test_the_outputs_are_what_was_promoted_and_never_the_results_store(
+    outcome: str,
+    expected: list[str],
+    request_: GateRequest,
+    reports: dict[str, GateReport],
+) -> None:
+    report = reports[outcome]
+    orders = replace(report.datasets[0], promotion=Promotion("s3://lake/silver/orders", 7, 1500))
+    report = replace(report, datasets=(orders,))
+    start, end = history(request_, report)
+    assert start.outputs == []
+    assert [found.name for found in end.outputs] == expected
+
+
+def test_data_that_comes_in_dated_folders_is_one_dataset_under_the_name_it_is_given(
+    request_: GateRequest, passed: GateReport, problems: Problems
+) -> None:
+    refs = (
+        DatasetRef("dated", path="/landing/orders/2026-11-20"),
+        DatasetRef("globbed", path="/stores/*/2026-11-20/*.csv", format="csv"),
+        DatasetRef("named", path="s3a://lake/x/2026-11-20", lineage_name="s3a://lake/returns"),
+        DatasetRef("table", table="sales.day_20261120", lineage_name="sales.days"),
+    )
+    request = replace(request_, datasets=refs)
+    start, end = history(request, replace(passed, datasets=()))
+    at_start = [("file", "/landing/orders"), ("file", "/stores"), ("s3://lake", "returns")]
+    assert [(found.namespace, found.name) for found in start.inputs] == at_start
+    at_end = [*at_start, ("dq", "sales.days")]
+    assert [(found.namespace, found.name) for found in end.inputs] == at_end
+    assert problems([start, end]) == []
+
+
+def test_a_catalog_learns_the_owner_the_purpose_and_the_source_of_a_gate(
+    request_: GateRequest, passed: GateReport, problems: Problems
+) -> None:
+    source = SourceLocation(
+        "https://example.com/shop/blob/1a2b/dags/orders.dql",
+        "https://example.com/shop",
+        "dags/orders.dql",
+        "1a2b",
+    )
+    request = replace(request_, origin=GateOrigin("team shop", "Stops bad orders.", source))
+    start, end = history(request, passed)
+    assert problems([start, end]) == []
+    for event in (start, end):
+        facets = as_dict(event)["job"]["facets"]
+        assert facets["ownership"]["owners"] == [{"name": "team shop", "type": "OWNER"}]
+        assert facets["documentation"]["description"] == (
+            "data quality gate: enforces orders.dql; Stops bad orders."
+        )
+        assert facets["sourceCodeLocation"]["url"] == source.url
+        assert facets["sourceCodeLocation"]["version"] == "1a2b"
 
 
 def test_a_failure_says_how_many_and_the_worst(reports: dict[str, GateReport]) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ pytestmark = pytest.mark.airflow
 DAG_FILE = """
 from datetime import datetime
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset
 
-from dqx_airflow.operators import DqlGateOperator
+from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
 
 with DAG("lake", start_date=datetime(2024, 1, 1), schedule=None):
     for name in ("warned", "blocked"):
@@ -32,7 +33,12 @@ with DAG("lake", start_date=datetime(2024, 1, 1), schedule=None):
             suite="orders.dql",
             datasets={"orders": "/lake/" + name},
             promote_to="/published/" + name,
+            outlets=[Asset("file:///published/" + name)],
+            owner="team lake",
         )
+    ContractGateOperator(
+        task_id="contract", contract="orders.odcs.yaml", data="/landing/orders/{{ ds }}/*.csv"
+    )
 """
 
 RUN = """
@@ -47,10 +53,21 @@ read_dags(Path(sys.argv[1]))["lake"].test()
 Event = dict[str, Any]
 
 
+Events = dict[str, list[Event]]
+
+
 @pytest.fixture
-def events(tmp_path: Path, spark_submit: SparkSubmit) -> dict[str, list[Event]]:
-    """The events of each job, in order."""
-    spark_submit.will("by_dataset")
+def events(tmp_path: Path, spark_submit: SparkSubmit) -> Callable[..., Events]:
+    """Runs the DAG; the events of each job, in order."""
+
+    def run(**settings: str) -> Events:
+        spark_submit.will("by_dataset")
+        return _events(tmp_path, settings)
+
+    return run
+
+
+def _events(tmp_path: Path, settings: dict[str, str]) -> Events:
     home = tmp_path / "airflow"
     dags = home / "dags"
     dags.mkdir(parents=True)
@@ -65,6 +82,7 @@ def events(tmp_path: Path, spark_submit: SparkSubmit) -> dict[str, list[Event]]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__OPENLINEAGE__DISABLED": "False",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
+        **settings,
     }
     script = tmp_path / "run.py"
     script.write_text(RUN)
@@ -97,12 +115,15 @@ def ours(event: Event) -> Event:
 
 @pytest.mark.e2e
 def test_the_task_tells_what_was_checked_and_where_it_went(
-    events: dict[str, list[Event]],
+    events: Callable[..., Events],
 ) -> None:
-    start, complete = events["lake.warned"]
+    """Its job sends no events, since it finds no configuration."""
+    told = events()
+    start, complete = told["lake.warned"]
     assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
-    (told,) = start["inputs"]
-    assert (told["namespace"], told["name"]) == ("file", "/lake/warned")
+    (named,) = start["inputs"]
+    assert start["outputs"] == []
+    assert (named["namespace"], named["name"]) == ("file", "/lake/warned")
     (orders,) = complete["inputs"]
     found = orders["inputFacets"]["dataQualityAssertions"]["assertions"]
     assert [(one["name"], one["success"], one["severity"]) for one in found] == [
@@ -115,7 +136,8 @@ def test_the_task_tells_what_was_checked_and_where_it_went(
     assert published["outputFacets"]["outputStatistics"]["rowCount"] == 100
     assert [one["status"] for one in complete["run"]["facets"]["test"]["tests"]] == ["pass", "fail"]
 
-    start, fail = events["lake.blocked"]
+    start, fail = told["lake.blocked"]
+    assert start["outputs"] == []
     assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
     found = fail["inputs"][0]["inputFacets"]["dataQualityAssertions"]["assertions"]
     assert [(one["name"], one["success"]) for one in found] == [
@@ -124,6 +146,50 @@ def test_the_task_tells_what_was_checked_and_where_it_went(
     ]
     assert fail["outputs"] == []
     # Nothing is told twice: the events of the job are those of another run, which the job sends.
-    assert set(events) == {"lake", "lake.warned", "lake.blocked"}
-    tasks = [ours(event) for job in ("lake.warned", "lake.blocked") for event in events[job]]
+    assert set(told) == {"lake", "lake.warned", "lake.blocked", "lake.contract"}
+    tasks = [ours(event) for job in ("lake.warned", "lake.blocked") for event in told[job]]
     assert openlineage_schemas.problems(tasks) == []
+
+    # A contract names its data in another argument; without a report nothing more is known.
+    assert {event["eventType"] for event in told["lake.contract"]} == {"START", "FAIL"}
+    for event in told["lake.contract"]:
+        assert [one["name"] for one in event["inputs"]] == ["/landing/orders"]
+
+
+@pytest.mark.e2e
+def test_the_task_leaves_the_datasets_to_a_job_that_sends_events(
+    events: Callable[..., Events],
+) -> None:
+    told = events(OPENLINEAGE_URL="http://127.0.0.1:9")
+    tasks = [event for job, found in told.items() if job != "lake" for event in found]
+    assert {event["eventType"] for event in tasks} == {"START", "COMPLETE", "FAIL"}
+    assert all(event["inputs"] == event["outputs"] == [] for event in tasks)
+
+
+@pytest.mark.parametrize(
+    ("env_vars", "conf", "is_driver_here", "expected"),
+    [
+        ({}, {}, True, False),
+        ({"OPENLINEAGE_URL": "http://lineage"}, {}, True, True),
+        ({"OPENLINEAGE_URL": "http://lineage"}, {}, False, True),
+        ({"OPENLINEAGE_URL": "x", "OPENLINEAGE_DISABLED": "true"}, {}, False, False),
+        ({}, {"spark.kubernetes.driverEnv.OPENLINEAGE_URL": "http://lineage"}, False, True),
+        ({}, {"spark.yarn.appMasterEnv.OPENLINEAGE_URL": "http://lineage"}, False, True),
+        (None, {"spark.executorEnv.OPENLINEAGE_URL": "http://lineage"}, False, False),
+    ],
+)
+def test_a_job_sends_events_where_it_finds_a_configuration(
+    env_vars: dict[str, str] | None,
+    conf: dict[str, str],
+    is_driver_here: bool,
+    expected: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    from dqx_airflow.operators.lineage import job_sends_events
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in [name for name in os.environ if name.startswith("OPENLINEAGE")]:
+        monkeypatch.delenv(name)
+    assert job_sends_events(env_vars, conf, is_driver_here=is_driver_here) is expected

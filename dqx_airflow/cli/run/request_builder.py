@@ -35,9 +35,11 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.source_location import source_location
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
+    GateOrigin,
     GateRequest,
     RunKey,
     Severity,
@@ -255,6 +257,7 @@ class _Reader:
             suite=source,
             imports=checked.imports,
             datasets=datasets,
+            origin=GateOrigin(source=source_location(path)),
         )
 
     def _contract_request(
@@ -316,6 +319,7 @@ class _Reader:
             suite=enforced.suite,
             datasets=tuple(datasets[name] for name in datasets if name in self.used),
             contract=enforced.contract,
+            origin=GateOrigin(source=source_location(path)),
         )
 
     def _tell_unused(self, given: Mapping[str, DatasetRef]) -> None:

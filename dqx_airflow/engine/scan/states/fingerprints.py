@@ -35,6 +35,7 @@ WITHOUT_EFFECT = MappingProxyType(
         "timestamp": "the files of the version count, with their partitions and columns",
         "keys": "they choose what is shown of failing rows",
         "masked": "what reveals a masked column is not stored at all",
+        "lineage_name": "it is for catalogs alone",
     }
 )
 """Why a setting of a dataset makes no difference to a state. Every other one does."""
