@@ -18,7 +18,7 @@ from dqx_airflow.dql.checks.profile_selectors import Selection
 from dqx_airflow.dql.checks.shares import is_about_share
 from dqx_airflow.dql.constants import fold, settle_one
 from dqx_airflow.dql.dates import check_date, is_backwards
-from dqx_airflow.dql.expand import Expander, placeholders_in
+from dqx_airflow.dql.expand import Expander, placeholders_in, placeholders_of
 from dqx_airflow.dql.imports import Linker, Reader, no_imports
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 from dqx_airflow.dql.syntax.gc_pause import collector_at_rest
@@ -229,19 +229,20 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     for check in suite.checks:
         found += _check_head(check)
         datasets = tuple(dict.fromkeys(check.datasets))
+        around = _check_filter(check, ClaimChecker(datasets, constants, found.append, used))
         for assertion in check.assertions:
             report = _reporter(found, assertion.uses)
-            holes = list(placeholders_in(assertion))
+            holes = list(placeholders_of(assertion))
             for hole in holes:
-                report(_unfilled(hole, assertion))
+                report(_unfilled(hole, assertion.uses))
             if holes:
                 continue
             earlier = len(found)
-            claims = ClaimChecker(datasets, constants, report, used)
-            claims.check(assertion.claim, assertion.tolerance)
+            ClaimChecker(datasets, constants, report, used).check(assertion, around)
             if not any(item.level is Level.ERROR for item in found[earlier:]):
                 is_scaled = id(assertion) in scaled - shares
-                for item in meaning.check(assertion, datasets[0].text, is_scaled=is_scaled):
+                filtered = replace(check, where=around)
+                for item in meaning.check(assertion, filtered, is_scaled=is_scaled):
                     report(item)
             for item in _check_assertion(assertion):
                 report(item)
@@ -278,8 +279,21 @@ def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
         first.setdefault(dataset.text, dataset.span)
 
 
-def _unfilled(hole: nodes.Placeholder, assertion: nodes.Assertion) -> Diagnostic:
-    if assertion.uses:
+def _check_filter(check: nodes.Check, checker: ClaimChecker) -> nodes.Expression | None:
+    """The filter of a check; None where it has none that is sound."""
+    where = check.where
+    if where is None:
+        return None
+    wrong: list[Diagnostic] = [_unfilled(hole, ()) for hole in placeholders_in(where)]
+    if not wrong:
+        replace(checker, report=wrong.append).check_filter(where)
+    for item in wrong:
+        checker.report(item)
+    return None if wrong else where
+
+
+def _unfilled(hole: nodes.Placeholder, uses: tuple[Span, ...]) -> Diagnostic:
+    if uses:
         message = f"the macro has no parameter '{hole.name}'"
         return Diagnostic(message, hole.span, code="E205")
     message = f"`{{{hole.name}}}` refers to a macro parameter, outside any macro"

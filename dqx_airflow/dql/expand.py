@@ -57,7 +57,8 @@ class Expander:
         checks = []
         try:
             for check in suite.checks:
-                checks.append(replace(check, body=tuple(self._check(check))))
+                where = self._filled(check.where, self.scope, {}, ())
+                checks.append(replace(check, body=tuple(self._check(check)), where=where))
         except _TooMuchError:
             return replace(suite, checks=())
         own = {constant.name.text for constant in suite.constants}
@@ -404,10 +405,13 @@ def _with_words(assertion: nodes.Assertion, bindings: Bindings) -> nodes.Asserti
     return replace(assertion, severity=given, tags=tags)
 
 
-def placeholders_in(assertion: nodes.Assertion) -> Iterator[nodes.Placeholder]:
+def placeholders_of(assertion: nodes.Assertion) -> Iterator[nodes.Placeholder]:
     """The placeholders that nothing was given for."""
-    for part in parts_of(assertion.claim):
-        if isinstance(part, nodes.Placeholder):
-            yield part
+    yield from placeholders_in((assertion.claim, assertion.where))
     for name, word in parameters_in(assertion):
         yield nodes.Placeholder(name, word.span)
+
+
+def placeholders_in(node: Any) -> Iterator[nodes.Placeholder]:
+    """The placeholders of a part of a suite."""
+    return (part for part in parts_of(node) if isinstance(part, nodes.Placeholder))

@@ -76,7 +76,7 @@ class Null:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A named argument: `lag 1`, `dataset orders`, `order_by price`, `n 7`."""
+    """A named argument: `lag 1`, `dataset orders`, `order_by price`, `n 7`, `where price > 0`."""
 
     name: Name
     value: Expression
@@ -91,6 +91,11 @@ class Call:
     arguments: tuple[Expression, ...]
     parameters: tuple[Parameter, ...]
     span: Span = field(compare=False)
+
+    @property
+    def where(self) -> Expression | None:
+        """The predicate over the rows that it is about; None where it is about all of them."""
+        return next((item.value for item in self.parameters if item.name.text == "where"), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +388,7 @@ class Assertion:
 
     In a macro, `severity` and `tags` may be `{parameter}`, which its expansion fills in.
     `uses` are the places that led to an assertion made by a macro, the outermost first.
+    `where` is a predicate over the rows that it is about.
     """
 
     claim: Claim
@@ -394,6 +400,7 @@ class Assertion:
     repeated: tuple[Span, ...] = field(compare=False)
     span: Span = field(compare=False)
     uses: tuple[Span, ...] = field(default=(), compare=False)
+    where: Expression | None = None
 
     def is_annotated(self, name: str) -> bool:
         return _is_among(self.annotations, name)
@@ -435,12 +442,16 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`body` as written; after expansion it holds assertions alone."""
+    """`body` as written; after expansion it holds assertions alone.
+
+    `where` is a predicate over the rows that all of them are about.
+    """
 
     name: Text
     datasets: tuple[Name, ...]
     body: tuple[Assertion | Use, ...]
     span: Span = field(compare=False)
+    where: Expression | None = None
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:

@@ -12,7 +12,7 @@ from dqx_airflow.dql.precedence import RUNG_OF, Rung
 from dqx_airflow.exact import exact, exact_text, is_decimal, nearest_float
 
 _WORDS = """
-    suite check assert on from to by in and or not is between profile type macro const use for
+    suite check assert on where from to by in and or not is between profile type macro const use for
     import export as name severity tags tolerance scale disable downgrade true false
     None matches like
 """
@@ -253,7 +253,13 @@ def _show_macro(macro: nodes.Macro) -> list[str]:
 
 def _show_check(check: nodes.Check) -> list[str]:
     datasets = ", ".join(show_name(name.text) for name in check.datasets)
-    return _block(f"check {show_text(check.name.value)} on {datasets}", check.body)
+    head = f"check {show_text(check.name.value)} on {datasets}{show_where(check.where)}"
+    return _block(head, check.body)
+
+
+def show_where(predicate: nodes.Expression | None) -> str:
+    """` where status == "paid"`, as it stands behind something; nothing where there is none."""
+    return f" where {show(predicate)}" if predicate is not None else ""
 
 
 def _block(head: str, body: tuple[nodes.MacroItem, ...]) -> list[str]:
@@ -276,9 +282,10 @@ _WIDE = (nodes.Assertion, nodes.Loop)
 
 def show_assertion(assertion: nodes.Assertion) -> list[str]:
     lines = [_show_annotation(annotation) for annotation in assertion.annotations]
-    tolerance = assertion.tolerance
     claim = show_claim(assertion.claim)
-    lines.append(f"assert {claim}" + (f" tolerance {show_number(tolerance)}" if tolerance else ""))
+    if assertion.tolerance:
+        claim += f" tolerance {show_number(assertion.tolerance)}"
+    lines.append(f"assert {claim}{show_where(assertion.where)}")
     if assertion.name is not None:
         lines.append(f"    name {show_text(assertion.name.value)}")
     if assertion.severity is not None:

@@ -109,7 +109,7 @@ def _measures() -> Iterator[Called]:
         arguments, columns = _SHORTCUT_ARGUMENTS.get(name, ("column, ...", None))
         doc = f"A complete assertion, short for `{meaning}`."
         signature = f"{name}({arguments})"
-        yield Called(name, Group.SHORTCUT, signature, doc, columns, ("dataset",))
+        yield Called(name, Group.SHORTCUT, signature, doc, columns, ("dataset", "where"))
 
 
 def _metric(metric: Metric) -> Called:
@@ -121,14 +121,14 @@ def _metric(metric: Metric) -> Called:
         metric.signature,
         f"{metric.doc}\n\nUnit: {metric.unit.value}.",
         columns.index(False) if False in columns else len(columns),
-        (*own, *_PARAMETERS[metric.scan]),
+        (*own, *_PARAMETERS[metric.scan], *(("where",) if metric.takes_where else ())),
         own,
         metric.example,
     )
 
 
 def _of_column(name: str, signature: str, doc: str, example: str) -> Called:
-    return Called(name, Group.METRIC, signature, doc, 1, ("dataset",), (), example)
+    return Called(name, Group.METRIC, signature, doc, 1, ("dataset", "where"), (), example)
 
 
 def _days_before(days: int) -> str:

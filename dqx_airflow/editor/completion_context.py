@@ -234,7 +234,9 @@ class _Read:
         return slot, call if is_new and has_parameters else ""
 
     def _in_statement(self, statement: str, is_operand: bool) -> Slot:
-        match statement:
+        match "where" if self.is_in("where") else statement:
+            case "where":
+                return self._in_claim(is_operand)
             case "type":
                 return Slot.PROFILE_TYPE if self.is_in("profile") else Slot.TYPE
             case "fits":
@@ -267,7 +269,7 @@ class _Read:
         return Slot.ASSERTED if self.ends("assert") else Slot.MEASURE
 
     def _is_about_rows(self) -> bool:
-        return self.is_in("row") or self.is_in("rows")
+        return any(map(self.is_in, ("row", "rows", "where")))
 
     # What surrounds the place
 

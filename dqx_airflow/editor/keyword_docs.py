@@ -55,6 +55,7 @@ KEYWORDS: dict[str, str] = {
     "tunable": "The bounds within which algorithms may change a constant: `tunable [0%, 20%]`.",
     "type": "The kind of a profile, `holiday` or `recurring`; or the type of a column.",
     "use": "Inserts the assertions of a macro: `use nulls(email)`.",
+    "where": 'The rows that a metric, an assertion or a check is about: `where status == "paid"`.',
     "within": "Near the mean of the preceding days: `average(price) within 3 stddev of 7 days`.",
 }
 """All keywords."""
@@ -82,6 +83,7 @@ PARAMETERS: dict[str, str] = {
     "lag": "The number of calendar days before the date: `average(price, lag 1)`.",
     "dataset": "The dataset to measure: `num_rows(dataset returns)`.",
     "n": "The number of days of the window: `stddev(average(price), n 7)`.",
+    "where": 'The rows to measure: `average(price, where status == "paid")`.',
     "order_by": "The column that orders the rows: `first(price, order_by day)`.",
 }
 """The named parameters of calls."""

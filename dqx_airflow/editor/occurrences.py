@@ -112,6 +112,7 @@ class _Finder:
             for dataset in check.datasets:
                 yield Occurrence(SymbolKind.DATASET, dataset.text, dataset.span)
             datasets = tuple(dataset.text for dataset in check.datasets)
+            yield from self._parts(check.where, _Around({}, datasets, in_row=True))
             yield from self._parts(check.body, _Around({}, datasets))
         yield from _annotated(self.reading.file.suite.annotations)
         if self.reading.file.suite.profiles:
@@ -166,6 +167,7 @@ class _Finder:
         in_row = isinstance(assertion.claim, nodes.Rows)
         inner = _Around(around.parameters, around.datasets, in_row)
         yield from self._parts((assertion.claim, name), inner)
+        yield from self._parts(assertion.where, replace(inner, in_row=True))
 
     def _use(self, use: nodes.Use, around: _Around) -> Iterator[Occurrence]:
         defined = self.scope.macros.get(use.name.text)
@@ -243,7 +245,9 @@ class _Finder:
             else:
                 yield from self._parts(argument, inner)
         for parameter in call.parameters:
-            if called is not None and parameter.name.text in called.column_parameters:
+            if parameter.name.text == "where":
+                yield from self._parts(parameter.value, replace(inner, in_row=True))
+            elif called is not None and parameter.name.text in called.column_parameters:
                 yield from self._columns(parameter.value, inner)
             elif parameter.name.text != "dataset":
                 yield from self._parts(parameter.value, inner)

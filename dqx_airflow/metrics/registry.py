@@ -82,7 +82,8 @@ class Aggregate:
     `merge` makes the result over all rows of those over parts of them; None where it takes all
     rows. What is merged are counts, values or sums of `column`, or whole numbers.
     With a `shortcut` rows are read only where that has no answer. `sql_by_type` takes the place of
-    `sql` where the column is of one of these types.
+    `sql` where the column is of one of these types. `where` is the condition, as Spark SQL, of the
+    rows that it is about.
     """
 
     sql: str
@@ -94,6 +95,7 @@ class Aggregate:
     merge: Merge | None = None
     shortcut: Shortcut | None = None
     sql_by_type: tuple[tuple[str, str], ...] = ()
+    where: str | None = None
 
     def of_type(self, spark_type: str) -> Aggregate:
         """The aggregate over a column of a type."""
@@ -227,6 +229,13 @@ class Metric:
     is_of_texts: bool = False
     is_void_with_nan: bool = False
     is_picked: bool = False
+
+    @property
+    def takes_where(self) -> bool:
+        """True where it can be measured over some of the rows. SQL of the user's has its own
+        filters."""
+        is_sql = any(argument.kind is ArgumentKind.SQL for argument in self.arguments)
+        return self.scan is Scan.FLAT and not is_sql
 
     @property
     def signature(self) -> str:

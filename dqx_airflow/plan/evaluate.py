@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value, show_in_full
 from dqx_airflow.dql.check import IMPLICIT_CHECK
+from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import ArgumentKind
@@ -231,7 +232,22 @@ def _judge(assertion: PlannedAssertion, plan: Plan, measured: _Measured, found: 
         more = [text for text in dict.fromkeys(details) if text not in (why or "")]
         why = "; ".join(filter(None, (why, *more))) or None
     expected = _expected(assertion.condition, bounds)
-    return verdict(status, why, value, scaled, threshold, expected, note)
+    notes = [*([note] if note else []), *_notes_on_filters(requests, plan, found)]
+    return verdict(status, why, value, scaled, threshold, expected, "; ".join(notes) or None)
+
+
+def _notes_on_filters(
+    requests: Iterable[MetricRequest], plan: Plan, found: Scanned
+) -> Iterator[str]:
+    """Which filters no row meets: what is asked of no rows seldom fails."""
+    filters = dict.fromkeys(
+        (item.dataset, item.date, item.where)
+        for item in requests
+        if item.where is not None and item.date in (None, plan.date)
+    )
+    for dataset, on, where in filters:
+        if where is not None and found.values.get(row_count(dataset, on, where)) == 0:
+            yield f"no row of {dataset} meets the filter `{show(where.node)}`"
 
 
 def _with_answers(assertion: PlannedAssertion, measured: _Measured) -> PlannedAssertion:

@@ -132,6 +132,7 @@ def _faults(
             limit = MASK if is_limit_masked else format_value(excess.limit)
             times = "" if assertion.multiplier == 1 else f" * {exact_text(assertion.multiplier)}"
             reason = f"{reason}{times} {excess.op} {limit}"
+        condition = _chosen(request, condition, types)
         columns = dict.fromkeys(columns_of(request, schema))
         columns.update(dict.fromkeys(lookup.column for lookup in lookups_of(request)))
         causes = tuple(
@@ -153,9 +154,19 @@ def _nan_faults(
         schema = schemas.get(request.dataset)
         if schema is None:
             continue
-        for column in voids_of(request, RowTypes(schema.type_of)):
+        types = RowTypes(schema.type_of)
+        for column in voids_of(request, types):
             rows = behind((column,))
-            yield FailingRows(request, rows.words, (column,), rows.condition)
+            condition = _chosen(request, rows.condition, types)
+            yield FailingRows(request, rows.words, (column,), condition)
+
+
+def _chosen(request: MetricRequest, condition: str | None, types: RowTypes) -> str | None:
+    """The condition for the rows that a request is about."""
+    if request.where is None:
+        return condition
+    where = predicate_sql(request.where.node, types)
+    return where if condition is None else f"({condition}) AND {where}"
 
 
 def _excess(

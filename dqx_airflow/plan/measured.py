@@ -69,7 +69,10 @@ class Measurements:
 def request_key(request: MetricRequest, on: date) -> str:
     """The key of a request of a plan for a date."""
     lag = None if request.date is None else (on - request.date).days
-    told = [request.dataset, request.metric, [*map(_argument, request.arguments)], lag]
+    arguments = [*map(_argument, request.arguments)]
+    if request.where is not None:
+        arguments.append({"where": show(request.where.node)})
+    told = [request.dataset, request.metric, arguments, lag]
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=str)
 
 

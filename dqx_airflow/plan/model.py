@@ -26,13 +26,14 @@ class MetricRequest:
     """A metric of a dataset on a date. Equal requests are computed once.
 
     `date` is None for a dataset without a date column, whose rows belong to every date, and for
-    what the schema answers.
+    what the schema answers. With `where` it is about the rows for which that is true.
     """
 
     dataset: str
     metric: str
     arguments: Arguments
     date: date | None
+    where: RowPredicate | None = None
 
     @property
     def definition(self) -> Metric:
@@ -43,6 +44,12 @@ class MetricRequest:
         """What the metric takes, parameters last, each with what it is given."""
         metric = self.definition
         return zip((*metric.arguments, *metric.parameters), self.arguments, strict=True)
+
+    @property
+    def predicates(self) -> tuple[RowPredicate, ...]:
+        """What it asks of single rows: the predicates among its arguments, and its filter."""
+        given = (*self.arguments, self.where)
+        return tuple(item for item in given if isinstance(item, RowPredicate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +213,6 @@ def requests_of(term: Term) -> Iterator[MetricRequest]:
                 yield from requests_of(inner)
 
 
-def row_count(dataset: str, on: date | None) -> MetricRequest:
+def row_count(dataset: str, on: date | None, where: RowPredicate | None = None) -> MetricRequest:
     """The request for the number of rows, by which a scan knows whether there is data."""
-    return MetricRequest(dataset, "num_rows", (), on)
+    return MetricRequest(dataset, "num_rows", (), on, where)

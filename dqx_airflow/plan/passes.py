@@ -13,8 +13,9 @@ from datetime import date
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Scan, Statistic
-from dqx_airflow.plan.model import MetricRequest, Plan, RowPredicate
-from dqx_airflow.plan.predicates import aggregates_of
+from dqx_airflow.plan.filters import undecided_rows
+from dqx_airflow.plan.model import MetricRequest, Plan
+from dqx_airflow.plan.predicates import UNTYPED, aggregates_of
 
 ROWS = "each row is read once, for all metrics that need single rows"
 KEYS = (
@@ -60,7 +61,7 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
         (request, aggregate)
         for request in requests
         if request.definition.scan is Scan.FLAT
-        for aggregate in aggregates_of(request)
+        for aggregate in (*aggregates_of(request), *_of_filter(request))
     ]
     deferral = defer_answerable(dict.fromkeys(item for _, item in asked))
     asked += [
@@ -78,6 +79,11 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
             found = _pass((request for request, _ in pairs), sql, reason, reading)
             unmerged = dict.fromkeys(item.sql for _, item in pairs if item.merge is None)
             yield replace(found, unmerged=tuple(unmerged))
+
+
+def _of_filter(request: MetricRequest) -> tuple[Aggregate, ...]:
+    undecided = undecided_rows(request.where, UNTYPED) if request.where is not None else None
+    return () if undecided is None else (undecided,)
 
 
 def _pass(
@@ -142,10 +148,10 @@ def _reason(aggregate: Aggregate, deferral: Deferral) -> str:
 
 
 def _columns_of(request: MetricRequest) -> Iterator[str]:
+    for predicate in request.predicates:
+        yield from _columns_in(predicate.node)
     for argument, given in request.given:
-        if isinstance(given, RowPredicate):
-            yield from _columns_in(given.node)
-        elif argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and given is not None:
+        if argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and given is not None:
             yield from (given,) if isinstance(given, str) else given
 
 

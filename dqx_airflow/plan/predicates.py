@@ -13,6 +13,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.builtin.counts import nan_count
 from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.metrics.filtered import filtered
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.regex_rewrites import quick_pattern, quicker
 from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Arguments, RowCondition
@@ -60,20 +61,25 @@ def _literal(node: nodes.Expression) -> nodes.Expression:
 
 
 def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
-    """The lookups that the predicate of a request needs."""
+    """The lookups that the predicates of a request need."""
     return tuple(
         lookup_of(request.dataset, member)
-        for argument in request.arguments
-        if isinstance(argument, RowPredicate)
-        for member in members_in(argument.node)
+        for predicate in request.predicates
+        for member in members_in(predicate.node)
         if isinstance(member.choices, nodes.Call)
     )
 
 
 def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Aggregate, ...]:
-    """The aggregates that a request needs; those of NaN last, as `voids_of` has them."""
+    """The aggregates that a request needs, over the rows that it is about; those of NaN last, as
+    `voids_of` has them."""
     own = request.definition.aggregates(arguments_of(request, lambda node: _condition(node, types)))
-    return (*(typed(item, types.of_column) for item in own), *voids_of(request, types).values())
+    voids = voids_of(request, types).values()
+    found = (*(typed(item, types.of_column) for item in own), *voids)
+    if request.where is None:
+        return found
+    where = predicate_sql(request.where.node, types)
+    return tuple(filtered(item, where) for item in found)
 
 
 def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
@@ -103,15 +109,17 @@ def _condition(node: nodes.Expression, types: RowTypes) -> RowCondition:
     return RowCondition(predicate_sql(node, types), shortcut, column)
 
 
-def predicate_sql(node: nodes.Expression, types: RowTypes = UNTYPED) -> str:
-    """The predicate as Spark SQL; a lookup is the column of its alias.
+def predicate_sql(
+    node: nodes.Expression, types: RowTypes = UNTYPED, *, is_opposite: bool = False
+) -> str:
+    """The predicate, or its opposite, as Spark SQL; a lookup is the column of its alias.
 
     It is false, and so is its opposite, where a value that it tests is NaN, or has no result
     although there were values to compute it from.
 
     :param types: with them, comparisons are exact and all causes are looked at.
     """
-    return _Writer(types).write(node)
+    return _Writer(types).write(node, is_opposite=is_opposite)
 
 
 def causes_of(node: nodes.Expression, types: RowTypes) -> tuple[Cause, ...]:

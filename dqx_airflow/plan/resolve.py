@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from types import MappingProxyType
@@ -15,7 +15,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.checks.assertions import clock_of, datasets_of, window_days, zone_of
 from dqx_airflow.dql.constants import fold, settle
-from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number
+from dqx_airflow.dql.filters import joined
+from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
 from dqx_airflow.exact import Number
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import (
@@ -120,6 +121,9 @@ def resolve(
     for request in tuple(requests):
         if request.definition.scan is Scan.FLAT:
             requests[row_count(request.dataset, request.date)] = None
+        if request.where is not None and request.date in (None, on):
+            # By this it is known whether any row meets the filter.
+            requests[row_count(request.dataset, request.date, request.where)] = None
     for ref in datasets:
         requests[row_count(ref.name, _date_in(ref, on))] = None
     lookups = dict.fromkeys(item for request in requests for item in lookups_of(request))
@@ -152,12 +156,13 @@ def _not_empty(ref: DatasetRef, on: date | None) -> PlannedAssertion:
 def _well_formed(
     ref: DatasetRef, on: date | None, stated: Sequence[PlannedAssertion]
 ) -> PlannedAssertion:
-    """That no text of a column is malformed, save where the suite itself says what may be."""
+    """That no text of a column is malformed, save where the suite itself says what may be, of all
+    rows."""
     asked = {
         request.arguments[0]: None
         for assertion in stated
         for request in assertion.requests
-        if (request.metric, request.dataset, request.date) == ("malformed_count", ref.name, on)
+        if request == MetricRequest(ref.name, "malformed_count", request.arguments, on)
     }
     return PlannedAssertion(
         f"{ref.name}.well_formed",
@@ -184,12 +189,16 @@ class _Compiler:
     refs: Mapping[str, DatasetRef]
     on: date
     lines: Mapping[str, Sequence[str]]
+    around: nodes.Expression | None = None
+    """The filter around the metrics of the assertion that is being compiled."""
 
     def plan(
         self, assertion: nodes.Assertion, adjustment: Adjustment, names: set[str]
     ) -> PlannedAssertion:
+        self.around = joined(self.check.where, assertion.where)
         term, condition, marked = self._claim(assertion)
         text = show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
+        text += show_where(self.around)
         # Of what a macro made, the suite shows the place that asked for it.
         span = assertion.uses[0] if assertion.uses else marked.span
         terms = (term, *condition.bounds)
@@ -261,23 +270,23 @@ class _Compiler:
         if claim.share is None:
             return self._violating_rows(claim.predicate, None)
         predicate = settled(claim.predicate, self.constants)
-        share = self._measured("satisfying_share", (predicate,), 0, None)
+        share = self._measured("satisfying_share", (predicate,))
         bound = Constant(claim.share.value)
         return share, Condition(">=", (bound,), f">= {show_number(claim.share)} of rows")
 
     def _violating_rows(
-        self, predicate: nodes.Expression, dataset: str | None
+        self, predicate: nodes.Expression, call: nodes.Call | None
     ) -> tuple[Term, Condition]:
         arguments = (settled(predicate, self.constants),)
-        term = self._measured("violating_rows", arguments, 0, dataset)
+        term = self._measured("violating_rows", arguments, call)
         return term, Condition("==", (Constant(0),), "== 0 violating rows")
 
     def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, Condition]:
         member = nodes.Member(values.arguments[0], choices, values.span)
-        return self._violating_rows(member, self._dataset(values))
+        return self._violating_rows(member, values)
 
     def _column(self, claim: nodes.HasColumn) -> tuple[Term, Condition]:
-        term = self._measured("column_type", (_column(claim.column),), 0, None)
+        term = self._measured("column_type", (_column(claim.column),))
         if claim.type is None:
             return term, Condition("is not None", (), "exists")
         if not claim.is_exact:
@@ -287,7 +296,7 @@ class _Compiler:
         return term, Condition("==", (Constant(wanted),), f"type {wanted}")
 
     def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> tuple[Term, Condition]:
-        newest = self._measured("newest", (_column(call.arguments[0]),), 0, self._dataset(call))
+        newest = self._measured("newest", (_column(call.arguments[0]),), call)
         clock, zone = clock_of(by), zone_of(by)
         due = Applied("deadline", (newest, Constant(clock), Constant(zone)))
         return Now(), Condition("<=", (due,), f"by {clock} {zone}")
@@ -297,7 +306,7 @@ class _Compiler:
     ) -> tuple[Term, Condition]:
         shares = tuple((_literal(value), plain(share.value)) for value, share in matches.shares)
         arguments = (_column(call.arguments[0]), shares)
-        term = self._measured("share_difference", arguments, 0, self._dataset(call))
+        term = self._measured("share_difference", arguments, call)
         most = DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
         text = f"{show_condition(matches)} tolerance {format_value(most)}"
         return term, Condition("<=", (Constant(most),), text)
@@ -314,14 +323,13 @@ class _Compiler:
         )
 
     def _shortcut(self, call: nodes.Call) -> tuple[Term, Condition]:
-        dataset = self._dataset(call)
         if call.name.text == "in_set":
             column, choices = call.arguments
-            return self._violating_rows(nodes.Member(column, choices, call.span), dataset)
+            return self._violating_rows(nodes.Member(column, choices, call.span), call)
         columns = tuple(_column(argument) for argument in call.arguments)
 
         def each(metric: str) -> tuple[Term, ...]:
-            return tuple(self._measured(metric, (column,), 0, dataset) for column in columns)
+            return tuple(self._measured(metric, (column,), call) for column in columns)
 
         def over_all(function: str, terms: tuple[Term, ...]) -> Term:
             term = terms[0]
@@ -332,7 +340,7 @@ class _Compiler:
         zero = (Constant(0),)
         match call.name.text:
             case "unique":
-                term: Term = self._measured("duplicate_count", (_columns(columns),), 0, dataset)
+                term: Term = self._measured("duplicate_count", (_columns(columns),), call)
                 return term, Condition("==", zero, "== 0 duplicates")
             case "not_null":
                 return over_all("+", each("null_count")), Condition("==", zero, "== 0 nulls")
@@ -341,7 +349,7 @@ class _Compiler:
             case "non_negative":
                 return over_all("min", each("minimum")), Condition(">=", zero, "minimum >= 0")
             case _:
-                return self._measured("num_rows", (), 0, dataset), Condition(">", zero, "> 0")
+                return self._measured("num_rows", (), call), Condition(">", zero, "> 0")
 
     def _condition(
         self, condition: nodes.Comparison | nodes.Between | nodes.Is, tolerance: Number | None
@@ -408,10 +416,10 @@ class _Compiler:
             for parameter in metric.parameters:
                 given = _parameter(call, parameter.name)
                 arguments += (None if given is None else _column(given),)
-            return self._measured(name, arguments, lag, self._dataset(call))
+            return self._measured(name, arguments, call, lag)
         if name in AGES:
             column = _column(call.arguments[0])
-            newest: Term = self._measured("newest", (column,), lag, self._dataset(call))
+            newest: Term = self._measured("newest", (column,), call, lag)
             since = Applied("midnight", (newest,)) if name == "data_lag" else newest
             return Applied("age", (Now(), since))
         if name in CHANGES:
@@ -432,13 +440,16 @@ class _Compiler:
         return _columns(tuple(_column(item) for item in items))
 
     def _measured(
-        self, metric: str, arguments: Arguments, lag: int, dataset: str | None
+        self, metric: str, arguments: Arguments, call: nodes.Call | None = None, lag: int = 0
     ) -> Measured:
-        name = dataset or self.check.datasets[0].text
+        """What a call asks for, or what is asked of the dataset of the check."""
+        name = self._dataset(call)
         is_dated = METRICS[metric].scan.has_dates
         on = _date_in(self.refs[name], self.on) if is_dated else None
         on = on - timedelta(days=lag) if on else None
-        return Measured(MetricRequest(name, metric, arguments, on))
+        where = joined(self.around, call.where if call else None)
+        chosen = None if where is None else settled(where, self.constants)
+        return Measured(MetricRequest(name, metric, arguments, on, chosen))
 
     def _days(self, call: nodes.Call, parameter: str) -> int:
         value = _parameter(call, parameter)
@@ -538,6 +549,6 @@ def _first_mention(suite: nodes.Suite, dataset: str) -> Span:
                 return name.span
     for check in suite.checks:
         for assertion in check.assertions:
-            if dataset in datasets_of([nodes.Check(check.name, (), (assertion,), check.span)]):
+            if dataset in datasets_of([replace(check, datasets=(), body=(assertion,))]):
                 return assertion.claim.span
     return suite.name.span

@@ -144,10 +144,10 @@ def objection_to(
         if lookup in unusable:
             return unusable[lookup]
     try:
+        for predicate in request.predicates:
+            RowTypes(schema.type_of).check(predicate.node)
         for argument, given in request.given:
-            if isinstance(given, RowPredicate):
-                RowTypes(schema.type_of).check(given.node)
-            elif argument.kind in _COLUMNS and given is not None:
+            if argument.kind in _COLUMNS and given is not None:
                 for column in (given,) if isinstance(given, str) else given:
                     _check_family(request.metric, argument, column, schema)
             elif argument.kind in (ArgumentKind.LITERAL, ArgumentKind.SHARES):
@@ -187,12 +187,12 @@ def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> 
 
 
 def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
-    """The columns that a sound request names, as it spells them."""
+    """The columns that a sound request names, as it spells them; those of its filter last."""
     for argument, given in request.given:
-        if isinstance(given, RowPredicate):
-            yield from _columns_in(given, schema)
-        elif argument.kind in _COLUMNS and given is not None:
+        if argument.kind in _COLUMNS and given is not None:
             yield from (given,) if isinstance(given, str) else given
+    for predicate in request.predicates:
+        yield from _columns_in(predicate, schema)
 
 
 def names_only_columns(request: MetricRequest, schema: Schema) -> bool:

@@ -32,6 +32,7 @@ def snapshot_of(
             for request, value in found.values.items()
             if request.dataset == ref.name
             and request.date == on
+            and request.where is None
             and _is_of_one_column(request)
             and not reveals(request, plan.masked)
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import compress
 from typing import Any
 
 from dqx_airflow.metrics.builtin.counts import count_nan
@@ -13,6 +14,7 @@ from dqx_airflow.metrics.in_python import Column, SumOverflow
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import ArgumentKind, Scan
 from dqx_airflow.metrics.sums import OVERFLOW
+from dqx_airflow.plan.filters import fail_undecided
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import voids_of
 from dqx_airflow.plan.row_types import RowTypes
@@ -141,17 +143,30 @@ def _measure_dataset(
 def _answer(
     request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known], found: Scanned
 ) -> None:
-    rows = dataset.rows_on(request.date)
-    columns = voids_of(request, RowTypes(dataset.schema.type_of))
+    rows, types = dataset.rows_on(request.date), RowTypes(dataset.schema.type_of)
+    if request.where is not None:
+        where, held = request.where.node, [_row(dataset, row, known) for row in rows]
+        chosen = [row.holds(where) is True for row in held]
+        left_out = [row.holds(where, is_opposite=True) is not False for row in held]
+        undecided = sum(not (one or other) for one, other in zip(chosen, left_out, strict=True))
+        if undecided:
+            fail_undecided(request, undecided, types, found)
+            return
+        rows = list(compress(rows, chosen))
+    columns = voids_of(request, types)
     nan_counts = {column: count_nan(dataset.column(column, rows)) for column in columns}
     if any(nan_counts.values()):
         void_with_nan(request, nan_counts, found)
     else:
-        found.values[request] = _value(request, dataset, known)
+        found.values[request] = _value(request, rows, dataset, known)
 
 
-def _value(request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known]) -> MetricValue:
-    rows = dataset.rows_on(request.date)
+def _value(
+    request: MetricRequest,
+    rows: Sequence[tuple[Any, ...]],
+    dataset: _Dataset,
+    known: Mapping[Lookup, Known],
+) -> MetricValue:
     compute = request.definition.in_python
     assert compute is not None
     if request.definition.is_of_texts:

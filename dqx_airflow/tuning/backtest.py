@@ -160,9 +160,13 @@ class Backtest:
         self._subjects: dict[tuple[int, int], tuple[Status | _Subject | None, ...]] = {}
         self._groups = self._grouped()
         plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
-        written = [node for check in suite.checks for node in check.assertions]
         constants = {constant.name.text for constant in suite.constants}
-        self._is_plain = [_is_plain(node, constants) for node in written]
+        written = [node for check in suite.checks for node in check.assertions]
+        self._is_plain = [
+            _is_plain(node, constants) and check.where is None
+            for check in suite.checks
+            for node in check.assertions
+        ]
         reached = self._reached(plan)
         self.assertions = tuple(
             TunedAssertion(
@@ -472,9 +476,9 @@ def _only(suite: nodes.Suite, wanted: Collection[int]) -> nodes.Suite:
 
 
 def _is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
-    """True where no constant is in what is measured."""
+    """True where no constant is in what is measured, and no filter is around it."""
     claim = node.claim
-    if not isinstance(claim, nodes.Measure):
+    if not isinstance(claim, nodes.Measure) or node.where is not None:
         return False
     names = (part.text for part in parts_of(claim.expression) if isinstance(part, nodes.Name))
     return not any(name in constants for name in names)

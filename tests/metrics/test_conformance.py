@@ -176,10 +176,7 @@ def _cast(types: dict[str, str], text: str) -> Table:
 
 def _plan(case: Case, refs: tuple[DatasetRef, ...]) -> Plan:
     block = case.block("values")
-    claims = [
-        claim if _OWN_CONDITION.match(claim) else f"{claim} is not None"
-        for claim, _ in _lines(case)
-    ]
+    claims = [_asserted(claim) for claim, _ in _lines(case)]
     body = "\n".join(f'assert {claim} name "{n}"' for n, claim in enumerate(claims))
     text = f'suite "S" {{ availability_threshold 0% check "C" on {refs[0].name} {{\n{body}\n}} }}'
     source = SourceFile("suite.dql", text)
@@ -189,6 +186,14 @@ def _plan(case: Case, refs: tuple[DatasetRef, ...]) -> Plan:
     assert not check_datasets(checked.suite, refs)
     on = date.fromisoformat(block.option("date", "2024-11-29"))
     return resolve(checked.suite, source, refs, on, allow_empty=True)
+
+
+def _asserted(claim: str) -> str:
+    """The claim with a condition, where it has none, before the filter that it may have."""
+    if _OWN_CONDITION.match(claim):
+        return claim
+    metric, where, predicate = claim.rpartition(") where ")
+    return f"{metric}) is not None where {predicate}" if where else f"{claim} is not None"
 
 
 def _expect(case: Case, plan: Plan, found: Scanned) -> None:

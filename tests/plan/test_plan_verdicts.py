@@ -28,6 +28,7 @@ from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import parse_exact
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate
@@ -130,14 +131,16 @@ def _read(line: str, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _name_of(request: MetricRequest, plan: Plan) -> str:
-    arguments = ""
+    arguments = []
     if not METRICS[request.metric].is_internal:
-        arguments = ", ".join(
+        arguments = [
             f"[{', '.join(item)}]" if isinstance(item, tuple) else str(item)
             for item in request.arguments
-        )
+        ]
+    if request.where is not None:
+        arguments.append(f"where {show(request.where.node)}")
     on = request.date or plan.date
-    return f"{request.dataset}: {request.metric}({arguments}) @ {on.isoformat()}"
+    return f"{request.dataset}: {request.metric}({', '.join(arguments)}) @ {on.isoformat()}"
 
 
 def _value(text: str) -> MetricValue:

@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import time
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker
 from dqx_airflow.dql.checks.metric_expressions import MeasureChecker
 from dqx_airflow.dql.checks.row_predicates import RowChecker
+from dqx_airflow.dql.checks.unfiltered import takes_where
 from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.filters import calls_in, filters_over
 from dqx_airflow.exact import NUMBERS, Number
 from dqx_airflow.metrics.aliases import assertion_elsewhere
+from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import DEFAULT_STDDEV_DAYS, DISTRIBUTION, SHORTCUTS, TIMELINESS
 from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
 from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
@@ -47,7 +50,45 @@ class ClaimChecker:
         self.arguments = ArgumentChecker(self.datasets, self.constants, self.report, self.used)
         self.measures = MeasureChecker(self.arguments)
 
-    def check(self, claim: nodes.Claim, tolerance: nodes.Number | None) -> None:
+    def check_filter(self, where: nodes.Expression) -> None:
+        """A filter over all rows that a check, or an assertion, is about."""
+        if len(self.datasets) > 1:
+            names = ", ".join(dataset.text for dataset in self.datasets)
+            message = f"a filter of which dataset? this check has {names}"
+            help_line = (
+                f"write it in a metric: num_rows(dataset {self.datasets[0].text}, where ...)"
+            )
+            self._error("E009", message, where.span, help_line)
+        RowChecker(self.arguments).check_filter(where)
+
+    def check(self, assertion: nodes.Assertion, around: nodes.Expression | None) -> None:
+        """What an assertion claims, and of which rows.
+
+        :param around: the filter of its check, which is sound.
+        """
+        self._check_claim(assertion.claim, assertion.tolerance)
+        if assertion.where is not None:
+            self.check_filter(assertion.where)
+            self._check_rows_under(assertion.claim, assertion.where)
+        elif around is not None:
+            self._check_rows_under(assertion.claim, around)
+
+    def _check_rows_under(self, claim: nodes.Claim, where: nodes.Expression) -> None:
+        """That there are rows in a claim for a filter around it to choose from."""
+        if isinstance(claim, nodes.HasColumn):
+            self._without_rows("a column has its type in all rows", claim.span, where)
+        for call in calls_in(claim):
+            name = call.name.text
+            if name in METRICS and not takes_where(name):
+                self._without_rows(f"`{name}` takes no filter", call.span, where)
+
+    def _without_rows(self, message: str, span: Span, where: nodes.Expression) -> None:
+        related = (Related(where.span, "the filter around it"),)
+        help_line = "write the assertion where there is no filter around it"
+        diagnostic = Diagnostic(message, span, code="E121", related=related, help=help_line)
+        self.report(diagnostic)
+
+    def _check_claim(self, claim: nodes.Claim, tolerance: nodes.Number | None) -> None:
         match claim:
             case nodes.Rows():
                 RowChecker(self.arguments).check(claim)
@@ -127,8 +168,9 @@ class ClaimChecker:
         if claim.condition is not None:
             message = f"`{name}` is a complete assertion and takes no condition"
             self._error("E101", message, claim.condition.span, f"it is short for {SHORTCUTS[name]}")
-        self.arguments.parameters(call, ("dataset",))
+        self.arguments.parameters(call, ("dataset", "where"))
         self.arguments.one_dataset(call)
+        self.measures.filter(call)
         if name == "in_set":
             if self.arguments.count(call, 2, 2, 'in_set(column, ["A", "B"])'):
                 self.arguments.check(COLUMN, call.arguments[0])
@@ -271,18 +313,15 @@ def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
         found.update((name.text, None) for name in check.datasets)
     for check in checks:
         for assertion in check.assertions:
-            found.update((name, None) for name in _looked_up(assertion.claim))
+            predicates = list(filters_over(check, assertion))
+            match assertion.claim:
+                case nodes.Rows(predicate=predicate):
+                    predicates.append(predicate)
+                case nodes.Measure(condition=nodes.InValues(choices=choices)):
+                    found.update(dict.fromkeys(_dataset_names(choices)))
+            members = (member for predicate in predicates for member in members_in(predicate))
+            found.update((name, None) for one in members for name in _dataset_names(one.choices))
     return tuple(found)
-
-
-def _looked_up(claim: nodes.Claim) -> list[str]:
-    match claim:
-        case nodes.Rows(predicate=predicate):
-            return [name for node in members_in(predicate) for name in _dataset_names(node.choices)]
-        case nodes.Measure(condition=nodes.InValues(choices=choices)):
-            return _dataset_names(choices)
-        case _:
-            return []
 
 
 def members_in(node: nodes.Expression) -> list[nodes.Member]:

@@ -9,6 +9,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.unfiltered import hint_without_where
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.exact import NUMBERS
@@ -93,24 +94,36 @@ class ArgumentChecker:
 
     def no_parameters(self, call: nodes.Call) -> None:
         for parameter in call.parameters:
+            if parameter.name.text == "where":
+                self._no_filter(call, parameter)
+                continue
             message = f"{call.name.text} has no parameter '{parameter.name.text}'"
             self.error("E101", message, parameter.span)
+
+    def _no_filter(self, call: nodes.Call, parameter: nodes.Parameter) -> None:
+        name = call.name.text
+        self.error("E121", f"`{name}` takes no filter", parameter.span, hint_without_where(name))
 
     def parameters(
         self, call: nodes.Call, allowed: tuple[str, ...], columns: tuple[Argument, ...] = ()
     ) -> None:
-        """`lag`, `n` and `dataset` where they are allowed, and parameters that take a column."""
+        """`lag`, `n`, `dataset` and `where` where they are allowed, and parameters that take a
+        column. What a filter says is for others to check."""
         seen: set[str] = set()
         names = (*allowed, *(column.name for column in columns))
         for parameter in call.parameters:
             name = parameter.name.text
-            if name not in names:
+            if name == "where" and name not in names:
+                self._no_filter(call, parameter)
+            elif name not in names:
                 message = f"{call.name.text} has no parameter '{name}'"
                 self.error("E101", message, parameter.name.span, did_you_mean(name, names))
             elif name in seen:
                 self.error("E101", f"duplicate parameter '{name}'", parameter.span)
             elif name == "dataset":
                 self._dataset(parameter)
+            elif name == "where":
+                pass
             elif name in allowed:
                 self._days(parameter, fewest=1 if name == "n" else 0)
             else:
@@ -179,6 +192,10 @@ class ArgumentChecker:
         match node.parameters:
             case (nodes.Parameter(name=nodes.Name(text="dataset"), value=nodes.Name()),):
                 pass
+            case _ if (where := node.where) is not None:
+                message = "the values of another dataset take no filter"
+                help_line = "write the filter behind the assertion, for the rows that are checked"
+                self.error("E121", message, where.span, help_line)
             case _:
                 message = "missing dataset for `values`"
                 self.error("E101", message, node.span, "write values(column, dataset other)")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.units import Quantity, check_units, constant_quantities
+from dqx_airflow.dql.filters import filters_over
 from dqx_airflow.dql.satisfiability.metric_assertions import CertaintyChecker
 from dqx_airflow.dql.satisfiability.metric_ranges import constant_ranges
-from dqx_airflow.dql.satisfiability.row_predicates import check_predicate
+from dqx_airflow.dql.satisfiability.row_predicates import check_filter, check_predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,15 @@ class MeaningChecker:
         return cls(constant_quantities(constants), CertaintyChecker(constant_ranges(constants)))
 
     def check(
-        self, assertion: nodes.Assertion, dataset: str, *, is_scaled: bool
+        self, assertion: nodes.Assertion, check: nodes.Check, *, is_scaled: bool
     ) -> Iterator[Diagnostic]:
-        """What is wrong with a sound assertion on `dataset`.
+        """What is wrong with a sound assertion of a check.
 
         :param is_scaled: a profile may multiply the value, so that its range is another one.
         """
         claim = assertion.claim
+        for where in filters_over(check, assertion):
+            yield from check_filter(where, self.certainty.constants)
         misfits = tuple(check_units(claim, self.quantities))
         yield from misfits
         if misfits or is_scaled:
@@ -40,4 +43,5 @@ class MeaningChecker:
         if isinstance(claim, nodes.Rows):
             yield from check_predicate(claim, self.certainty.constants)
         else:
+            dataset = check.datasets[0].text
             yield from self.certainty.check(claim, assertion.tolerance, dataset)

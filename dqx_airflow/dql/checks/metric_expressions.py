@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, first_column
+from dqx_airflow.dql.checks.row_predicates import RowChecker
 from dqx_airflow.dql.checks.sql_text import check_sql
+from dqx_airflow.dql.checks.unfiltered import takes_where
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show_name
 from dqx_airflow.metrics.aliases import measure_elsewhere, name_alone
@@ -122,8 +124,14 @@ class MeasureChecker:
         """A call of one column of one dataset, and nothing else."""
         if self.arguments.count(call, 1, 1, signature):
             self.arguments.check(COLUMN, call.arguments[0])
-        self.arguments.parameters(call, ("dataset",))
+        self.arguments.parameters(call, ("dataset", "where"))
         self.arguments.one_dataset(call)
+        self.filter(call)
+
+    def filter(self, call: nodes.Call) -> None:
+        """The filter of a call, where it has one that it may have."""
+        if call.where is not None and takes_where(call.name.text):
+            RowChecker(self.arguments).check_filter(call.where)
 
     def _metric_call(self, call: nodes.Call) -> None:
         metric = METRICS[call.name.text]
@@ -141,8 +149,10 @@ class MeasureChecker:
         else:
             # A schema and a log are as they are now: they have no dates.
             general = ("lag", "dataset") if metric.scan.has_dates else ("dataset",)
-            self.arguments.parameters(call, general, metric.parameters)
+            filters = ("where",) if metric.takes_where else ()
+            self.arguments.parameters(call, (*general, *filters), metric.parameters)
             self.arguments.one_dataset(call)
+            self.filter(call)
         match call.arguments:
             case (nodes.Text() as text,) if metric.name in ("sql", "query"):
                 check_sql(metric.name, text, self.arguments)

@@ -33,6 +33,10 @@ class RowChecker:
 
     arguments: ArgumentChecker
 
+    def check_filter(self, where: nodes.Expression) -> None:
+        """The rows that something is about."""
+        self._predicate(where)
+
     def check(self, claim: nodes.Rows) -> None:
         if claim.share is not None and not 0 < claim.share.value <= 1:
             message = "a share of rows must be above 0% and at most 100%"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.satisfiability.metric_ranges import Rows, Surroundings
+from dqx_airflow.dql.satisfiability.metric_ranges import Surroundings
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import WINDOWS
 from dqx_airflow.metrics.registry import Unit
@@ -82,17 +82,25 @@ def _is_share(node: nodes.Expression, surroundings: Surroundings) -> bool:
 def _are_counts_of_same_rows(
     part: nodes.Expression, whole: nodes.Expression, surroundings: Surroundings
 ) -> bool:
-    """True where both count rows, or values in them, of one dataset on one date."""
+    """True where both count rows, or values in them, of one dataset on one date; a filter may let
+    some of them count above the line alone."""
     calls = [tuple(_calls_in(side)) for side in (part, whole)]
-    if not calls[1] or all(call.name.text == "num_rows" for call in calls[0]):
+    if not calls[1] or any(not _is_count_of_rows(call) for side in calls for call in side):
+        return False
+    all_of_them, *others = (surroundings.rows_of(call) for call in calls[1])
+    parts = [surroundings.rows_of(call) for call in calls[0]]
+    are_whole = all(
+        call.name.text == "num_rows" and rows == all_of_them
+        for call, rows in zip(calls[0], parts, strict=True)
+    )
+    if are_whole or any(other != all_of_them for other in others):
         return False  # rows for each value are no part of anything
-    rows: list[Rows] = []
-    for call in (*calls[0], *calls[1]):
-        metric = METRICS.get(call.name.text)
-        if metric is None or not metric.unit.is_part_of_rows:
-            return False
-        rows.append(surroundings.rows_of(call))
-    return all(one == rows[0] for one in rows)
+    return all(rows.are_among(all_of_them) for rows in parts)
+
+
+def _is_count_of_rows(call: nodes.Call) -> bool:
+    metric = METRICS.get(call.name.text)
+    return metric is not None and metric.unit.is_part_of_rows
 
 
 def _calls_in(node: nodes.Expression) -> Iterator[nodes.Call]:

@@ -245,7 +245,8 @@ def _share(count: nodes.Expression) -> nodes.Expression | None:
             return share and replace(count, arguments=(share,))
         if count.name.text == "num_rows":
             return None
-        parameters = tuple(p for p in count.parameters if p.name.text in ("dataset", "lag"))
+        kept = ("dataset", "lag", "where")
+        parameters = tuple(p for p in count.parameters if p.name.text in kept)
     rows = nodes.Call(nodes.Name("num_rows", count.span), (), parameters, count.span)
     return nodes.Arithmetic("/", count, rows, count.span)
 

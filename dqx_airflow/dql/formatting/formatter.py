@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import takewhile
 from typing import TypeAlias
 
 from lark import Token, Tree
@@ -40,6 +41,7 @@ from dqx_airflow.values import SourceFile
 Written: TypeAlias = Tree[Token] | Token
 
 _BLOCKS = frozenset({"suite", "check", "macro", "loop", "profile"})
+_OF_CLAIM = frozenset({"tolerance_modifier", "where"})
 _PLACEHOLDERS = frozenset({"placeholder", "parameter_placeholder"})
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _GLUES_BEHIND, _GLUES_BEFORE = frozenset({".", "@"}), frozenset({",", ".", ":", "..."})
@@ -52,7 +54,7 @@ _RUNGS |= dict.fromkeys(("number", "percent", "duration", "day", "text"), Rung.A
 _RUNGS |= dict.fromkeys(("true", "false", "null"), Rung.ATOM)
 _RUNGS |= dict.fromkeys(("name", "call", "placeholder", "parenthesis"), Rung.ATOM)
 _ASKED_FOR = {"negation": Rung.NOT, "negative": Rung.SIGN}
-_ASKED_FOR |= dict.fromkeys(("each_row", "share_of_rows", "parenthesis"), Rung.OR)
+_ASKED_FOR |= dict.fromkeys(("each_row", "share_of_rows", "where", "parenthesis"), Rung.OR)
 _ASKED_FOR |= dict.fromkeys(("call", "use", "listing"), Rung.OR)
 
 
@@ -126,11 +128,19 @@ class _Formatter:
         return group([*parts, Part(closing, breaks=Break.ALWAYS, closes=True, blank=Blank.KEPT)])
 
     def _assertion(self, tree: Tree[Token]) -> Group:
-        """Annotations above the claim, modifiers below it; a tolerance stays behind it."""
+        """Annotations above the claim, modifiers below it; what is part of the claim stays behind
+        it, a filter on a line of its own where there is no room."""
         above, claim, below = _lines_of(tree)
         parts = [Part(self._content(item), breaks=Break.ALWAYS) for item in above]
         # What is broken of the claim stands deeper than the modifiers.
-        line = [Part(self._content(item), depth=1) for item in claim]
+        line = [
+            Part(
+                self._content(item),
+                depth=1,
+                breaks=Break.FITTING if _rule(item) == "where" else Break.NEVER,
+            )
+            for item in claim
+        ]
         parts.append(Part(group(line), breaks=Break.ALWAYS))
         parts += [Part(self._content(item), breaks=Break.ALWAYS, depth=1) for item in below]
         return group(parts)
@@ -221,10 +231,11 @@ def _stands_apart(written: Written) -> bool:
 
 
 def _lines_of(assertion: Tree[Token]) -> tuple[list[Written], list[Written], list[Written]]:
-    """The annotations, then `assert` with its claim and the tolerance behind it, the modifiers."""
+    """The annotations, then `assert` with all that is part of its claim, the modifiers."""
     above = [child for child in assertion.children if _rule(child) == "annotation"]
     rest = assertion.children[len(above) :]
-    claim = 3 if len(rest) > 2 and _rule(rest[2]) == "tolerance_modifier" else 2
+    behind = takewhile(lambda item: _rule(item) in _OF_CLAIM, rest[2:])
+    claim = 2 + len(list(behind))
     return above, rest[:claim], rest[claim:]
 
 

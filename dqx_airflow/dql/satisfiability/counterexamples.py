@@ -50,6 +50,10 @@ def is_open(question: Question) -> bool:
 def _made_up(request: Request, question: Question, trial: int, number: int) -> MetricValue:
     name = request.call.name.text
     rows = _ROWS[trial % len(_ROWS)]
+    if request.rows.where is not None:
+        # So many of them meet a filter, whatever is asked of these.
+        filters = [one.rows.where for one in question.requests()]
+        rows //= 1 + (trial + filters.index(request.rows.where)) % 2
     if name == "num_rows":
         return rows
     if name in METRICS and METRICS[name].unit.is_part_of_rows:

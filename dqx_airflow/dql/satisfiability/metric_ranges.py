@@ -76,10 +76,19 @@ _METRIC_RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a dataset, so many days before the target date; a lag may be tunable."""
+    """The rows of a dataset, so many days before the target date; a lag may be tunable.
+
+    With `where` those of them that meet a filter: of two filters it is not known how many rows
+    meet both.
+    """
 
     dataset: str
     lag: Number | nodes.Expression
+    where: nodes.Expression | None = None
+
+    def are_among(self, others: Rows) -> bool:
+        """True where all of these rows are surely some of others."""
+        return self == others or replace(self, where=None) == others
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +122,7 @@ class Surroundings:
             elif parameter.name.text == "lag":
                 days = range_of(value, self)
                 lag = days.low if days.is_point else value
-        return Rows(dataset, lag)
+        return Rows(dataset, lag, call.where)
 
     def request_of(self, call: nodes.Call) -> Request:
         """What a call of a metric or of an extended metric asks for."""
@@ -354,7 +363,8 @@ def is_part(part: nodes.Expression, whole: nodes.Expression, surroundings: Surro
     match part:
         case nodes.Call(name=name) if name.text in METRICS:
             is_counted = METRICS[name.text].unit.is_part_of_rows
-            return is_counted and surroundings.rows_of(part) == surroundings.rows_of(whole)
+            rows = surroundings.rows_of(part)
+            return is_counted and rows.are_among(surroundings.rows_of(whole))
         case nodes.Arithmetic(op="-", left=left, right=right):
             return left == whole and is_part(right, whole, surroundings)
         case _:

@@ -8,11 +8,11 @@ A comparison with NULL is neither true nor false.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -32,26 +32,50 @@ def check_predicate(claim: nodes.Rows, constants: Mapping[str, Range]) -> Iterat
     """What is certain about a sound predicate over rows."""
     reader = _Reader(constants)
     tests = list(reader.tests_in(claim.predicate))
-    parts = expressions_in(claim.predicate)
-    if all(part.text in constants for part in parts if isinstance(part, nodes.Name)):
+    if not _names_columns(claim.predicate, constants):
         help_line = "compare a column, or remove the assertion"
         yield Diagnostic(
             "this does not depend on the data", claim.span, code="W009", help=help_line
         )
-        return
-    swapped = [test for test in tests if isinstance(test, nodes.Within) and reader.is_empty(test)]
-    if swapped:
-        for test in swapped:
+    elif swapped := list(_swapped(tests, reader)):
+        yield from swapped
+    else:
+        findings = (_finding(claim.predicate, trials) for trials in reader.operands(tests))
+        yield from islice(filter(None, findings), 1)
+
+
+def check_filter(where: nodes.Expression, constants: Mapping[str, Range]) -> Iterator[Diagnostic]:
+    """What is certain about a sound filter: of an assertion about no row, nothing is ever false."""
+    reader = _Reader(constants)
+    tests = list(reader.tests_in(where))
+    if not _names_columns(where, constants):
+        message, help_line = "this filter does not depend on the data", "compare a column"
+        yield Diagnostic(message, where.span, code="W009", help=help_line)
+    elif swapped := list(_swapped(tests, reader)):
+        yield from swapped
+    else:
+        empty = (trials for trials in reader.operands(tests) if True not in trials.truths(where))
+        for trials in islice(empty, 1):
+            guilty = _smallest(where, trials, lacking=True)
+            message, help_line = "no row can meet this filter", _advice(guilty, trials)
+            if isinstance(guilty, nodes.Junction) and guilty.span == guilty.right.span:
+                help_line = "it contradicts the filter around it: correct one of them"
+            yield Diagnostic(message, guilty.span, code="E104", help=help_line)
+
+
+def _names_columns(predicate: nodes.Expression, constants: Collection[str]) -> bool:
+    names = (part for part in expressions_in(predicate) if isinstance(part, nodes.Name))
+    return any(name.text not in constants for name in names)
+
+
+def _swapped(tests: Iterable[nodes.Expression], reader: _Reader) -> Iterator[Diagnostic]:
+    """The ranges whose ends are in the wrong order."""
+    for test in tests:
+        if isinstance(test, nodes.Within) and reader.is_empty(test):
             low, high = show(test.low), show(test.high)
             message = f"no value is between {low} and {high}"
             help_line = f"write between {high} and {low}"
             yield Diagnostic(message, test.span, code="E104", help=help_line)
-        return
-    for trials in reader.operands(tests):
-        found = _finding(claim.predicate, trials)
-        if found is not None:
-            yield found
-            return
 
 
 def _finding(predicate: nodes.Expression, trials: _Trials) -> Diagnostic | None:

@@ -112,7 +112,11 @@ class _Builder:
             tuple(item for item in rest if isinstance(item, nodes.Name)),
             tuple(item for item in rest if isinstance(item, nodes.Assertion | nodes.Use)),
             span,
+            next((item[1] for item in rest if isinstance(item, tuple)), None),
         )
+
+    def _where(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        return "where", children[0], span
 
     def _assertion(self, children: list[Any], span: Span) -> nodes.Assertion:
         modifiers: dict[str, Any] = {}
@@ -132,6 +136,7 @@ class _Builder:
             tuple(item for item in children if isinstance(item, nodes.Annotation)),
             tuple(repeated),
             span,
+            where=modifiers.get("where"),
         )
 
     def _annotation(self, children: list[Any], span: Span) -> nodes.Annotation:
@@ -378,6 +383,11 @@ class _Builder:
 
     def _parameter(self, children: list[Any], span: Span) -> nodes.Parameter:
         return nodes.Parameter(self._name_token(children[0]), children[1], span)
+
+    def _where_parameter(self, children: list[Any], span: Span) -> nodes.Parameter:
+        word, predicate, _ = children[0]
+        keyword = replace(span, end_line=span.line, end_column=span.column + len(word))
+        return nodes.Parameter(nodes.Name(word, keyword), predicate, span)
 
     def _listing(self, children: list[Any], span: Span) -> nodes.Listing:
         return nodes.Listing(tuple(child for child in children if child is not None), span)

@@ -143,7 +143,9 @@ class _Quarantine:
             if fault.repeated:
                 alike = f"dqx: rows like this by fault {number}"
                 keys = ", ".join(map(quote_name, fault.repeated))
-                frame = frame.withColumn(alike, F.expr(f"count(1) OVER (PARTITION BY {keys})"))
+                counted = f"CASE WHEN {condition} THEN 1 END" if condition else "1"
+                rows_alike = F.expr(f"count({counted}) OVER (PARTITION BY {keys})")
+                frame = frame.withColumn(alike, rows_alike)
                 repeats = f"{quote_name(alike)} > 1"
                 condition = f"({condition} AND {repeats})" if condition else repeats
             conditions[fault] = condition

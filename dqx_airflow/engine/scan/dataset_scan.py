@@ -41,6 +41,7 @@ from dqx_airflow.engine.sources.schema_drift import NO_DRIFT, SchemaDrift, drift
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Aggregate, Scan
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
+from dqx_airflow.plan.filters import fail_undecided, undecided_rows
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
@@ -98,7 +99,10 @@ def scan(
             possible.append(request)
     types = RowTypes(schema.type_of)
     parts = {request: aggregates_of(request, types) for request in possible}
-    needs = _needs_of(parts, dataset, schema)
+    undecided = {
+        request: undecided_rows(request.where, types) for request in possible if request.where
+    }
+    needs = _needs_of(parts, undecided, dataset, schema)
     answers = ScanResults()
     ask_log(dataset, needs, answers)
     if memory is not None:
@@ -120,7 +124,7 @@ def scan(
         if memory is not None:
             memory.keep(dataset, references, missing, answers)
     for request, aggregates in parts.items():
-        _answer(request, aggregates, types, answers, scanned)
+        _answer(request, aggregates, undecided.get(request), types, answers, scanned)
     return scanned
 
 
@@ -229,16 +233,22 @@ def _most_compiled(spark: SparkSession) -> int:
 
 
 def _needs_of(
-    parts: Mapping[MetricRequest, Iterable[Aggregate]], dataset: OpenDataset, schema: Schema
+    parts: Mapping[MetricRequest, Iterable[Aggregate]],
+    undecided: Mapping[MetricRequest, Aggregate | None],
+    dataset: OpenDataset,
+    schema: Schema,
 ) -> list[AggregateRequest]:
-    """What requests of some aggregates need, each once, with the shortcuts that types allow."""
+    """What requests of some aggregates need, each once, with the shortcuts that types allow.
+
+    :param undecided: by request, the rows that its filter may not be able to decide.
+    """
     needs: dict[AggregateRequest, None] = {}
     masked = {dataset.ref.name: dataset.ref.masked}
     for request, aggregates in parts.items():
         looked_up = tuple(dict.fromkeys(item.reference for item in lookups_of(request)))
         # Spark SQL of the user's may call rand() or current_date().
         is_storable = request.metric != "sql" and not reveals(request, masked)
-        for part in aggregates:
+        for part in (*aggregates, *filter(None, [undecided.get(request)])):
             item = with_sound_shortcut(part, schema.type_of)
             needs[AggregateRequest(request.date, item, looked_up, is_storable)] = None
     return list(needs)
@@ -247,12 +257,16 @@ def _needs_of(
 def _answer(
     request: MetricRequest,
     aggregates: Sequence[Aggregate],
+    undecided: Aggregate | None,
     types: RowTypes,
     answers: ScanResults,
     scanned: Scanned,
 ) -> None:
-    """The value of a request of what its aggregates yielded, or why it has none."""
-    parts = [item.sql for item in aggregates]
+    """The value of a request of what its aggregates yielded, or why it has none.
+
+    :param undecided: the rows that its filter may not be able to decide.
+    """
+    parts = [item.sql for item in (*aggregates, *filter(None, [undecided]))]
     broken = [answers.broken[sql] for sql in parts if sql in answers.broken]
     if broken:
         scanned.failures[request] = broken[0]
@@ -262,6 +276,12 @@ def _answer(
         scanned.values[request] = request.definition.empty
         return
     results = tuple(answers.values[request.date, sql] for sql in parts)
+    if undecided is not None:
+        *others, count = results
+        if count:
+            fail_undecided(request, int(count), types, scanned)
+            return
+        results = tuple(others)
     if has_overflown(aggregates, results, types.of_column):
         scanned.failures[request] = OVERFLOW
         return

@@ -113,4 +113,6 @@ def _hash(item: Aggregate, number: int, date_column: Sequence[str]) -> str:
     missing = [f"{name} IS NULL" for name in names]
     hashed = [*date_column, *names, *([] if item.skips_null else missing), str(number)]
     text = f"xxhash64({', '.join(hashed)})"
-    return f"CASE WHEN NOT ({' OR '.join(missing)}) THEN {text} END" if item.skips_null else text
+    conditions = [f"NOT ({' OR '.join(missing)})"] if item.skips_null else []
+    conditions += [item.where] if item.where is not None else []
+    return f"CASE WHEN {' AND '.join(conditions)} THEN {text} END" if conditions else text

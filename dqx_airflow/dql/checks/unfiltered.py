@@ -1,0 +1,29 @@
+"""What a filter cannot stand in: calls that are not about single rows of one dataset."""
+
+from __future__ import annotations
+
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, SHORTCUTS, TIMELINESS
+from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
+
+_OF_ROWS = frozenset((*AGES, *SHORTCUTS, DISTRIBUTION, TIMELINESS, "values"))
+"""Calls besides metrics that choose rows."""
+
+
+def takes_where(name: str) -> bool:
+    """True for a call that measures rows, and so can measure some of them."""
+    return METRICS[name].takes_where if name in METRICS else name in _OF_ROWS
+
+
+def hint_without_where(name: str) -> str:
+    """What to write instead of a filter in a call that takes none."""
+    if name == "sql":
+        return "write it in the SQL, as in sum(amount) FILTER (WHERE status = 'paid')"
+    if name == "query":
+        return "write it in the SQL, as in SELECT count(*) FROM orders WHERE status = 'paid'"
+    if name in METRICS and METRICS[name].scan is not Scan.FLAT:
+        return "remove it: it is the same whichever rows are chosen"
+    if name in ROW_FUNCTIONS or name in QUANTIFIERS:
+        return "write it behind the assertion"
+    return f'write it in the metric: {name}(average(price, where status == "paid"))'

@@ -1,0 +1,36 @@
+"""Filters: predicates over the rows that a check, an assertion or a metric is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.walk import parts_of
+
+
+def joined(*filters: nodes.Expression | None) -> nodes.Expression | None:
+    """The filter of the rows that meet all of some filters; None where there is none."""
+    whole: nodes.Expression | None = None
+    for part in filters:
+        if part is not None:
+            whole = part if whole is None else nodes.Junction("and", whole, part, part.span)
+    return whole
+
+
+def calls_in(claim: nodes.Claim) -> Iterator[nodes.Call]:
+    """The calls that a claim compares, those in their arguments too, but for those in filters."""
+    if not isinstance(claim, nodes.Measure):
+        return
+    calls = [part for part in parts_of(claim) if isinstance(part, nodes.Call)]
+    filters = (call.where for call in calls if call.where is not None)
+    inner = {id(part) for where in filters for part in parts_of(where)}
+    yield from (call for call in calls if id(call) not in inner)
+
+
+def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.Expression, ...]:
+    """The filters that the rows of an assertion have to meet, one for each metric that has one of
+    its own."""
+    around = joined(check.where, assertion.where)
+    own = [call.where for call in calls_in(assertion.claim)]
+    found = (joined(around, where) for where in own or [None])
+    return tuple(dict.fromkeys(where for where in found if where is not None))

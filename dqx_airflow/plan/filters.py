@@ -1,0 +1,36 @@
+"""The rows that a request is about, where a filter chooses them: as Spark SQL, and in words.
+
+A row is chosen where its filter is true, and left out where that is false, or NULL for a NULL in
+the row. Where it is neither, because a value got lost on the way (overflow, division by zero) or is
+NaN, nobody knows where the row belongs: with one such row, a request has no value.
+"""
+
+from __future__ import annotations
+
+from dqx_airflow.dql.printer import show
+from dqx_airflow.metrics.builtin.aggregates import rows_where
+from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.plan.model import MetricRequest, RowPredicate, Scanned
+from dqx_airflow.plan.predicates import causes_of, predicate_sql
+from dqx_airflow.plan.row_types import RowTypes
+
+
+def undecided_rows(where: RowPredicate, types: RowTypes) -> Aggregate | None:
+    """The number of rows for which a filter has no answer; None where it always has one."""
+    if not causes_of(where.node, types):
+        return None
+    chosen, left_out = (
+        predicate_sql(where.node, types, is_opposite=is_opposite) for is_opposite in (False, True)
+    )
+    return rows_where(f"NOT {left_out} AND NOT coalesce({chosen}, false)")
+
+
+def fail_undecided(request: MetricRequest, count: int, types: RowTypes, found: Scanned) -> None:
+    """Leaves a request without a value, for so many rows that its filter cannot decide."""
+    assert request.where is not None
+    causes = dict.fromkeys(cause.words for cause in causes_of(request.where.node, types))
+    rows = "1 row" if count == 1 else f"{count} rows"
+    found.failures[request] = (
+        f"the filter `{show(request.where.node)}` cannot be decided for {rows}: "
+        f"{' or '.join(causes)}"
+    )

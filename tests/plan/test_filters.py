@@ -1,0 +1,84 @@
+"""Filters in a plan: what they must not stand for."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from sqlglot import exp, parse_one
+
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.filtered import filtered
+from dqx_airflow.metrics.registry import ArgumentKind
+from dqx_airflow.plan.measured import request_key
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.snapshots import snapshot_of
+from dqx_airflow.values import DatasetRef, SourceFile
+
+ON = date(2024, 11, 29)
+REF = DatasetRef("orders", path="orders.csv", format="csv", schema="price int, status string")
+_ARGUMENTS = {
+    ArgumentKind.COLUMN: "c",
+    ArgumentKind.COLUMNS: ("c", "d"),
+    ArgumentKind.LITERAL: 1,
+    ArgumentKind.SHARE: 0.5,
+    ArgumentKind.SHARES: (("a", 1),),
+    ArgumentKind.NAMES: ("c",),
+}
+
+
+def _plan(claims: str) -> Plan:
+    source = SourceFile("s.dql", f'suite "S" {{ check "C" on orders {{ {claims} }} }}')
+    suite = check_source(source).suite
+    assert suite is not None
+    return resolve(suite, source, [REF], ON)
+
+
+def test_a_count_of_some_malformed_values_leaves_the_others_to_the_implicit_assertion() -> None:
+    def besides(claim: str) -> object:
+        (request,) = (one for one in _plan(claim).requests if one.metric == "malformed_rows")
+        return request.arguments[0]
+
+    assert besides("assert malformed_count(price) < 5") == ("price",)
+    assert besides('assert malformed_count(price) < 5 where status == "paid"') == ()
+
+
+def test_what_is_measured_of_some_rows_is_not_reported_of_the_column() -> None:
+    plan = _plan('assert average(price, where status == "paid") > average(price)')
+    found = Scanned(dict.fromkeys(plan.requests, 7))
+    told = snapshot_of(REF, plan, found).metrics
+    assert sorted(result.metric for result in told) == ["average", "num_rows"]
+
+
+def test_stored_values_of_different_filters_have_different_keys() -> None:
+    plan = _plan('assert average(price) > 0 where status == "a" assert average(price) > 0')
+    keys = [request_key(one, ON) for one in plan.requests]
+    assert len(set(keys)) == len(keys)
+    assert '["orders","average",["price"],null]' in keys
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        metric.name
+        for metric in METRICS.values()
+        if metric.takes_where
+        and all(argument.kind is not ArgumentKind.PREDICATE for argument in metric.arguments)
+    ],
+)
+def test_every_aggregate_function_of_a_metric_has_the_filter(name: str) -> None:
+    metric = METRICS[name]
+    arguments = tuple(_ARGUMENTS[argument.kind] for argument in metric.arguments)
+    orders = ((None,), ("e",)) if metric.parameters else ((),)
+    for item in (part for order in orders for part in metric.aggregates((*arguments, *order))):
+        for kind in ("", *dict(item.sql_by_type)):
+            made = filtered(item.of_type(kind), "`f` > 1")
+            assert made.statistic is None
+            assert made.shortcut is None
+            known = made.sql.replace("try_sum(", "sum(")  # sqlglot takes it for a scalar
+            functions = list(parse_one(known, dialect="spark").find_all(exp.AggFunc))
+            assert functions
+            for function in functions:
+                assert isinstance(function.parent, exp.Filter), made.sql
