@@ -72,7 +72,7 @@ class _Form:
 
 def _metric_form(metric: Metric) -> _Form:
     parameters = tuple(item.name for item in metric.parameters)
-    if metric.scan is not Scan.QUERY:
+    if metric.scan not in (Scan.QUERY, Scan.MATCH):
         parameters += ("lag", "dataset")
     arguments = tuple((argument.name, argument.kind) for argument in metric.arguments)
     return _Form(arguments, f"{metric.doc}\n\nIn DQL: `{metric.example}`", parameters)

@@ -38,6 +38,7 @@ CODES: dict[str, str] = {
     "E115": "SQL that is more than one read-only expression",
     "E120": "unbounded regular expression",
     "E121": "filter where there are no rows to choose from",
+    "E130": "datasets that cannot be compared",
     # Macros and imports
     "E005": "circular import",
     "E006": "import not found",

@@ -364,7 +364,34 @@ class HasColumn:
     is_exact: bool = True
 
 
-Claim: TypeAlias = Measure | Rows | HasColumn
+@dataclass(frozen=True, slots=True)
+class RowsMatch:
+    """`rows of dataset match reference on (keys) comparing [columns] tolerance 0.01 allowing 0.1%`.
+
+    Without `compared`, rows match by their keys alone; `compares_all` stands for all columns.
+    `tolerance` is for the numbers among them, `allowing` the largest share of rows that may differ.
+    """
+
+    dataset: Expression
+    reference: Expression
+    keys: Listing
+    compared: Listing | None
+    compares_all: bool
+    tolerance: Number | None
+    allowing: Number | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsMatch:
+    """`columns of dataset match reference`: the same names with the same types, in any order."""
+
+    dataset: Expression
+    reference: Expression
+    span: Span = field(compare=False)
+
+
+Claim: TypeAlias = Measure | Rows | HasColumn | RowsMatch | ColumnsMatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,11 +91,27 @@ def show_claim(claim: nodes.Claim) -> str:
             assert kind is not None
             word = "type" if is_exact else "fits"
             return f"column {show(column)} {word} {_show_type(kind.value)}"
+        case nodes.RowsMatch():
+            return _show_rows_match(claim)
+        case nodes.ColumnsMatch(dataset=dataset, reference=reference):
+            return f"columns of {show(dataset)} match {show(reference)}"
         case nodes.Measure(expression=expression, condition=None):
             return show(expression)
         case nodes.Measure(expression=expression, condition=condition):
             assert condition is not None
             return f"{show(expression)} {show_condition(condition)}"
+
+
+def _show_rows_match(claim: nodes.RowsMatch) -> str:
+    keys = ", ".join(map(show, claim.keys.items))
+    text = f"rows of {show(claim.dataset)} match {show(claim.reference)} on ({keys})"
+    if claim.compared is not None or claim.compares_all:
+        text += f" comparing {show(claim.compared) if claim.compared else 'all'}"
+    if claim.tolerance is not None:
+        text += f" tolerance {show_number(claim.tolerance)}"
+    if claim.allowing is not None:
+        text += f" allowing {show_number(claim.allowing)}"
+    return text
 
 
 def _show(node: nodes.Expression) -> tuple[str, int]:

@@ -75,6 +75,7 @@ _PARAMETERS = {
     Scan.SCHEMA: ("dataset",),
     Scan.LOG: ("dataset",),
     Scan.QUERY: (),
+    Scan.MATCH: (),
 }
 _DATES = {
     "weekday": ("weekday", "That day of every week."),
@@ -115,6 +116,7 @@ def _measures() -> Iterator[Called]:
 def _metric(metric: Metric) -> Called:
     columns = [argument.kind in _COLUMNS for argument in metric.arguments]
     own = tuple(parameter.name for parameter in metric.parameters)
+    of_columns = tuple(one.name for one in metric.parameters if one.kind in _COLUMNS)
     return Called(
         metric.name,
         Group.METRIC,
@@ -122,7 +124,7 @@ def _metric(metric: Metric) -> Called:
         f"{metric.doc}\n\nUnit: {metric.unit.value}.",
         columns.index(False) if False in columns else len(columns),
         (*own, *_PARAMETERS[metric.scan], *(("where",) if metric.takes_where else ())),
-        own,
+        of_columns,
         metric.example,
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 KEYWORDS: dict[str, str] = {
+    "all": "All columns: `rows of a match b on (id) comparing all`.",
+    "allowing": "The largest share of rows that may differ: `... match b on (id) allowing 0.1%`.",
     "and": "Both must be true; in `between A and B`, the upper bound.",
     "as": 'Gives an import an alias: `import "nulls.dql" as nulls`, then `nulls.name`.',
     "assert": "States a rule about the data: `assert <metrics> <condition>`.",
@@ -13,6 +15,8 @@ KEYWORDS: dict[str, str] = {
     "by": "A time of day (`timeliness(day) by 06:00 UTC`), or a factor (`scale ... by 2.0x`).",
     "check": 'A group of assertions on datasets: `check "Volume" on orders { ... }`.',
     "column": "States a rule about the schema: `assert column email exists`.",
+    "columns": "The names and types of columns: `assert columns of silver match bronze`.",
+    "comparing": "The columns whose values have to match: `... on (id) comparing [amount]`.",
     "const": "A value with a name: `const MAX = 5% tunable [0%, 20%]`.",
     "disable": "Skips the assertions that it selects while the profile is active.",
     "downgrade": 'Changes the severity while the profile is active: `downgrade tag "x" to P3`.',
@@ -29,6 +33,7 @@ KEYWORDS: dict[str, str] = {
     " or a format: `is email`.",
     "like": 'The whole string, with `%` for any characters and `_` for one: `sku like "A-%"`.',
     "macro": "A pattern of assertions with parameters: `macro nulls(column) { ... }`.",
+    "match": "The same in another dataset: `assert rows of silver match bronze on (id)`.",
     "matches": "A regular expression found in the string; or the shares of a distribution.",
     "name": 'The name of an assertion, unique within its check: `name "orders.volume.rows"`.',
     "nan": "The value is not a number: NaN, of a float or double column.",
@@ -36,13 +41,14 @@ KEYWORDS: dict[str, str] = {
     "None": "No value: of an empty dataset, or of a division by zero.",
     "not": "The opposite.",
     "null": "The value is missing.",
-    "of": "`95% of rows: ...`, or `within 3 stddev of 7 days`.",
-    "on": "The datasets of a check: `on orders, returns`.",
+    "of": "`95% of rows: ...`, `rows of a match b`, or `within 3 stddev of 7 days`.",
+    "on": "The datasets of a check: `on orders, returns`; or the key by which rows match.",
     "or": "At least one must be true.",
     "positive": "Above zero.",
     "profile": 'Changes assertions on certain days: `profile "Christmas" { ... }`.',
     "row": "`each row:` states a rule for every row.",
-    "rows": "`95% of rows:` states a rule for a share of the rows.",
+    "rows": "`95% of rows:` states a rule for a share of the rows; `rows of a match b` for those of"
+    " two datasets.",
     "scale": 'Multiplies the value before it is compared: `scale tag "volume" by 2.0x`.',
     "severity": "The severity of a failure: P0 is the highest, P3 the lowest, P1 the default.",
     "stddev": "Standard deviations: `within 3 stddev of 7 days`.",
@@ -50,7 +56,8 @@ KEYWORDS: dict[str, str] = {
     "tag": 'Selects the assertions that have a tag: `scale tag "volume" by 2.0x`.',
     "tags": "Labels by which profiles select assertions: `tags [volume, trend]`.",
     "to": "The last day of a profile, or the severity of `downgrade`.",
-    "tolerance": "The allowed difference between the sides of `==` or `!=`; also written `+/-`.",
+    "tolerance": "The allowed difference between the sides of `==` or `!=`, also written `+/-`; or"
+    " between the numbers of rows that match.",
     "true": "The truth value.",
     "tunable": "The bounds within which algorithms may change a constant: `tunable [0%, 20%]`.",
     "type": "The kind of a profile, `holiday` or `recurring`; or the type of a column.",
@@ -84,6 +91,8 @@ PARAMETERS: dict[str, str] = {
     "dataset": "The dataset to measure: `num_rows(dataset returns)`.",
     "n": "The number of days of the window: `stddev(average(price), n 7)`.",
     "where": 'The rows to measure: `average(price, where status == "paid")`.',
+    "tolerance": "The allowed difference between numbers:"
+    " `changed_count(id, amount, dataset bronze, tolerance 0.01)`.",
     "order_by": "The column that orders the rows: `first(price, order_by day)`.",
 }
 """The named parameters of calls."""

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.matching import run_matches
 from dqx_airflow.engine.scan.sql_queries import run_queries
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side
@@ -16,7 +17,7 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Scan
-from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.model import Plan, Scanned, row_count
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.snapshots import snapshot_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
@@ -55,9 +56,26 @@ def measure(
         if item.definition.scan is Scan.QUERY and item not in measured.failures
     ]
     measured.add(run_queries(spark, queries, opened, plan.date))
+    matches = [
+        item
+        for item in plan.requests
+        if item.definition.scan is Scan.MATCH and item not in measured.failures
+    ]
+    if matches:
+        measured.add(run_matches(spark, matches, references, _rows_on_the_date(plan, measured)))
     for dataset in opened.values():
         _distrust_changed(dataset, measured)
     return opened, measured
+
+
+def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:
+    """How many rows datasets have, where that was found out."""
+    return {
+        request.dataset: value
+        for request, value in measured.values.items()
+        if request in (row_count(request.dataset, None), row_count(request.dataset, plan.date))
+        if isinstance(value, int)
+    }
 
 
 def _distrust_changed(dataset: OpenDataset, measured: Scanned) -> None:
@@ -69,7 +87,7 @@ def _distrust_changed(dataset: OpenDataset, measured: Scanned) -> None:
     for request in tuple(measured.values):
         references = {lookup.reference for lookup in lookups_of(request)}
         # A query sees all datasets.
-        if name in {request.dataset, *references} or request.definition.scan is Scan.QUERY:
+        if name in {*request.datasets, *references} or request.definition.scan is Scan.QUERY:
             del measured.values[request]
             measured.failures[request] = change
 

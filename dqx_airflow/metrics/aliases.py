@@ -7,7 +7,7 @@ import re
 MEASURES = {
     "num_rows()": "row_count count_rows n_rows nrow size rows record_count num_records has_size "
     "expect_table_row_count_to_be_between expect_table_row_count_to_equal",
-    "null_count({})": "missing_count missing nulls num_nulls n_nulls count_nulls count_missing",
+    "null_count({})": "missing nulls num_nulls n_nulls count_nulls count_missing",
     "null_count({}) / num_rows()": "null_percent null_percentage null_ratio null_rate "
     "null_fraction percent_null missing_percent missing_percentage missing_ratio missing_rate",
     "count({}) / num_rows()": "completeness has_completeness fill_rate",

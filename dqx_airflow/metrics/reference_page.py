@@ -102,6 +102,8 @@ def _metric(metric: Metric) -> str:
     if metric.scan is Scan.LOG:
         facts.append("answered from the transaction log, without a scan; takes no `lag`")
         facts.append("of anything but the newest version of a Delta table: an error")
+    if metric.scan is Scan.MATCH:
+        facts.append("reads both datasets, each on its date; takes no `lag`, and is never stored")
     listed = "\n".join(f"- {fact}" for fact in facts)
     return f"## {metric.signature}\n\n{metric.doc}\n\n```dql\n{metric.example}\n```\n\n{listed}"
 

@@ -30,6 +30,8 @@ class ArgumentKind(str, Enum):
     SQL = "Spark SQL in quotes"
     PREDICATE = "a predicate over rows"
     SHARES = "values with their expected shares"
+    DATASET = "another dataset"
+    TOLERANCE = "a number that is not negative"
 
 
 class Scan(str, Enum):
@@ -39,11 +41,12 @@ class Scan(str, Enum):
     SCHEMA = "nothing but the schema"
     LOG = "nothing but the transaction log"
     QUERY = "a query of its own"
+    MATCH = "the rows of two datasets, side by side"
 
     @property
     def has_dates(self) -> bool:
         """True where what is read belongs to a date, so that it can be asked of another one."""
-        return self not in (Scan.SCHEMA, Scan.LOG)
+        return self not in (Scan.SCHEMA, Scan.LOG, Scan.MATCH)
 
 
 class Statistic(str, Enum):
@@ -120,6 +123,7 @@ class Unit(str, Enum):
     """What the value counts."""
 
     ROWS = "rows"
+    DIFFERENCES = "rows that differ"
     VALUES = "values"
     COLUMN = "the unit of the column"
     SQUARED = "the square of the unit of the column"
@@ -133,7 +137,7 @@ class Unit(str, Enum):
     @property
     def is_whole(self) -> bool:
         """True where values are whole numbers."""
-        return self in (Unit.ROWS, Unit.VALUES, Unit.CHARACTERS, Unit.COLUMNS)
+        return self in _WHOLE
 
     @property
     def is_part_of_rows(self) -> bool:
@@ -146,17 +150,24 @@ class Unit(str, Enum):
         return self in (Unit.COLUMN, Unit.SQUARED)
 
 
+_WHOLE = (Unit.ROWS, Unit.DIFFERENCES, Unit.VALUES, Unit.CHARACTERS, Unit.COLUMNS)
+
 LARGEST_COUNT = 2**63 - 1
 """Spark counts in 64 bits."""
 
 _UNIT_RANGES: dict[Unit, tuple[float, float]] = {
     Unit.ROWS: (0, LARGEST_COUNT),
+    Unit.DIFFERENCES: (0, LARGEST_COUNT),
     Unit.VALUES: (0, LARGEST_COUNT),
     Unit.CHARACTERS: (0, 2**31 - 1),
     Unit.COLUMNS: (0, 2**31 - 1),
     Unit.SQUARED: (0, math.inf),
     Unit.SHARE: (0, 1),
 }
+
+
+_GIVEN = {ArgumentKind.DATASET: "other", ArgumentKind.TOLERANCE: "0.01"}
+"""What stands for the value of a parameter in a signature."""
 
 
 def _first_result(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
@@ -241,7 +252,7 @@ class Metric:
     def signature(self) -> str:
         """How it is called: `count_values(column, value)`."""
         shown = [argument.name for argument in self.arguments]
-        shown += [f"{parameter.name} column" for parameter in self.parameters]
+        shown += [f"{one.name} {_GIVEN.get(one.kind, 'column')}" for one in self.parameters]
         return f"{self.name}({', '.join(shown)})"
 
     @property

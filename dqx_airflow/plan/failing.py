@@ -19,11 +19,12 @@ from dqx_airflow.exact import Exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.datetime_text import moment_in
 from dqx_airflow.metrics.plain_values import plain, spark_number
-from dqx_airflow.metrics.registry import Unit
+from dqx_airflow.metrics.registry import Scan, Unit
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.evaluate import sides_of, void_requests
 from dqx_airflow.plan.masks import reveals_any
+from dqx_airflow.plan.matching import is_about_rows
 from dqx_airflow.plan.model import (
     Applied,
     Condition,
@@ -64,6 +65,12 @@ class FailingRows:
     condition: str | None = None
     repeated: tuple[str, ...] = ()
     causes: tuple[Cause, ...] = ()
+
+    @property
+    def is_of_two_datasets(self) -> bool:
+        """True where the rows are those that differ between two datasets: no condition over a row
+        tells which they are."""
+        return self.request.definition.scan is Scan.MATCH
 
 
 def faults_of(
@@ -118,6 +125,9 @@ def _faults(
     for part in _blamed(assertion.term, excess.is_above, is_whole=True):
         request, schema = part.request, schemas.get(part.request.dataset)
         definition = request.definition
+        if is_about_rows(request) and part.is_above:
+            yield FailingRows(request, "the rows differ", ())
+            continue
         behind = definition.raised_by if part.is_above else definition.lowered_by
         if behind is None or schema is None or request.date not in (None, plan.date):
             continue

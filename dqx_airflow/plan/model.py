@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from dqx_airflow.dql import nodes
 from dqx_airflow.exact import Exact, Number
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.registry import Argument, Arguments, Metric
+from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.values import MetricValue, Origin, Severity, Span
 
 
@@ -38,6 +38,20 @@ class MetricRequest:
     @property
     def definition(self) -> Metric:
         return METRICS[self.metric]
+
+    @property
+    def reference(self) -> str | None:
+        """The dataset that this one is compared with."""
+        if self.definition.scan is not Scan.MATCH:
+            return None
+        wanted = ArgumentKind.DATASET
+        return str(next(given for argument, given in self.given if argument.kind is wanted))
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets that are measured, its own first."""
+        reference = self.reference
+        return (self.dataset,) if reference is None else (self.dataset, reference)
 
     @property
     def given(self) -> Iterator[tuple[Argument, Any]]:

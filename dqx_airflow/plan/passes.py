@@ -14,7 +14,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Scan, Statistic
 from dqx_airflow.plan.filters import undecided_rows
-from dqx_airflow.plan.model import MetricRequest, Plan
+from dqx_airflow.plan.matching import is_about_rows, shared_matches
+from dqx_airflow.plan.model import MetricRequest, Plan, row_count
 from dqx_airflow.plan.predicates import UNTYPED, aggregates_of
 
 ROWS = "each row is read once, for all metrics that need single rows"
@@ -23,6 +24,7 @@ KEYS = (
     "count only where a hash occurs twice"
 )
 VALUES = "distinct values need a shuffle of their own; with few rows they share the pass"
+MATCHED = "rows of two datasets are compared: their keys and values are shuffled once"
 QUERY = "it is the user's own SELECT"
 LATER = (
     "what earlier passes did not answer: the rows that violate a range, if the minimum or "
@@ -57,6 +59,7 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
     for request in requests:
         if request.definition.scan is Scan.QUERY:
             yield _pass([request], request.arguments, QUERY, [request])
+    yield from _matches(plan, dataset)
     asked = [
         (request, aggregate)
         for request in requests
@@ -84,6 +87,17 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
 def _of_filter(request: MetricRequest) -> tuple[Aggregate, ...]:
     undecided = undecided_rows(request.where, UNTYPED) if request.where is not None else None
     return () if undecided is None else (undecided,)
+
+
+def _matches(plan: Plan, dataset: str) -> Iterator[Pass]:
+    """The passes over a dataset that is compared with others, or others with it."""
+    requests = [one for one in plan.requests if is_about_rows(one) and dataset in one.datasets]
+    dates = (plan.date,) if row_count(dataset, plan.date) in plan.requests else ()
+    for match in shared_matches(requests):
+        text = f"rows of {match.dataset} beside rows of {match.reference}"
+        columns = ("all",) if match.compared is None else match.compared
+        named = tuple(sorted({*match.keys, *columns}))
+        yield Pass((text,), named, dates, MATCHED, unmerged=(text,))
 
 
 def _pass(

@@ -13,7 +13,13 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
-from dqx_airflow.dql.checks.assertions import clock_of, datasets_of, window_days, zone_of
+from dqx_airflow.dql.checks.assertions import (
+    clock_of,
+    compares_datasets,
+    datasets_of,
+    window_days,
+    zone_of,
+)
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.filters import joined
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
@@ -48,7 +54,7 @@ from dqx_airflow.plan.predicates import lookups_of, settled
 from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
 from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
 
-_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn)
+_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn, nodes.RowsMatch, nodes.ColumnsMatch)
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 
@@ -202,7 +208,8 @@ class _Compiler:
         # Of what a macro made, the suite shows the place that asked for it.
         span = assertion.uses[0] if assertion.uses else marked.span
         terms = (term, *condition.bounds)
-        measured = (request.dataset for part in terms for request in requests_of(part))
+        requests = (request for part in terms for request in requests_of(part))
+        measured = (name for request in requests for name in request.datasets)
         datasets = tuple(dict.fromkeys(measured)) or (self.check.datasets[0].text,)
         if assertion.name is not None:
             name = assertion.name.value
@@ -242,6 +249,10 @@ class _Compiler:
             return (*self._rows(claim), claim)
         if isinstance(claim, nodes.HasColumn):
             return (*self._column(claim), claim)
+        if isinstance(claim, nodes.RowsMatch):
+            return (*self._rows_match(claim), claim)
+        if isinstance(claim, nodes.ColumnsMatch):
+            return (*self._columns_match(claim), claim)
         expression = claim.expression
         match claim.condition:
             case None:
@@ -294,6 +305,25 @@ class _Compiler:
             return term, Condition("fits", (Constant(wanted),), f"fits {wanted}")
         wanted = canonical_type(claim.type.value)
         return term, Condition("==", (Constant(wanted),), f"type {wanted}")
+
+    def _rows_match(self, claim: nodes.RowsMatch) -> tuple[Term, Condition]:
+        keys = tuple(map(_column, claim.keys.items))
+        items = claim.compared.items if claim.compared is not None else ()
+        compared = None if claim.compares_all else tuple(map(_column, items))
+        tolerance = None if claim.tolerance is None else claim.tolerance.value
+        arguments = (keys, compared, _column(claim.reference), tolerance)
+        dataset, allowed = _column(claim.dataset), claim.allowing
+        if allowed is None:
+            term = Measured(MetricRequest(dataset, "mismatch_count", arguments, None))
+            return term, Condition("==", (Constant(0),), "== 0 rows that differ")
+        text = f"<= {show_number(allowed)} of rows"
+        term = Measured(MetricRequest(dataset, "mismatch_share", arguments, None))
+        return term, Condition("<=", (Constant(allowed.value),), text)
+
+    def _columns_match(self, claim: nodes.ColumnsMatch) -> tuple[Term, Condition]:
+        dataset, arguments = _column(claim.dataset), (_column(claim.reference),)
+        term = Measured(MetricRequest(dataset, "column_mismatch_count", arguments, None))
+        return term, Condition("==", (Constant(0),), "== 0 columns that differ")
 
     def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> tuple[Term, Condition]:
         newest = self._measured("newest", (_column(call.arguments[0]),), call)
@@ -415,7 +445,7 @@ class _Compiler:
             arguments = tuple(self._argument(kind, node) for kind, node in pairs)
             for parameter in metric.parameters:
                 given = _parameter(call, parameter.name)
-                arguments += (None if given is None else _column(given),)
+                arguments += (None if given is None else self._own_parameter(parameter, given),)
             return self._measured(name, arguments, call, lag)
         if name in AGES:
             column = _column(call.arguments[0])
@@ -431,6 +461,11 @@ class _Compiler:
             days = range(self._days(call, "n"))
             return Applied(name, tuple(self._term(call.arguments[0], lag + day) for day in days))
         return Applied(name, tuple(self._term(argument, lag) for argument in call.arguments))
+
+    def _own_parameter(self, parameter: Argument, node: nodes.Expression) -> object:
+        if parameter.kind is ArgumentKind.TOLERANCE:
+            return fold(node, self.constants)
+        return _column(node)
 
     def _argument(self, argument: Argument, node: nodes.Expression) -> object:
         if argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES):
@@ -458,6 +493,9 @@ class _Compiler:
 
     def _dataset(self, call: nodes.Call | None) -> str:
         named = _parameter(call, "dataset") if call else None
+        if call is not None and named is not None and compares_datasets(call):
+            other = _column(named)
+            return next(name.text for name in self.check.datasets if name.text != other)
         return _column(named) if named else self.check.datasets[0].text
 
     # Texts

@@ -15,9 +15,16 @@ from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import ArgumentKind, Scan
 from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.plan.filters import fail_undecided
+from dqx_airflow.plan.matching import (
+    Match,
+    answer_columns,
+    answer_match,
+    is_about_rows,
+    pair_columns,
+)
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import voids_of
-from dqx_airflow.plan.row_types import RowTypes
+from dqx_airflow.plan.row_types import Objection, RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,
     answer_from_schema,
@@ -27,6 +34,7 @@ from dqx_airflow.plan.schema_check import (
     void_with_nan,
 )
 from dqx_airflow.reference.java_patterns import UntranslatableError
+from dqx_airflow.reference.matching import differences
 from dqx_airflow.reference.predicates import Known, Row
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, MetricValue
@@ -54,7 +62,36 @@ def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table])
         else:
             lookups = [lookup for lookup in plan.lookups if lookup.dataset == ref.name]
             found.add(_measure_dataset(readable[ref.name], requests, lookups, readable, plan.date))
+    matches = [request for request in plan.requests if request.definition.scan is Scan.MATCH]
+    for request in matches:
+        if request not in found.failures:
+            _answer_match(request, readable, plan.date, found)
     return found
+
+
+def _answer_match(
+    request: MetricRequest, readable: Mapping[str, _Dataset], on: date, found: Scanned
+) -> None:
+    left, right = (readable.get(name) for name in request.datasets)
+    if left is None or right is None or right.ref.filter is not None:
+        found.failures[request] = f"dataset '{request.reference}' could not be read"
+        return
+    if not is_about_rows(request):
+        answer_columns(request, left.schema, right.schema, found)
+        return
+    match = Match.of(request)
+    try:
+        columns = pair_columns(match, left.schema, right.schema)
+    except Objection as objection:
+        found.failures[request] = str(objection)
+        return
+    sides = []
+    for dataset in (left, right):
+        rows, names = dataset.rows_on(on), ([one.name for one in pairs] for pairs in columns.both)
+        values = ([dataset.column(name, rows).values for name in part] for part in names)
+        keys, compared = (list(zip(*part, strict=True)) or [()] * len(rows) for part in values)
+        sides.append(list(zip(keys, compared, strict=True)))
+    answer_match(request, differences(columns, match.tolerance, *sides), found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +163,8 @@ def _measure_dataset(
             answer_from_schema(request, dataset.schema, found)
         elif request.definition.scan is Scan.LOG:
             found.failures[request] = f"`{request.metric}` needs a Delta table"
+        elif request.definition.scan is Scan.MATCH:
+            continue
         elif request.definition.in_python is None:
             found.failures[request] = f"`{request.metric}` needs Spark"
         elif reason is not None:

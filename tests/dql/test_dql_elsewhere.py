@@ -60,5 +60,5 @@ def test_a_name_is_found_in_any_spelling(name: str) -> None:
 
 
 def test_the_column_is_taken_along() -> None:
-    assert measure_elsewhere("missing_count", "`my price`") == "null_count(`my price`)"
+    assert measure_elsewhere("count_missing", "`my price`") == "null_count(`my price`)"
     assert function_elsewhere("isNull", "price") == "price is null"

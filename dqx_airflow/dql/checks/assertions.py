@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import time
 
@@ -21,6 +21,7 @@ from dqx_airflow.exact import NUMBERS, Number
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import DEFAULT_STDDEV_DAYS, DISTRIBUTION, SHORTCUTS, TIMELINESS
+from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
 from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span
@@ -77,6 +78,8 @@ class ClaimChecker:
         """That there are rows in a claim for a filter around it to choose from."""
         if isinstance(claim, nodes.HasColumn):
             self._without_rows("a column has its type in all rows", claim.span, where)
+        if isinstance(claim, nodes.RowsMatch | nodes.ColumnsMatch):
+            self._without_rows("two datasets are compared as they are read", claim.span, where)
         for call in calls_in(claim):
             name = call.name.text
             if name in METRICS and not takes_where(name):
@@ -94,6 +97,10 @@ class ClaimChecker:
                 RowChecker(self.arguments).check(claim)
             case nodes.HasColumn():
                 self._check_column(claim)
+            case nodes.RowsMatch():
+                self._check_rows_match(claim)
+            case nodes.ColumnsMatch(dataset=dataset, reference=reference):
+                self._two_datasets(dataset, reference)
             case nodes.Measure(expression=expression, condition=nodes.InValues() as condition):
                 self._check_in_values(expression, condition)
             case nodes.Measure(expression=expression, condition=nodes.ByTime() as condition):
@@ -107,8 +114,11 @@ class ClaimChecker:
                 self._check_condition(claim)
                 self._check_demand(claim)
         if tolerance is not None and not _takes_tolerance(claim):
-            message = "a tolerance needs `==` or `!=`"
-            self._error("E103", message, tolerance.span, "remove it")
+            message, help_line = "a tolerance needs `==` or `!=`", "remove it"
+            if isinstance(claim, nodes.RowsMatch):
+                message = "this tolerance belongs to no column"
+                help_line = "write comparing [column] tolerance 0.01, before `allowing`"
+            self._error("E103", message, tolerance.span, help_line)
 
     # Conditions
 
@@ -133,6 +143,7 @@ class ClaimChecker:
                     self._error("E104", message, between.span, help_line)
             case nodes.WithinStddev(count=count, days=days):
                 self.measures.check(count)
+                self.measures.on_other_dates(claim.expression)
                 number = fold(count, self.constants)
                 if isinstance(number, NUMBERS) and number <= 0:
                     message = "the number of standard deviations must be above 0"
@@ -247,6 +258,34 @@ class ClaimChecker:
             message = f"'{claim.type.value}' is not a Spark type"
             self._error("E114", message, claim.type.span, known)
 
+    def _check_rows_match(self, claim: nodes.RowsMatch) -> None:
+        self._two_datasets(claim.dataset, claim.reference)
+        seen: set[str] = set()
+        for column in (*claim.keys.items, *(claim.compared.items if claim.compared else ())):
+            self.arguments.check(COLUMN, column)
+            if isinstance(column, nodes.Name) and column.text in seen:
+                message = f"'{column.text}' is listed twice"
+                self._error(
+                    "E130", message, column.span, "list each column once: keys match anyway"
+                )
+            elif isinstance(column, nodes.Name):
+                seen.add(column.text)
+        tolerance, allowing = claim.tolerance, claim.allowing
+        if tolerance is not None and claim.compared is None and not claim.compares_all:
+            message = "this tolerance belongs to no column"
+            self._error("E130", message, tolerance.span, "write comparing [column] tolerance 0.01")
+        if allowing is not None and allowing.value >= 1:
+            message = "all rows may differ: this can never fail"
+            self._error("E109", message, allowing.span, "write a share below 100%")
+
+    def _two_datasets(self, dataset: nodes.Expression, reference: nodes.Expression) -> None:
+        assert isinstance(dataset, nodes.Name)
+        assert isinstance(reference, nodes.Name)
+        self.arguments.known_dataset(dataset)
+        if dataset.text == reference.text:
+            message = f"'{dataset.text}' is compared with itself"
+            self._error("E130", message, reference.span, "name another dataset")
+
     def _error(self, code: str, message: str, span: Span, help_line: str | None = None) -> None:
         self.arguments.error(code, message, span, help_line)
 
@@ -319,9 +358,28 @@ def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
                     predicates.append(predicate)
                 case nodes.Measure(condition=nodes.InValues(choices=choices)):
                     found.update(dict.fromkeys(_dataset_names(choices)))
+            found.update(dict.fromkeys(_compared_with(assertion.claim)))
             members = (member for predicate in predicates for member in members_in(predicate))
             found.update((name, None) for one in members for name in _dataset_names(one.choices))
     return tuple(found)
+
+
+def _compared_with(claim: nodes.Claim) -> Iterator[str]:
+    """The datasets with which those of the check are compared."""
+    match claim:
+        case nodes.RowsMatch(reference=nodes.Name(text=name)):
+            yield name
+        case nodes.ColumnsMatch(reference=nodes.Name(text=name)):
+            yield name
+        case nodes.Measure():
+            for call in filter(compares_datasets, calls_in(claim)):
+                yield from _dataset_names(call)
+
+
+def compares_datasets(call: nodes.Call) -> bool:
+    """True for a metric of two datasets: its `dataset` is the one to compare with."""
+    metric = METRICS.get(call.name.text)
+    return metric is not None and metric.scan is Scan.MATCH
 
 
 def members_in(node: nodes.Expression) -> list[nodes.Member]:

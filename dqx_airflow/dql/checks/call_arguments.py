@@ -105,12 +105,12 @@ class ArgumentChecker:
         self.error("E121", f"`{name}` takes no filter", parameter.span, hint_without_where(name))
 
     def parameters(
-        self, call: nodes.Call, allowed: tuple[str, ...], columns: tuple[Argument, ...] = ()
+        self, call: nodes.Call, allowed: tuple[str, ...], own: tuple[Argument, ...] = ()
     ) -> None:
-        """`lag`, `n`, `dataset` and `where` where they are allowed, and parameters that take a
-        column. What a filter says is for others to check."""
+        """`lag`, `n`, `dataset` and `where` where they are allowed, and those of the metric itself.
+        What a filter says is for others to check."""
         seen: set[str] = set()
-        names = (*allowed, *(column.name for column in columns))
+        names = (*allowed, *(argument.name for argument in own))
         for parameter in call.parameters:
             name = parameter.name.text
             if name == "where" and name not in names:
@@ -120,15 +120,29 @@ class ArgumentChecker:
                 self.error("E101", message, parameter.name.span, did_you_mean(name, names))
             elif name in seen:
                 self.error("E101", f"duplicate parameter '{name}'", parameter.span)
-            elif name == "dataset":
+            elif name == "dataset" and name in allowed:
                 self._dataset(parameter)
             elif name == "where":
                 pass
             elif name in allowed:
                 self._days(parameter, fewest=1 if name == "n" else 0)
             else:
-                self.check(COLUMN, parameter.value)
+                self._own(parameter, next(one for one in own if one.name == name))
             seen.add(name)
+
+    def _own(self, parameter: nodes.Parameter, argument: Argument) -> None:
+        match argument.kind:
+            case ArgumentKind.DATASET:
+                pass  # `other_dataset` checks it
+            case ArgumentKind.TOLERANCE:
+                if isinstance(parameter.value, nodes.Name):
+                    self.used.add(parameter.value.text)
+                given = fold(parameter.value, self.constants)
+                if not isinstance(given, NUMBERS) or given < 0:
+                    message = f"expected {ArgumentKind.TOLERANCE.value}"
+                    self.error("E101", message, parameter.value.span, "write tolerance 0.01")
+            case _:
+                self.check(COLUMN, parameter.value)
 
     def _days(self, parameter: nodes.Parameter, *, fewest: int) -> None:
         if isinstance(parameter.value, nodes.Name):
@@ -154,6 +168,29 @@ class ArgumentChecker:
         near = nearest(name.text, known)
         added = f"add it: on {', '.join([*known, name.text])}"
         self.error("E009", message, name.span, f"did you mean '{near}'?" if near else added)
+
+    def other_dataset(self, call: nodes.Call, signature: str) -> None:
+        """A call that compares a dataset of the check with the one that it names."""
+        given = next((one for one in call.parameters if one.name.text == "dataset"), None)
+        if given is None:
+            message = f"{call.name.text} needs a dataset to compare with"
+            # Soda and others count NULL by the name of `missing_count`.
+            help_line = f"write {signature}; null_count(column) counts NULL values"
+            self.error("E101", message, call.span, help_line)
+        elif not isinstance(given.value, nodes.Name):
+            self.error("E101", "'dataset' takes the name of a dataset", given.value.span)
+        else:
+            self._base(given.value)
+
+    def _base(self, other: nodes.Name) -> None:
+        """There has to be one dataset that is compared with the other one."""
+        rest = [dataset.text for dataset in self.datasets if dataset.text != other.text]
+        if not rest:
+            help_line = "name another dataset, or move the assertion to a check on another one"
+            self.error("E130", f"'{other.text}' is compared with itself", other.span, help_line)
+        elif len(rest) > 1:
+            message = f"this check has several datasets to compare ({', '.join(rest)})"
+            self.error("E009", message, other.span, "move the assertion to a check on one of them")
 
     def one_dataset(self, call: nodes.Call) -> None:
         """A call without `dataset` needs a check with a single dataset."""

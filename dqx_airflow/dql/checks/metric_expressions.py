@@ -12,6 +12,7 @@ from dqx_airflow.dql.checks.sql_text import check_sql
 from dqx_airflow.dql.checks.unfiltered import takes_where
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show_name
+from dqx_airflow.dql.walk import expressions_in
 from dqx_airflow.metrics.aliases import measure_elsewhere, name_alone
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import (
@@ -146,6 +147,9 @@ class MeasureChecker:
                 self.arguments.check(argument, node)
         if metric.scan is Scan.QUERY:
             self.arguments.no_parameters(call)
+        elif metric.scan is Scan.MATCH:
+            self.arguments.parameters(call, (), metric.parameters)
+            self.arguments.other_dataset(call, metric.signature)
         else:
             # A schema and a log are as they are now: they have no dates.
             general = ("lag", "dataset") if metric.scan.has_dates else ("dataset",)
@@ -193,6 +197,7 @@ class MeasureChecker:
                 self.arguments.error("E102", message, inner.span, help_line)
             else:
                 self.check(inner)
+                self.on_other_dates(inner)
         if name in WINDOWS:
             self.arguments.parameters(call, ("n", "lag"))
             if not any(parameter.name.text == "n" for parameter in call.parameters):
@@ -200,6 +205,15 @@ class MeasureChecker:
                 self.arguments.error("E101", message, call.span, f"write {signature}")
         else:
             self.arguments.parameters(call, ("lag",))
+
+    def on_other_dates(self, node: nodes.Expression) -> None:
+        """Nothing in an expression may be without dates: it would be the same on all of them."""
+        for call in expressions_in(node):
+            metric = METRICS.get(call.name.text) if isinstance(call, nodes.Call) else None
+            if metric is not None and not metric.scan.has_dates:
+                message = f"`{metric.name}` has a value on the date of the run alone"
+                help_line = "compare it with a number"
+                self.arguments.error("E101", message, call.name.span, help_line)
 
     def demand(self, node: nodes.Expression) -> int:
         """How many metric values an expression takes."""

@@ -32,6 +32,8 @@ def is_about_share(
     match claim:
         case nodes.Rows(share=share):
             return share is not None
+        case nodes.RowsMatch(allowing=allowing):
+            return allowing is not None
         case nodes.Measure(condition=nodes.MatchesShares()):
             return True
         case nodes.Measure(expression=expression, condition=condition):

@@ -22,6 +22,8 @@ def hint_without_where(name: str) -> str:
         return "write it in the SQL, as in sum(amount) FILTER (WHERE status = 'paid')"
     if name == "query":
         return "write it in the SQL, as in SELECT count(*) FROM orders WHERE status = 'paid'"
+    if name in METRICS and METRICS[name].scan is Scan.MATCH:
+        return "give the datasets filters of their own"
     if name in METRICS and METRICS[name].scan is not Scan.FLAT:
         return "remove it: it is the same whichever rows are chosen"
     if name in ROW_FUNCTIONS or name in QUANTIFIERS:

@@ -15,7 +15,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
-from dqx_airflow.metrics.registry import Metric, Unit
+from dqx_airflow.metrics.registry import Metric, Scan, Unit
 from dqx_airflow.metrics.types import Family
 
 
@@ -44,6 +44,7 @@ _NO_NUMBERS = frozenset({Quantity.TEXT, Quantity.DATE, Quantity.TRUTH})
 
 _OF_UNITS = {
     Unit.ROWS: Quantity.ROWS,
+    Unit.DIFFERENCES: Quantity.ROWS,
     Unit.VALUES: Quantity.VALUES,
     Unit.CHARACTERS: Quantity.CHARACTERS,
     Unit.COLUMNS: Quantity.COLUMNS,
@@ -245,7 +246,9 @@ def _share(count: nodes.Expression) -> nodes.Expression | None:
             return share and replace(count, arguments=(share,))
         if count.name.text == "num_rows":
             return None
-        kept = ("dataset", "lag", "where")
+        metric = METRICS.get(count.name.text)
+        is_of_two = metric is not None and metric.scan is Scan.MATCH
+        kept = () if is_of_two else ("dataset", "lag", "where")
         parameters = tuple(p for p in count.parameters if p.name.text in kept)
     rows = nodes.Call(nodes.Name("num_rows", count.span), (), parameters, count.span)
     return nodes.Arithmetic("/", count, rows, count.span)

@@ -23,7 +23,9 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800
 _MOST_DIGITS = 300
 """Numbers with more digits, or zeros, become floating point: no data has them."""
 
-_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn)
+_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn, nodes.RowsMatch, nodes.ColumnsMatch)
+_ALL = object()
+"""Stands for `all` in `comparing all`."""
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -162,6 +164,26 @@ class _Builder:
 
     def _column_fits(self, children: list[Any], span: Span) -> nodes.HasColumn:
         return nodes.HasColumn(children[0], children[1], span, is_exact=False)
+
+    def _rows_match(self, children: list[Any], span: Span) -> nodes.RowsMatch:
+        dataset, reference, keys, compared, tolerance, allowing = children
+        compares_all = compared is _ALL
+        return nodes.RowsMatch(
+            dataset,
+            reference,
+            keys,
+            None if compares_all else compared,
+            compares_all,
+            None if tolerance is None else self._number_token(tolerance),
+            None if allowing is None else self._number_token(allowing),
+            span,
+        )
+
+    def _compared_all(self, children: list[Any], span: Span) -> object:
+        return _ALL
+
+    def _columns_match(self, children: list[Any], span: Span) -> nodes.ColumnsMatch:
+        return nodes.ColumnsMatch(children[0], children[1], span)
 
     def _spark_type(self, children: list[Any], span: Span) -> nodes.Text:
         name, *sizes = (str(child) for child in children if child is not None)

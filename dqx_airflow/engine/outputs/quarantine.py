@@ -71,6 +71,7 @@ def quarantine_rows(
             for verdict, found in zip(verdicts, faults, strict=True)
             for fault in found
             if fault.request.dataset == name and verdict.can_block(request.fail_on)
+            if not fault.is_of_two_datasets
         ]
         references = References(opened, request.run_key.date)
         quarantine = _Quarantine(spark, opened[name], absolute(path), request.run_key, run_id)

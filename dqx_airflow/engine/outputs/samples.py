@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.engine.outputs.differing_rows import differing_rows
+from dqx_airflow.engine.outputs.shown_cells import cut, shown_cell
 from dqx_airflow.engine.scan.frames import (
     References,
     rows_with_texts,
@@ -38,8 +40,6 @@ from dqx_airflow.values import MASK, FailingRow, Verdict
 
 _log = logging.getLogger("dqx.gate")
 
-_LONGEST_TEXT = 200
-_LONGEST_BINARY = 32
 _MOST_COLUMNS = 50
 _WHOLE_LINE = "(the whole line)"
 _FAULT, _RANK, _COUNT = "dqx: fault", "dqx: rank", "dqx: count"
@@ -65,7 +65,13 @@ def with_failing_rows(
     samples: dict[FailingRows, _Sample] = {}
     for name in filter(opened.__contains__, names):
         own = [fault for fault in distinct if fault.request.dataset == name]
-        sampler = _Sampler(spark, opened[name], References(opened, plan.date), plan, most)
+        of_two = [fault for fault in own if fault.is_of_two_datasets]
+        own = [fault for fault in own if not fault.is_of_two_datasets]
+        references = References(opened, plan.date)
+        samples.update(
+            {fault: _differing(spark, fault, references, plan, most) for fault in of_two}
+        )
+        sampler = _Sampler(spark, opened[name], references, plan, most)
         samples.update(sampler.samples(own))
     return tuple(
         _with_sample(verdict, [samples[fault] for fault in found if fault in samples], most)
@@ -98,6 +104,24 @@ def _with_sample(verdict: Verdict, samples: Sequence[_Sample], most: int) -> Ver
     return replace(verdict, failing_rows=rows[:most], note="; ".join(notes) or None)
 
 
+def _differing(
+    spark: SparkSession, fault: FailingRows, references: References, plan: Plan, most: int
+) -> _Sample:
+    """The rows of two datasets that differ; whatever goes wrong, the verdict stands."""
+    for name in fault.request.datasets:
+        sampler = _Sampler(spark, references.opened[name], references, plan, most)
+        objection = sampler.objection()
+        if objection is not None:
+            return sampler.failed([fault], objection)[fault]
+    try:
+        return _Sample(differing_rows(spark, fault.request, references, plan, most))
+    except Exception as error:
+        reason = explain(error) if isinstance(error, PySparkException) else type(error).__name__
+        reason = without_values(reason) if plan.masked else reason
+        _log.warning("no failing rows of dataset '%s': %s", fault.request.dataset, reason)
+        return _Sample(note=f"no failing rows are shown: {reason}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Sampler:
     """Takes samples of one dataset."""
@@ -109,9 +133,9 @@ class _Sampler:
     most: int
 
     def samples(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
-        objection = self._objection()
+        objection = self.objection()
         if objection is not None:
-            return self._failed(faults, objection)
+            return self.failed(faults, objection)
         passes = [[fault for fault in faults if not fault.repeated]]
         passes += [[fault] for fault in faults if fault.repeated]
         found: dict[FailingRows, _Sample] = {}
@@ -120,10 +144,10 @@ class _Sampler:
                 for taken in side_by_side(self.spark, self._attempt, list(filter(None, passes))):
                     found.update(taken)
         except Exception as error:  # Spark is gone, and the verdicts stand
-            return self._failed(faults, type(error).__name__)
+            return self.failed(faults, type(error).__name__)
         return found
 
-    def _objection(self) -> str | None:
+    def objection(self) -> str | None:
         """A mask for a column that is not there may be a slip, and then something else is bare."""
         schema, ref = self.dataset.schema, self.dataset.ref
         for what, columns in (("to mask", ref.masked), ("for the keys of rows", ref.keys)):
@@ -144,9 +168,9 @@ class _Sampler:
                 half = len(faults) // 2
                 return {**self._attempt(faults[:half]), **self._attempt(faults[half:])}
             is_told = isinstance(error, PySparkException)
-            return self._failed(faults, explain(error) if is_told else type(error).__name__)
+            return self.failed(faults, explain(error) if is_told else type(error).__name__)
 
-    def _failed(self, faults: Sequence[FailingRows], reason: str) -> dict[FailingRows, _Sample]:
+    def failed(self, faults: Sequence[FailingRows], reason: str) -> dict[FailingRows, _Sample]:
         reason = without_values(reason) if self.dataset.ref.masked else reason
         _log.warning("no failing rows of dataset '%s': %s", self.dataset.ref.name, reason)
         return dict.fromkeys(faults, _Sample(note=f"no failing rows are shown: {reason}"))
@@ -226,7 +250,7 @@ class _Sampler:
             is_told = texts.is_misfit(column) if ref.keys else "true"
             cell = self._text_cell(column, texts)
             cells[column] = f"CASE WHEN {texts.line} IS NULL AND {is_told} THEN {cell} END"
-        line = quote_literal(MASK) if ref.masked else _cut(texts.line)
+        line = quote_literal(MASK) if ref.masked else cut(texts.line)
         whole = f"{quote_literal(_WHOLE_LINE)}, CASE WHEN {texts.line} IS NOT NULL THEN {line} END"
         shown = list(cells.items())[:_MOST_COLUMNS]
         pairs = [f"{quote_literal(column)}, {cell}" for column, cell in shown]
@@ -236,7 +260,7 @@ class _Sampler:
         """What is shown of the text of a column."""
         if column not in texts.cast or is_masked(column, self.dataset.ref.masked):
             return self._cell_of(column, texts.text(column))
-        return _cut(texts.text(column))
+        return cut(texts.text(column))
 
     def _cell(self, column: str) -> str:
         """What is shown of a column: masked, and cut where it may be long."""
@@ -245,21 +269,8 @@ class _Sampler:
     def _cell_of(self, column: str, name: str) -> str:
         """What is shown of a column that stands somewhere as Spark SQL."""
         spark_type = self._place(column).type
-        if is_masked(column, self.dataset.ref.masked):
-            return f"CASE WHEN {name} IS NOT NULL THEN {quote_literal(MASK)} END"
-        match family_of(spark_type):
-            case Family.TEXT:
-                return _cut(name)
-            case Family.OTHER if spark_type == "binary":
-                return f"hex(substring({name}, 1, {_LONGEST_BINARY}))"
-            case Family.ARRAY | Family.MAP:
-                return _cut(f"to_json({name})")
-            case Family.OTHER if spark_type.startswith("struct"):
-                return _cut(f"to_json({name})")
-            case Family.OTHER:
-                return _cut(f"CAST({name} AS STRING)")
-            case _:
-                return name
+        is_hidden = is_masked(column, self.dataset.ref.masked)
+        return shown_cell(name, spark_type, is_masked=is_hidden)
 
     def _order(self) -> str:
         """By the keys, else by what the row holds, so that the same rows give the same sample."""
@@ -278,8 +289,3 @@ class _Sampler:
 
 def _is_simple(spark_type: str) -> bool:
     return family_of(spark_type) not in (Family.ARRAY, Family.MAP, Family.OTHER)
-
-
-def _cut(text: str) -> str:
-    cut = f"concat(left({text}, {_LONGEST_TEXT - 1}), '\N{HORIZONTAL ELLIPSIS}')"
-    return f"CASE WHEN char_length({text}) > {_LONGEST_TEXT} THEN {cut} ELSE {text} END"

@@ -1,0 +1,454 @@
+"""Compares the rows of two datasets: what is missing, extra or changed.
+
+The rows of both are brought together by their keys, in one shuffle. Rows themselves are compared,
+never only their hashes. Two plans give the same counts: many rows are joined where hardly any key
+occurs twice, which a first look at the keys alone estimates; all others are grouped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import count
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dqx_airflow.engine.scan.collect import collect
+from dqx_airflow.engine.scan.frames import References, rows_of
+from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
+from dqx_airflow.engine.session.spark_errors import explain, spark_failures
+from dqx_airflow.engine.sources.schema_drift import drift_of
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.exact import Number
+from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
+from dqx_airflow.plan.comparing import FLOAT_TOLERANCE
+from dqx_airflow.plan.comparisons import as_key
+from dqx_airflow.plan.matching import (
+    MOST_NEAR,
+    Differences,
+    Match,
+    Pair,
+    PairedColumns,
+    answer_columns,
+    answer_match,
+    is_about_rows,
+    pair_columns,
+    shared_matches,
+)
+from dqx_airflow.plan.model import MetricRequest, Scanned
+from dqx_airflow.plan.row_types import Objection
+from dqx_airflow.plan.schema_check import Schema
+from dqx_airflow.values import MetricValue
+
+MOST_GROUPED = 200_000
+"""So many rows are grouped without a look at the keys first, which would cost a job of its own."""
+
+_BUCKETS = 65_536
+_MOST_PAIRS = 2
+"""A join may make so many pairs of each row: beyond, keys occur too often."""
+
+
+def run_matches(
+    spark: SparkSession,
+    requests: Sequence[MetricRequest],
+    references: References,
+    rows: Mapping[str, int],
+    *,
+    most_grouped: int = MOST_GROUPED,
+) -> Scanned:
+    """What requests about two datasets yield, or why they yield nothing.
+
+    :param requests: those whose own dataset could be opened.
+    :param rows: how many rows the datasets have on the date, where that is known.
+    """
+    scanned = Scanned()
+    possible = []
+    for request in requests:
+        if request.reference in references.opened:
+            possible.append(request)
+        else:
+            scanned.failures[request] = f"dataset '{request.reference}' could not be read"
+    schemas = _Schemas.of(spark, possible, references)
+    for request in possible:
+        if not is_about_rows(request):
+            left, right = (schemas.of_files[name] for name in request.datasets)
+            answer_columns(request, left, right, scanned)
+    sound = []
+    for request in filter(is_about_rows, possible):
+        try:
+            schemas.columns(Match.of(request))
+            sound.append(request)
+        except Objection as objection:
+            scanned.failures[request] = str(objection)
+    shared = shared_matches(sound)
+
+    def run(match: Match) -> Differences | str:
+        known = (rows.get(match.dataset), rows.get(match.reference))
+        what = f"{match.dataset}: rows compared with {match.reference}"
+        try:
+            with jobs_called(spark, what), spark_failures():
+                sides = Sides.of(match, schemas.columns(match), references)
+                return sides.differences(*known, most_grouped)
+        except DatasetError as error:
+            return error.in_one_line
+        except PySparkException as error:
+            return explain(error)
+
+    matches = tuple(shared)
+    for match, found in zip(matches, side_by_side(spark, run, matches), strict=True):
+        for request in shared[match]:
+            if isinstance(found, str):
+                scanned.failures[request] = found
+            else:
+                answer_match(request, found, scanned)
+    return scanned
+
+
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """The schemas of datasets as they are read, and as the files of the date have them."""
+
+    as_read: Mapping[str, Schema]
+    of_files: Mapping[str, Schema]
+
+    @classmethod
+    def of(
+        cls, spark: SparkSession, requests: Iterable[MetricRequest], references: References
+    ) -> _Schemas:
+        as_read, of_files = {}, {}
+        for name in dict.fromkeys(name for request in requests for name in request.datasets):
+            dataset = references.opened[name]
+            drift = drift_of(spark, dataset, references.date)
+            as_read[name] = replace(dataset.schema, unread=drift.unread)
+            of_files[name] = drift.in_schema(dataset.schema)
+        return cls(as_read, of_files)
+
+    def columns(self, match: Match) -> PairedColumns:
+        """:raises Objection: they cannot be compared."""
+        return pair_columns(match, self.as_read[match.dataset], self.as_read[match.reference])
+
+
+@dataclass(frozen=True, slots=True)
+class _Nearness:
+    """How near two numbers have to be. Of exact numbers `scale` are the digits behind the point."""
+
+    tolerance: Fraction
+    scale: int | None
+
+    @classmethod
+    def of(cls, pair: Pair, tolerance: Number | None) -> _Nearness | None:
+        """None where the two have to be equal."""
+        if tolerance is None or not pair.is_number:
+            return None
+        if pair.is_floating:
+            return cls(Fraction(tolerance), None)
+        scale = max(decimal_size(side.type)[1] for side in (pair.left, pair.right))
+        return cls(Fraction(tolerance), scale) if scale < LONGEST_DECIMAL else None
+
+    def is_near(self, one: str, other: str) -> str:
+        """True or false, also beside NULL."""
+        if self.scale is None:
+            most = f"{float(self.tolerance * (1 + FLOAT_TOLERANCE))!r}D"
+            return f"coalesce(abs({one} - {other}) <= {most}, false)"
+        # The difference of two such decimals has room in the longest one.
+        shorter = f"DECIMAL({LONGEST_DECIMAL - 1},{self.scale})"
+        units = min(math.floor(self.tolerance * 10**self.scale), 10**LONGEST_DECIMAL - 1)
+        most = f"CAST('{Decimal(units).scaleb(-self.scale):f}' AS DECIMAL(38,{self.scale}))"
+        difference = f"TRY_CAST({one} AS {shorter}) - TRY_CAST({other} AS {shorter})"
+        return f"coalesce(abs({difference}) <= {most}, false)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """What is compared of two columns, as Spark SQL of each side: mostly one value.
+
+    A floating number beside an exact one is the exact one that it equals; where there is none it
+    is a second value, which equals no number of the other side.
+    """
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    nearness: _Nearness | None = None
+
+    @classmethod
+    def of(cls, pair: Pair, tolerance: Number | None) -> _Values:
+        left, right = (quote_name(*side.path) for side in (pair.left, pair.right))
+        own, other = pair.left.type, pair.right.type
+        nearness = _Nearness.of(pair, tolerance)
+        if nearness is not None and nearness.scale is None:
+            left, right = (f"CAST({side} AS DOUBLE)" for side in (left, right))
+            return cls((left,), (right,), nearness)
+        if pair.is_number and (own in FLOATING) != (other in FLOATING):
+            return cls(_exactly(left, own, other), _exactly(right, other, own))
+        if own in FLOATING:
+            # Rows are brought together by the hashes of keys, which tell the zeros apart.
+            left, right = (f"(CAST({side} AS DOUBLE) + 0.0D)" for side in (left, right))
+            return cls((left,), (right,))
+        if own == other:
+            return cls((left,), (right,), nearness)
+        common = "string" if family_of(own) is Family.TEXT else widest(own, other)
+        left, right = (f"CAST({side} AS {common})" for side in (left, right))
+        return cls((left,), (right,), nearness)
+
+
+def _exactly(value: str, own: str, other: str) -> tuple[str, str]:
+    if own not in FLOATING:
+        return value, "CAST(NULL AS DOUBLE)"
+    same = as_key(value, own, other)
+    return same, f"CASE WHEN {same} IS NULL THEN CAST({value} AS DOUBLE) END"
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look at the keys tells: how many rows there are, and whether they can be joined."""
+
+    left_rows: int
+    right_rows: int
+    can_join: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The rows of two datasets, and what is compared of them.
+
+    In its frames the values of keys are `k0`, `k1`, ..., those of other columns `v0`, `v1`, ...
+    """
+
+    left: DataFrame
+    right: DataFrame
+    keys: tuple[_Values, ...]
+    compared: tuple[_Values, ...]
+
+    @classmethod
+    def of(cls, match: Match, columns: PairedColumns, references: References) -> Sides:
+        left, right = (
+            rows_of(references.opened[name], references.date)
+            for name in (match.dataset, match.reference)
+        )
+        return cls(
+            left,
+            right,
+            tuple(_Values.of(pair, None) for pair in columns.keys),
+            tuple(_Values.of(pair, match.tolerance) for pair in columns.compared),
+        )
+
+    @property
+    def key_names(self) -> list[str]:
+        return [name for names in _numbered("k", self.keys) for name in names]
+
+    @property
+    def key_parts(self) -> list[list[str]]:
+        """The names of the values of each key."""
+        return _numbered("k", self.keys)
+
+    @property
+    def compared_parts(self) -> list[list[str]]:
+        """The names of the values of each column that is compared."""
+        return _numbered("v", self.compared)
+
+    def is_same(self, number: int, one: str, other: str) -> str:
+        """That two rows, under these names, agree in a column that is compared."""
+        column = self.compared[number]
+        pairs = [(f"{one}.{name}", f"{other}.{name}") for name in self.compared_parts[number]]
+        equal = " AND ".join(f"{a} <=> {b}" for a, b in pairs)
+        if column.nearness is None:
+            return f"({equal})"
+        return f"({equal} OR {column.nearness.is_near(*pairs[0])})"
+
+    def _are_same(self, one: str, other: str) -> str:
+        tests = [self.is_same(number, one, other) for number in range(len(self.compared))]
+        return " AND ".join(tests) or "true"
+
+    def differences(
+        self, left_rows: int | None, right_rows: int | None, most_grouped: int
+    ) -> Differences:
+        """How the rows differ, given how many there are where that is known."""
+        known = () if left_rows is None or right_rows is None else (left_rows, right_rows)
+        if known and sum(known) <= most_grouped:
+            return self._grouped(known[0])
+        look = self._look()
+        joined = self._joined(look) if look.can_join else None
+        return joined or self._grouped(look.left_rows)
+
+    def unmatched(self, most: int, wanted: str) -> DataFrame:
+        """The first keys with rows that have no counterpart, at most so many.
+
+        `lefts` and `rights` are arrays of what these rows hold: those at the same place belong
+        together. `wanted` is a condition about them.
+        """
+        keys, state = ", ".join(self.key_names), self._paired("lefts", "rights")
+        return (
+            self._listed()
+            .selectExpr(*self.key_names, f"{state} AS state")
+            .selectExpr(*self.key_names, "state.alone AS lefts", "state.rest AS rights")
+            .where(wanted)
+            .orderBy(F.expr(f"struct({keys})"))
+            .limit(most)
+        )
+
+    # Many rows, hardly any key twice
+
+    def _look(self) -> _Look:
+        """How many rows there are, and whether a join may bring them together.
+
+        Rows fall into buckets by the hashes of their keys. Where more of them meet there than
+        chance explains, keys occur several times.
+        """
+        keys = ", ".join(self.key_names)
+        is_null = " OR ".join(f"{name} IS NULL" for name in self.key_names)
+        both = self._both(with_values=False).selectExpr(
+            "d", f"({is_null}) AS is_null", f"pmod(xxhash64({keys}), {_BUCKETS}) AS bucket"
+        )
+        told = (
+            both.groupBy("bucket")
+            .agg(
+                F.expr("count_if(d > 0) AS l"),
+                F.expr("count_if(d < 0) AS r"),
+                F.expr("count_if(is_null) AS nulls"),
+            )
+            .selectExpr("sum(l)", "sum(r)", "sum(nulls)", "sum(CAST(l AS DOUBLE) * r)")
+        )
+        ((left, right, nulls, pairs),) = collect(told)
+        left_rows, right_rows = _whole(left), _whole(right)
+        by_chance = left_rows * right_rows / _BUCKETS
+        is_sparse = _number(pairs) - by_chance <= _MOST_PAIRS * (left_rows + right_rows)
+        is_plain = all(len(values.left) == 1 for values in self.keys)
+        return _Look(left_rows, right_rows, is_plain and not nulls and is_sparse)
+
+    def _joined(self, look: _Look) -> Differences | None:
+        """The differences by a join; None where a key that both sides have occurs twice on one.
+
+        Such a key makes rows occur more often behind the join than before.
+        """
+        left = self._selected(self.left, [one.left for one in self._all()], "l")
+        right = self._selected(self.right, [one.right for one in self._all()], "r")
+        on = " AND ".join(f"l.{name} = r.{name}" for name in self.key_names)
+        joined = left.join(right, F.expr(on), "full")
+        both = "is_l IS NOT NULL AND is_r IS NOT NULL"
+        ((missing, extra, changed, lefts, rights),) = collect(
+            joined.selectExpr(
+                "count_if(is_l IS NULL)",
+                "count_if(is_r IS NULL)",
+                f"count_if({both} AND NOT ({self._are_same('l', 'r')}))",
+                "count(is_l)",
+                "count(is_r)",
+            )
+        )
+        if (_whole(lefts), _whole(rights)) != (look.left_rows, look.right_rows):
+            return None
+        return Differences(_whole(missing), _whole(extra), _whole(changed), look.left_rows)
+
+    # All others
+
+    def _grouped(self, left_rows: int) -> Differences:
+        if any(values.nearness for values in self.compared):
+            near = f"size(lefts) - size({self._paired('lefts', 'rights')}.alone)"
+            per_key = self._listed().selectExpr("l", "r", f"{near} AS near")
+        else:
+            per_key = (
+                self._alone()
+                .groupBy(*self.key_names)
+                .agg(F.expr("sum(greatest(d, 0)) AS l"), F.expr("sum(greatest(-d, 0)) AS r"))
+                .selectExpr("l", "r", "0 AS near")
+            )
+        ((missing, extra, changed),) = collect(
+            per_key.selectExpr(
+                "sum(greatest(r - l, 0))", "sum(greatest(l - r, 0))", "sum(least(l, r) - near)"
+            )
+        )
+        return Differences(_whole(missing), _whole(extra), _whole(changed), left_rows)
+
+    def _alone(self) -> DataFrame:
+        """The rows that one side has more often than the other, `d` times: below 0 the right one.
+
+        Equal rows meet in one group, so that rows are compared and not their hashes. The rows of a
+        key are brought to one place at once: what follows shuffles nothing.
+        """
+        names = [*self.key_names, *(name for names in self.compared_parts for name in names)]
+        both = self._both(with_values=True).repartition(*self.key_names)
+        return both.groupBy(*names).agg(F.expr("sum(d) AS d")).where("d <> 0")
+
+    def _listed(self) -> DataFrame:
+        """By key, how many rows have no equal (`l`, `r`), and what they hold (`lefts`, `rights`).
+
+        Of each side there are the first rows alone, in the order of their values.
+        """
+        keys = ", ".join(self.key_names)
+        values = ", ".join(name for names in self.compared_parts for name in names)
+        row = f"struct({values})" if values else "struct(true AS is_there)"
+        rank = f"row_number() OVER (PARTITION BY {keys}, is_left ORDER BY row)"
+        copies = self._alone().selectExpr(
+            *self.key_names,
+            "d > 0 AS is_left",
+            "abs(d) AS times",
+            f"{row} AS row",
+            f"explode(sequence(1L, least(abs(d), {MOST_NEAR}L))) AS copy",
+        )
+        ranked = copies.withColumn("is_listed", F.expr(f"{rank} <= {MOST_NEAR}"))
+        return ranked.groupBy(*self.key_names).agg(
+            F.expr("sum(if(is_left AND copy = 1, times, 0L)) AS l"),
+            F.expr("sum(if(NOT is_left AND copy = 1, times, 0L)) AS r"),
+            F.expr("array_sort(collect_list(if(is_left AND is_listed, row, NULL))) AS lefts"),
+            F.expr("array_sort(collect_list(if(NOT is_left AND is_listed, row, NULL))) AS rights"),
+        )
+
+    def _paired(self, lefts: str, rights: str) -> str:
+        """A struct: what is left `alone` of the rows of the left side when each has taken the first
+        one of the right side that is near, and the `rest` there."""
+        if not any(values.nearness for values in self.compared):
+            return f"named_struct('rest', {rights}, 'alone', {lefts})"
+        place = f"array_position(transform(s.rest, y -> {self._are_same('x', 'y')}), true)"
+        others = "concat(slice(s.rest, 1, place - 1), slice(s.rest, place + 1, size(s.rest)))"
+        step = (
+            f"transform(array(CAST({place} AS INT)), place -> if(place > 0, "
+            f"named_struct('rest', {others}, 'alone', s.alone), "
+            "named_struct('rest', s.rest, 'alone', concat(s.alone, array(x)))))[0]"
+        )
+        start = f"named_struct('rest', {rights}, 'alone', filter({lefts}, x -> false))"
+        return f"aggregate({lefts}, {start}, (s, x) -> {step})"
+
+    # Frames
+
+    def _all(self) -> tuple[_Values, ...]:
+        return (*self.keys, *self.compared)
+
+    def _both(self, *, with_values: bool) -> DataFrame:
+        """The rows of both sides; `d` is 1 for the left one, and -1 for the right one."""
+        columns = self._all() if with_values else self.keys
+        left = self._selected(self.left, [one.left for one in columns])
+        right = self._selected(self.right, [one.right for one in columns])
+        return left.selectExpr("*", "1L AS d").unionAll(right.selectExpr("*", "-1L AS d"))
+
+    def _selected(
+        self, frame: DataFrame, columns: Sequence[Sequence[str]], side: str | None = None
+    ) -> DataFrame:
+        """The values under their names; of a `side`, with a column that is true."""
+        parts = [*self.key_parts, *self.compared_parts]
+        named = [
+            f"{sql} AS {name}"
+            for sqls, names in zip(columns, parts, strict=False)
+            for sql, name in zip(sqls, names, strict=True)
+        ]
+        if side is None:
+            return frame.selectExpr(*named)
+        return frame.selectExpr(*named, f"true AS is_{side}").alias(side)
+
+
+def _numbered(letter: str, columns: Sequence[_Values]) -> list[list[str]]:
+    numbers = count()
+    return [[f"{letter}{next(numbers)}" for _ in values.left] for values in columns]
+
+
+def _whole(value: MetricValue) -> int:
+    return int(value or 0)
+
+
+def _number(value: MetricValue) -> float:
+    return float(value or 0)

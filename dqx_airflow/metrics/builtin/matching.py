@@ -1,0 +1,124 @@
+"""Metrics of two datasets side by side: rows that are missing, extra or changed, and columns.
+
+What is compared with the reference comes from `plan.matching.Match`; a scan of the two counts the
+differences, and each metric takes its value from the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dqx_airflow.exact import exact
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.registry import (
+    Argument,
+    ArgumentKind,
+    Arguments,
+    Metric,
+    Scan,
+    Unit,
+)
+from dqx_airflow.values import MetricValue
+
+_KEYS = Argument("keys", ArgumentKind.COLUMNS)
+_COMPARED = Argument("compared", ArgumentKind.COLUMNS)
+_OTHER = Argument("dataset", ArgumentKind.DATASET)
+_TOLERANCE = Argument("tolerance", ArgumentKind.TOLERANCE)
+
+_Value = Callable[[Arguments, tuple[MetricValue, ...]], MetricValue]
+
+
+def _count(position: int) -> _Value:
+    """One of the counts of missing, extra and changed rows."""
+    return lambda _, counts: counts[position]
+
+
+def _differing(_: Arguments, counts: tuple[MetricValue, ...]) -> MetricValue:
+    return sum(int(count or 0) for count in counts[:3])
+
+
+def _differing_share(arguments: Arguments, counts: tuple[MetricValue, ...]) -> MetricValue:
+    """Of the rows of the dataset, and those that it lacks; none differs where there is no row."""
+    differing, rows = _differing(arguments, counts), int(counts[3] or 0) + int(counts[0] or 0)
+    return exact(0) if not rows else apply("/", (differing, rows))
+
+
+MATCHING = (
+    Metric(
+        "missing_count",
+        (_KEYS,),
+        Unit.DIFFERENCES,
+        "The number of rows of the other dataset whose key this dataset lacks. A key that occurs"
+        " more often there counts as often as it is missing here.",
+        "assert missing_count(order_id, dataset raw_orders) == 0",
+        lambda _: (),
+        value=_count(0),
+        empty=0,
+        parameters=(_OTHER,),
+        scan=Scan.MATCH,
+    ),
+    Metric(
+        "extra_count",
+        (_KEYS,),
+        Unit.DIFFERENCES,
+        "The number of rows of this dataset whose key the other one lacks. A key that occurs more"
+        " often here counts as often as it is missing there.",
+        "assert extra_count([order_id, line], dataset raw_orders) == 0",
+        lambda _: (),
+        value=_count(1),
+        empty=0,
+        parameters=(_OTHER,),
+        scan=Scan.MATCH,
+    ),
+    Metric(
+        "changed_count",
+        (_KEYS, _COMPARED),
+        Unit.DIFFERENCES,
+        "The number of rows whose key both datasets have, and whose values in the compared columns"
+        " differ by more than the tolerance.",
+        "assert changed_count(order_id, [amount, status], dataset raw_orders, tolerance 0.01) == 0",
+        lambda _: (),
+        value=_count(2),
+        empty=0,
+        parameters=(_OTHER, _TOLERANCE),
+        scan=Scan.MATCH,
+    ),
+    Metric(
+        "mismatch_count",
+        (_KEYS, _COMPARED),
+        Unit.DIFFERENCES,
+        "The number of rows that are missing, extra or changed.",
+        "assert rows of orders match raw_orders on (order_id)",
+        lambda _: (),
+        value=_differing,
+        empty=0,
+        parameters=(_OTHER, _TOLERANCE),
+        scan=Scan.MATCH,
+        is_internal=True,
+    ),
+    Metric(
+        "mismatch_share",
+        (_KEYS, _COMPARED),
+        Unit.SHARE,
+        "The share of rows that are missing, extra or changed.",
+        "assert rows of orders match raw_orders on (order_id) allowing 0.1%",
+        lambda _: (),
+        value=_differing_share,
+        empty=0,
+        parameters=(_OTHER, _TOLERANCE),
+        scan=Scan.MATCH,
+        is_internal=True,
+    ),
+    Metric(
+        "column_mismatch_count",
+        (),
+        Unit.COLUMNS,
+        "The number of columns that one of the datasets lacks, or that have another type there.",
+        "assert columns of orders match raw_orders",
+        lambda _: (),
+        empty=0,
+        parameters=(_OTHER,),
+        scan=Scan.MATCH,
+        is_internal=True,
+    ),
+)

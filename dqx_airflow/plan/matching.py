@@ -1,0 +1,215 @@
+"""What is compared of two datasets, and what their schemas say about it.
+
+Rows match by their keys: NULL matches NULL, NaN matches NaN, and -0.0 is 0.0. Of a key that occurs
+several times, as many rows match as there are on both sides; what is left is missing or extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.exact import Number
+from dqx_airflow.metrics.columns import ColumnPath
+from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.metrics.registry import Arguments, Scan
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, spelled_like
+from dqx_airflow.plan.model import MetricRequest, Scanned
+from dqx_airflow.plan.row_types import Objection, objection_to_comparison
+from dqx_airflow.plan.schema_check import Schema
+
+MOST_NEAR = 1_000
+"""So many rows of one key are compared with a tolerance on each side; others have to be equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The rows of a dataset beside those of a reference. `compared` is None for all columns."""
+
+    dataset: str
+    reference: str
+    keys: tuple[str, ...]
+    compared: tuple[str, ...] | None = ()
+    tolerance: Number | None = None
+
+    @classmethod
+    def of(cls, request: MetricRequest) -> Match:
+        """What a request about rows compares."""
+        given = {argument.name: value for argument, value in request.given}
+        compared = given.get("compared", ())
+        return cls(
+            request.dataset,
+            given["dataset"],
+            _names(given["keys"]),
+            None if compared is None else _names(compared),
+            given.get("tolerance") or None,  # a tolerance of 0 is none
+        )
+
+    @property
+    def keys_alone(self) -> Match:
+        """The same without values: what is missing and extra does not depend on them."""
+        return replace(self, compared=(), tolerance=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A column of the dataset beside the one of the reference, under the name that is asked for."""
+
+    name: str
+    left: ColumnPath
+    right: ColumnPath
+
+    @property
+    def is_number(self) -> bool:
+        return all(family_of(side.type) is Family.NUMBER for side in (self.left, self.right))
+
+    @property
+    def is_floating(self) -> bool:
+        """True where one of the two is floating: then it takes part as one."""
+        return bool({self.left.type, self.right.type} & set(FLOATING))
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """How many rows differ, and how many rows the dataset has."""
+
+    missing: int
+    extra: int
+    changed: int
+    rows: int
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        return self.missing, self.extra, self.changed, self.rows
+
+    @property
+    def words(self) -> str:
+        """`2 rows missing, 1 changed`; nothing where none differs."""
+        counts = ((self.missing, "missing"), (self.extra, "extra"), (self.changed, "changed"))
+        return listed([f"{count} {word}" for count, word in counts if count])
+
+
+@dataclass(frozen=True, slots=True)
+class PairedColumns:
+    """The columns of a match as the schemas have them."""
+
+    keys: tuple[Pair, ...]
+    compared: tuple[Pair, ...]
+
+    @property
+    def both(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+        return self.keys, self.compared
+
+
+def pair_columns(match: Match, left: Schema, right: Schema) -> PairedColumns:
+    """The columns that are compared.
+
+    :raises Objection: one of them does not exist, or has no values in common with its counterpart.
+    """
+    compared = _all_columns(match, left, right) if match.compared is None else match.compared
+    return PairedColumns(
+        tuple(_pair(name, left, right) for name in match.keys),
+        tuple(_pair(name, left, right) for name in compared),
+    )
+
+
+def answer_match(request: MetricRequest, differences: Differences, found: Scanned) -> None:
+    """Adds the value of a request about rows, with words where rows differ.
+
+    :param differences: of the same keys; what is about keys alone passes over changed rows.
+    """
+    if Match.of(request).compared == ():
+        differences = replace(differences, changed=0)
+    metric = request.definition
+    found.values[request] = metric.value(request.arguments, differences.counts)
+    if differences.words and metric.is_internal:
+        found.details[request] = differences.words
+
+
+def answer_columns(request: MetricRequest, left: Schema, right: Schema, found: Scanned) -> None:
+    """Adds how many columns differ, and which."""
+    differing = tuple(_differing_columns(left, right))
+    found.values[request] = len(differing)
+    if differing:
+        found.details[request] = listed(differing, "; ")
+
+
+def shared_matches(requests: Iterable[MetricRequest]) -> dict[Match, list[MetricRequest]]:
+    """What has to be compared for requests about rows, each with those that it answers.
+
+    What is asked of keys alone is answered by any comparison of the same keys.
+    """
+    matches = {request: Match.of(request) for request in requests}
+    with_values = {match.keys_alone: match for match in matches.values() if match.compared != ()}
+    shared: dict[Match, list[MetricRequest]] = {}
+    for request, match in matches.items():
+        chosen = with_values.get(match, match) if match.compared == () else match
+        shared.setdefault(chosen, []).append(request)
+    return shared
+
+
+def is_about_rows(request: MetricRequest) -> bool:
+    """True for a request that compares the rows of two datasets."""
+    metric = request.definition
+    return metric.scan is Scan.MATCH and any(one.name == "keys" for one in metric.arguments)
+
+
+def _names(given: str | Arguments) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
+
+
+def _all_columns(match: Match, left: Schema, right: Schema) -> tuple[str, ...]:
+    """The columns of both that are no keys.
+
+    :raises Objection: one of the two lacks a column of the other.
+    """
+    keys = {key.casefold() for key in match.keys}
+    for here, there in ((left, right), (right, left)):
+        alone = [name for name in here.types if spelled_like(name, there.types) is None]
+        if alone:
+            raise Objection(
+                f"{listed(alone)}: only in dataset '{here.dataset}', not in '{there.dataset}'; "
+                "list the columns to compare"
+            )
+    return tuple(name for name in left.types if name.casefold() not in keys)
+
+
+def _pair(name: str, left: Schema, right: Schema) -> Pair:
+    here, there = left.type_of(name), right.type_of(name)
+    reason = objection_to_comparison(here, there)
+    if reason is None and not _have_room(here, there):
+        reason = "no decimal has room for both; cast one in a query"
+    if reason is not None:
+        raise Objection(
+            f"'{name}' is of type {here} in dataset '{left.dataset}' and of type {there} in "
+            f"'{right.dataset}': {reason}"
+        )
+    places = left.find(name), right.find(name)
+    assert places[0] is not None
+    assert places[1] is not None
+    return Pair(name, places[0], places[1])
+
+
+def _have_room(one: str, other: str) -> bool:
+    kinds = (one, other)
+    if one == other or any(
+        kind in FLOATING or family_of(kind) is not Family.NUMBER for kind in kinds
+    ):
+        return True
+    sizes = [decimal_size(kind) for kind in kinds]
+    whole = max(precision - scale for precision, scale in sizes)
+    return whole + max(scale for _, scale in sizes) <= LONGEST_DECIMAL
+
+
+def _differing_columns(left: Schema, right: Schema) -> Sequence[str]:
+    found = []
+    for name, own in left.types.items():
+        if name not in right.types:
+            found.append(f"{name} is not in '{right.dataset}'")
+        elif own != right.types[name]:
+            found.append(f"{name} is {own}, in '{right.dataset}' {right.types[name]}")
+    found += [
+        f"{name} is missing in '{left.dataset}'" for name in right.types if name not in left.types
+    ]
+    return found

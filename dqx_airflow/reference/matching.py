@@ -1,0 +1,65 @@
+"""The rows of two tables in memory, compared one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dqx_airflow.exact import Number
+from dqx_airflow.metrics.comparison import comparable
+from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.plan.comparing import is_within
+from dqx_airflow.plan.matching import Differences, Pair, PairedColumns
+
+_Row = tuple[Any, ...]
+_Rows = list[tuple[_Row, _Row]]
+"""The values of the keys, and those that are compared, of each row."""
+_Test = Callable[[tuple[_Row, _Row], tuple[_Row, _Row]], bool]
+
+
+def differences(
+    columns: PairedColumns, tolerance: Number | None, lefts: _Rows, rights: _Rows
+) -> Differences:
+    """How two tables differ: equal rows are taken first, then near ones, then those of one key."""
+
+    def have_same_key(left: tuple[_Row, _Row], right: tuple[_Row, _Row]) -> bool:
+        return _all_same(columns.keys, left[0], right[0], None)
+
+    def agree_within(margin: Number | None) -> _Test:
+        return lambda left, right: (
+            have_same_key(left, right) and _all_same(columns.compared, left[1], right[1], margin)
+        )
+
+    rows = len(lefts)
+    for margin in (None, tolerance):
+        lefts, rights = _without_pairs(lefts, rights, agree_within(margin))
+    extra, missing = _without_pairs(lefts, rights, have_same_key)
+    return Differences(len(missing), len(extra), len(lefts) - len(extra), rows)
+
+
+def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _Rows]:
+    """What is left on both sides when each row has taken the first one that it belongs to."""
+    alone, rest = [], list(rights)
+    for left in lefts:
+        place = next((at for at, right in enumerate(rest) if belong(left, right)), None)
+        if place is None:
+            alone.append(left)
+        else:
+            del rest[place]
+    return alone, rest
+
+
+def _all_same(pairs: Sequence[Pair], left: _Row, right: _Row, margin: Number | None) -> bool:
+    return all(_is_same(*of_column, margin) for of_column in zip(pairs, left, right, strict=True))
+
+
+def _is_same(pair: Pair, left: Any, right: Any, margin: Number | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    one, other = comparable(left, pair.left.type, right, pair.right.type)
+    if one == other or margin is None or not pair.is_number:
+        return bool(one == other)
+    a, b = plain(left), plain(right)
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str):
+        return False
+    return is_within(a, b, margin)

@@ -1,0 +1,118 @@
+"""Rows of two datasets, compared on a real Spark."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from lake import delta, request
+
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.matching import run_matches
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.plan.model import MetricRequest, Scanned
+from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
+
+pytestmark = pytest.mark.spark
+
+Run = Callable[[GateRequest], GateReport]
+
+
+@pytest.fixture
+def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    return lambda gate: run_gate(gate, lambda _: spark)
+
+
+def test_two_versions_of_a_table_differ_in_the_rows_that_are_shown(
+    run: Run, tmp_path: Path
+) -> None:
+    before = delta(tmp_path, "orders", _orders([1, 2, 3, 4], [1.0, 2.0, 3.0, 4.0]))
+    assert before.path is not None
+    write_deltalake(before.path, _orders([1, 2, 4, 5], [1.0, 2.5, 4.004, 5.0]), mode="overwrite")
+    earlier = replace(before, name="earlier", version=0, masked=("email",))
+    suite = """
+        suite "Test" { check "All" on orders {
+            assert rows of orders match earlier on (id) comparing [amount, email] tolerance 0.01
+                name "rows"
+            assert rows of orders match earlier on (id) allowing 50% name "share"
+            assert missing_count(id, dataset earlier) == 0 name "missing"
+            assert rows of orders match lost on (id) name "lost"
+            assert columns of orders match earlier name "columns"
+        } }
+    """
+    lost = DatasetRef("lost", path=str(tmp_path / "nowhere"))
+    report = run(request(tmp_path, suite, [before, earlier, lost]))
+    verdicts = {verdict.name: verdict for verdict in report.verdicts}
+    assert report.outcome is Outcome.BLOCKED
+    assert verdicts["rows"].value == 3
+    assert verdicts["rows"].reason == "1 missing, 1 extra, 1 changed"
+    assert verdicts["rows"].datasets == ("orders", "earlier")
+    assert _rows(verdicts["rows"]) == [
+        ("orders", "amount differs", {"id": 2, "orders.amount": 2.5, "earlier.amount": 2.0}),
+        ("earlier", "missing in orders", {"id": 3, "amount": 3.0, "email": "***"}),
+        ("orders", "extra in orders", {"id": 5, "amount": 5.0, "email": "***"}),
+    ]
+    assert [row[1] for row in _rows(verdicts["missing"])] == ["missing in orders"]
+    assert verdicts["share"].status is Status.PASSED
+    assert verdicts["columns"].status is Status.PASSED
+    assert verdicts["lost"].status is Status.ERROR
+    assert verdicts["lost"].reason == "dataset 'lost' could not be read"
+    event = json.loads((tmp_path / "lineage.jsonl").read_text().splitlines()[-1])
+    assert {item["name"] for item in event["inputs"]} == {before.path, lost.path}
+
+
+@pytest.mark.parametrize("repeats", [False, True], ids=["unique", "repeated"])
+def test_a_join_and_groups_find_the_same_differences(spark: Any, repeats: bool) -> None:
+    chance = random.Random(7)
+    keys = [chance.randrange(40) if repeats else number for number in range(60)]
+    left = [(key, round(chance.random(), 2)) for key in keys]
+    right = [
+        (key + 100 * (chance.randrange(10) // 9), value + chance.choice((0, 0, 0, 0.004, 0.5)))
+        for key, value in left
+        if chance.random() < 0.9
+    ]
+    opened = {"left": _opened(spark, "left", left), "right": _opened(spark, "right", right)}
+    requests = [
+        MetricRequest("left", "changed_count", ("id", "x", "right", None), None),
+        MetricRequest("left", "changed_count", ("id", "x", "right", 0.01), None),
+        MetricRequest("left", "missing_count", ("id", "right"), None),
+        MetricRequest("left", "extra_count", ("id", "right"), None),
+    ]
+    references = References(opened, date(2024, 3, 2))
+    rows = {"left": len(left), "right": len(right)}
+    grouped = run_matches(spark, requests, references, rows)
+    joined = run_matches(spark, requests, references, rows, most_grouped=0)
+    assert not grouped.failures
+    assert [*grouped.values.values()] == [*joined.values.values()]
+    assert all(_value(grouped, one) > 0 for one in requests)
+
+
+def _value(found: Scanned, asked: MetricRequest) -> int:
+    value = found.values[asked]
+    assert isinstance(value, int)
+    return value
+
+
+def _orders(ids: Sequence[int], amounts: Sequence[float]) -> pa.Table:
+    emails = [f"{number}@example.com" for number in ids]
+    return pa.table({"id": pa.array(ids, pa.int64()), "amount": list(amounts), "email": emails})
+
+
+def _opened(spark: Any, name: str, rows: Sequence[tuple[int, float]]) -> OpenDataset:
+    frame = spark.createDataFrame(list(rows), "id INT, x DOUBLE")
+    return OpenDataset.of_frame(DatasetRef(name, table=name), frame, name)
+
+
+def _rows(verdict: Verdict) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(row.dataset, row.reason, json.loads(row.row)) for row in verdict.failing_rows]
