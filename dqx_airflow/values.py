@@ -502,7 +502,8 @@ class Promotion:
 class DatasetSnapshot:
     """The very data that was validated: where, which version, how many rows on the date.
 
-    `quarantined` is how many of them went into quarantine; None where none was asked for.
+    `quarantined` is how many of them went into quarantine, `quarantine` the place of that; None
+    where none was asked for.
     `condition` tells the rows that were validated from the others of the version, as Spark SQL;
     None where it was all of them. `promote_to` is the place to which they were to be promoted on a
     pass, `promotion` what became of that; both None where there was no such place, the latter also
@@ -520,6 +521,7 @@ class DatasetSnapshot:
     condition: str | None = None
     promotion: Promotion | None = None
     promote_to: str | None = None
+    quarantine: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -12,6 +14,8 @@ from dqx_airflow.values import FailingRow, GateReport, MetricValue, Outcome, Sta
 
 SHOWN_ROWS = 3
 _LONGEST_ROW = 200
+_PERCENTAGE = re.compile(r"(-?[\d_]+(?:\.\d+)?)%\)?$")
+_PERCENTAGE_BEFORE = re.compile(r"(-?[\d_]+(?:\.\d+)?)%\)? and ")
 _LONGEST_DECIMAL = 40  # the digits of decimal(38), a sign and a point
 _UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _MESSAGE = {Status.FAILED: "assertion failed", Status.ERROR: "assertion could not be evaluated"}
@@ -28,6 +32,37 @@ def format_value(value: MetricValue) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)
+
+
+def format_percent(share: int | float | Fraction, limit: float | None = None) -> str:
+    """A share for people, `50.8%`: with as many digits as tell it from its limit, and from zero."""
+    for digits in range(1, 10):
+        text = f"{100 * float(share):.{digits}f}"
+        is_limit = limit is not None and text == f"{100 * limit:.{digits}f}"
+        if float(text) == 100 * float(share) or not (is_limit or float(text) == 0):
+            break
+    return f"{text.rstrip('0').rstrip('.')}%"
+
+
+def format_in_unit(value: MetricValue, verdict: Verdict) -> str:
+    """A value of a verdict in the unit of its limit: a percentage where that is one."""
+    limit = verdict.threshold
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+        return format_value(value)
+    told = _PERCENTAGE.search(verdict.expected)
+    if told is None:
+        return format_value(value)
+    stated = float(told[1].replace("_", "")) / 100
+    if not isinstance(limit, int | float | Fraction):
+        return format_percent(value, stated)
+    lower = _PERCENTAGE_BEFORE.search(verdict.expected)
+    if any(math.isclose(float(limit), one) for one in (stated, *_lower(lower))):
+        return format_percent(value, float(limit))
+    return format_value(value)
+
+
+def _lower(found: re.Match[str] | None) -> tuple[float, ...]:
+    return (float(found[1].replace("_", "")) / 100,) if found else ()
 
 
 def show_in_full(value: MetricValue) -> str:
@@ -157,7 +192,7 @@ def unscaled_limit(verdict: Verdict) -> str | None:
     if verdict.multiplier == 1.0 or isinstance(limit, str) or limit is None:
         return None
     own = limit / Fraction(as_told(verdict.multiplier))
-    return f"{format_value(limit)}, for the metric value {format_value(own)}"
+    return f"{format_in_unit(limit, verdict)}, for the metric value {format_in_unit(own, verdict)}"
 
 
 def not_evaluated(report: GateReport) -> str | None:
@@ -195,7 +230,7 @@ def headline(report: GateReport) -> str:
 
 def scaled_text(verdict: Verdict) -> str:
     """The value that was compared, and how a profile made it: `900 (500 x 1.8)`."""
-    shown = format_value(verdict.scaled_value)
+    shown = format_in_unit(verdict.scaled_value, verdict)
     if verdict.multiplier == 1.0 or verdict.scaled_value is None:
         return shown
-    return f"{shown} ({format_value(verdict.value)} x {verdict.multiplier:g})"
+    return f"{shown} ({format_in_unit(verdict.value, verdict)} x {verdict.multiplier:g})"

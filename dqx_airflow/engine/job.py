@@ -155,13 +155,14 @@ def _validate(
     if request.contract is not None:
         verdicts += verdicts_on_tables(request.contract, published_contracts(spark, opened))
     conditions = {name: condition_of(spark, dataset, plan.date) for name, dataset in opened.items()}
-    targets = dict(request.promote_to)
+    targets, quarantines = dict(request.promote_to), dict(request.quarantine)
     told = tuple(
         replace(
             item,
             quarantined=quarantined.get(item.name),
             condition=conditions.get(item.name),
             promote_to=targets.get(item.name),
+            quarantine=quarantines.get(item.name),
         )
         for item in snapshots(request.datasets, opened, plan, found)
     )

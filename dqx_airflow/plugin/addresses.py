@@ -17,8 +17,9 @@ def address(page: str, /, **query: object) -> str:
     return f"{page}?{urlencode(given, errors='replace')}" if given else page
 
 
-def gate_address(run: TaskRun, attempt: str = "") -> str:
-    """The tab of a task instance as a page of its own; of one of its attempts."""
+def gate_address(run: TaskRun, attempt: str = "", status: str = "") -> str:
+    """The tab of a task instance as a page of its own; of one of its attempts, with its assertions
+    of one status."""
     return address(
         "gate",
         dag_id=run.dag_id,
@@ -26,6 +27,7 @@ def gate_address(run: TaskRun, attempt: str = "") -> str:
         task_id=run.task_id,
         map_index=run.map_index,
         attempt=attempt,
+        status=status,
     )
 
 

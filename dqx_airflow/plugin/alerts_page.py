@@ -8,7 +8,8 @@ from datetime import date
 
 from dqx_airflow.plugin.airflow import TaskPlace
 from dqx_airflow.plugin.chart import Chart, chart_of, past_of
-from dqx_airflow.plugin.gate_page import SPARK_HEIGHT, SPARK_WIDTH, Sample, samples_of
+from dqx_airflow.plugin.failing_rows import Sample, samples_of
+from dqx_airflow.plugin.gate_page import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.plugin.value_format import reading_of
 from dqx_airflow.results.labels import Label
 from dqx_airflow.results.recent_alerts import AssertionKey, RecentAlert

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,34 +11,42 @@ from typing import TypeAlias
 from dqx_airflow.plugin.addresses import report_address
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.chart import Chart, Past, chart_of, past_of
+from dqx_airflow.plugin.failing_rows import Sample, failing_total, samples_of
+from dqx_airflow.plugin.operands import operands_of
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
 from dqx_airflow.plugin.source_view import SourceView, sources_of
 from dqx_airflow.plugin.value_format import reading_of
-from dqx_airflow.values import FailingRow, GateReport, SourceFile, Status, Verdict
+from dqx_airflow.values import GateReport, SourceFile, Status, Verdict
 
 SPARK_WIDTH, SPARK_HEIGHT = 168, 34
 WIDE_WIDTH, WIDE_HEIGHT = 640, 132
-
-_SHOWN_ROWS, _SHOWN_COLUMNS = 20, 12
 
 AssertionKey: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Failing rows as a table, as many as fit. A cell is None for NULL."""
+class GateFilters:
+    """Which assertions are asked for; empty strings ask for all."""
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str | None, ...], ...]
-    reasons: tuple[str, ...]
-    more_rows: int
-    more_columns: int
+    status: str = ""
+    severity: str = ""
+    column: str = ""
+
+    def wants(self, one: AssertionView) -> bool:
+        """Whether an assertion is asked for."""
+        verdict = one.verdict
+        return (
+            self.status in ("", one.state)
+            and self.severity in ("", verdict.severity.value)
+            and self.column in ("", verdict.column)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class AssertionView:
     """An assertion with its history. `blocks` says that its failure counts against the task,
-    `lacks` that it could fail the gate and was not evaluated."""
+    `lacks` that it could fail the gate and was not evaluated. `failing` is how many rows fail of
+    how many, `operands` the values behind a compound value."""
 
     verdict: Verdict
     blocks: bool
@@ -46,6 +54,18 @@ class AssertionView:
     spark: Chart | None
     wide: Chart | None
     samples: tuple[Sample, ...]
+    failing: str
+    operands: tuple[tuple[str, str], ...]
+
+    @property
+    def state(self) -> str:
+        """Its status as people are told: a failure that does not block is a warning."""
+        if self.verdict.status is Status.FAILED and not self.blocks:
+            return "warned"
+        return "not evaluated" if self.lacks else self.verdict.status.value
+
+
+NO_FILTERS = GateFilters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +93,31 @@ class GatePage:
 
     report: ReportView
     assertions: tuple[AssertionView, ...]
+    filters: GateFilters
     sources: tuple[SourceView, ...]
     attempts: tuple[Attempt, ...]
     past: tuple[PastRun, ...]
     is_superseded: bool
+
+    @property
+    def wanted(self) -> tuple[AssertionView, ...]:
+        """The assertions that are asked for."""
+        return tuple(one for one in self.assertions if self.filters.wants(one))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many assertions of the whole report have each status, as people are told it."""
+        return Counter(one.state for one in self.assertions)
+
+    @property
+    def choices(self) -> Mapping[str, tuple[str, ...]]:
+        """What the filters can ask for."""
+        verdicts = [one.verdict for one in self.assertions]
+        return {
+            "status": tuple(sorted(self.counts)),
+            "severity": tuple(sorted({verdict.severity.value for verdict in verdicts})),
+            "column": tuple(sorted({verdict.column for verdict in verdicts if verdict.column})),
+        }
 
 
 def chosen_report(
@@ -103,6 +144,7 @@ def gate_page(
     chosen: GateReport | None,
     past: Sequence[GateReport] = (),
     sources: Sequence[SourceFile] = (),
+    filters: GateFilters = NO_FILTERS,
 ) -> GatePage | None:
     """The page of a task instance; None where nothing is known of any report.
 
@@ -110,6 +152,7 @@ def gate_page(
     :param chosen: the one of them that is shown, if it is one of them.
     :param past: earlier reports of the gate, newest first.
     :param sources: the texts that the gate went by, as far as they may be shown.
+    :param filters: which assertions are asked for.
     """
     view = view_of_report(chosen) if chosen else view_of_summary(run.pushed)
     if view is None:
@@ -118,6 +161,7 @@ def gate_page(
     return GatePage(
         report=view,
         assertions=_assertions(view, run, history),
+        filters=filters,
         sources=sources_of(view.verdicts, view.fail_on, sources),
         attempts=tuple(
             Attempt(one.attempt.id, one.attempt.number, one.outcome.value, one is chosen)
@@ -142,32 +186,10 @@ def histories(
     return found
 
 
-def sample_of(rows: Sequence[FailingRow]) -> Sample:
-    """Failing rows as one table, as they are stored: what was masked is masked here."""
-    cells = [_cells(failing.row) for failing in rows[:_SHOWN_ROWS]]
-    names = tuple(dict.fromkeys(name for row in cells for name in row))
-    columns = names[:_SHOWN_COLUMNS]
-    return Sample(
-        columns=columns,
-        rows=tuple(tuple(row.get(column, "") for column in columns) for row in cells),
-        reasons=tuple(failing.reason for failing in rows[:_SHOWN_ROWS]),
-        more_rows=max(len(rows) - _SHOWN_ROWS, 0),
-        more_columns=len(names) - len(columns),
-    )
-
-
 def _past_run(run: TaskRun, report: GateReport) -> PastRun:
     key = report.run_key
     href = report_address(run.dag_id, run.task_id, key, report.attempt.id)
     return PastRun(key.date, report.outcome.value, href)
-
-
-def samples_of(rows: Sequence[FailingRow]) -> tuple[Sample, ...]:
-    """Failing rows as a table for each dataset."""
-    by_dataset: dict[str, list[FailingRow]] = {}
-    for row in rows:
-        by_dataset.setdefault(row.dataset, []).append(row)
-    return tuple(map(sample_of, by_dataset.values()))
 
 
 def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, ...]:
@@ -205,21 +227,6 @@ def _assertion(
         spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read),
         wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read),
         samples=samples_of(verdict.failing_rows),
+        failing=failing_total(verdict, view.datasets),
+        operands=operands_of(verdict),
     )
-
-
-def _cells(row: str) -> dict[str, str | None]:
-    """The cells of a row, numbers as they are written."""
-    try:
-        cells = json.loads(row, parse_int=str, parse_float=str)
-    except ValueError:
-        return {"row": row}
-    if not isinstance(cells, dict):
-        return {"row": row}
-    return {name: _cell(value) for name, value in cells.items()}
-
-
-def _cell(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)

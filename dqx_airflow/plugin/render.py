@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.plugin import addresses
-from dqx_airflow.plugin.value_format import limit_of, value_of
+from dqx_airflow.plugin.value_format import limit_of, raw_of, value_of
 
 _PAGES = Path(__file__).parent / "pages"
 _LONGEST = 4000
@@ -87,6 +87,7 @@ def _environment() -> Environment:
         "duration": format_duration,
         "shown": value_of,
         "limit": limit_of,
+        "raw": raw_of,
         "ago": _ago,
         "moment": _moment,
         "iso": _iso,

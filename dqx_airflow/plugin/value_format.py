@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from dqx_airflow.diagnostics.verdicts import format_duration, format_value, unscaled_limit
+from dqx_airflow.diagnostics.verdicts import (
+    format_duration,
+    format_in_unit,
+    format_value,
+    unscaled_limit,
+)
 from dqx_airflow.values import MetricValue, Status, Verdict
 
 Reading: TypeAlias = Callable[[MetricValue], str]
@@ -15,7 +20,15 @@ _AGES = ("freshness(", "data_lag(", "timeliness(", "commit_age(")
 
 def reading_of(verdict: Verdict) -> Reading:
     """How to read the values and the limits of an assertion."""
-    return format_duration if verdict.expression.startswith(_AGES) else format_value
+    if verdict.expression.startswith(_AGES):
+        return format_duration
+    if _is_share(verdict):
+        return lambda value: format_in_unit(value, verdict)
+    return format_value
+
+
+def _is_share(verdict: Verdict) -> bool:
+    return "%" in verdict.expected
 
 
 def value_of(verdict: Verdict) -> str:
@@ -26,9 +39,15 @@ def value_of(verdict: Verdict) -> str:
     return value if isinstance(value, str) else reading_of(verdict)(value)
 
 
+def raw_of(verdict: Verdict) -> str:
+    """The value before a profile scales it."""
+    value = verdict.value
+    return value if isinstance(value, str) else reading_of(verdict)(value)
+
+
 def limit_of(verdict: Verdict) -> str:
     """The limit, also for the value before a profile scales it."""
-    return unscaled_limit(verdict) or format_value(verdict.threshold)
+    return unscaled_limit(verdict) or reading_of(verdict)(verdict.threshold)
 
 
 def fault_of(verdict: Verdict) -> str:

@@ -79,7 +79,7 @@ def test_the_log_of_the_blocked_task_ends_with_the_verdict(demo: Demo) -> None:
     log = (demo.root / "logs" / f"{STORM.isoformat()}.log").read_text()
     verdict = (
         "blocked: gate flights_medallion.bronze_gate, dataset flights, date 2013-02-08: 3 of 17 "
-        "assertions failed; worst: flights.completeness.cancelled (P0) is 0.507527, expected "
+        "assertions failed; worst: flights.completeness.cancelled (P0) is 50.8%, expected "
         "< MAX_CANCELLED (10%)"
     )
     assert f"GateBlocked: {verdict}" in log

@@ -80,6 +80,7 @@ def test_all_that_came_in_is_either_valid_or_in_quarantine_with_its_reasons(
     assert valid.total() == 2
     assert valid + Counter(map(str, bare)) == Counter(map(str, incoming))
     assert [item.quarantined for item in report.datasets] == [2, None]
+    assert [item.quarantine for item in report.datasets] == [gate.quarantine[0][1], None]
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
 
 

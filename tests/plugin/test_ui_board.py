@@ -68,7 +68,7 @@ def test_what_fails_is_on_top_with_its_worst_assertion(get: Get, scene: Scene) -
         runs_of(scene, outcomes, dag_id)
     text = Html(get("board").text).text
     assert text.index("b_bad.gate") < text.index("c_late.gate") < text.index("a_good.gate")
-    assert "P0 orders.id.null_share is 0.5, expected < MAX_NULLS (10%) 1 of 2 failed" in text
+    assert "P0 orders.id.null_share is 50%, expected < MAX_NULLS (10%) 1 of 2 failed" in text
     assert "task failed: see its log" in text
 
 
@@ -147,10 +147,10 @@ def test_a_dataset_shows_all_that_gates_found_in_it(get: Get, scene: Scene) -> N
     assert page.unbalanced == []
     assert "Dataset orders Gate ✕ blocked lake.gate failing since this run" in page.text
     assert "rows 5000 version 7 place s3://lake/orders" in page.text
-    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 0.5" in page.text
+    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
     assert "1 of 6 failed" in page.text
-    assert "2024-03-20 failed 0.5 0.1" in page.text
-    assert "2024-03-15: 0.02, passed, limit 0.1" in answer.text
+    assert "2024-03-20 failed 50% 10%" in page.text
+    assert "2024-03-15: 2%, passed, limit 10%" in answer.text
 
 
 def test_assertions_about_other_datasets_are_left_out(get: Get, scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -11,7 +12,14 @@ import pytest
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
 
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import EnforcedContract, Outcome, Severity, Status
+from dqx_airflow.values import (
+    DatasetSnapshot,
+    EnforcedContract,
+    FailingRow,
+    Outcome,
+    Severity,
+    Status,
+)
 
 if TYPE_CHECKING:
     from httpx import Response
@@ -27,8 +35,8 @@ def test_it_tells_the_verdict_and_every_assertion(tab: Get, scene: Scene) -> Non
     page = Html(tab().text)
     assert page.unbalanced == []
     assert "✕ blocked lake.gate data of 2024-03-20" in page.text
-    assert "1 of 2 assertions failed; worst: orders.id.null_share (P0) is 0.5" in page.text
-    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 0.5" in page.text
+    assert "1 of 2 assertions failed; worst: orders.id.null_share (P0) is 50%" in page.text
+    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
     assert "✓ passed P1 orders.not_empty num_rows() 5000 > 0" in page.text
     assert "value comes from scan" in page.text
     assert report.run_id in page.text
@@ -68,12 +76,12 @@ def test_the_past_is_drawn_with_its_limit_and_the_active_profiles(tab: Get, scen
     page = Html(tab().text)
     labels = [found["aria-label"] for found in page.all("svg")]
     assert (
-        "orders.id.null_share: 11 runs from 2024-03-10 to 2024-03-20, from 0.01 to 0.5, "
-        "most recently 0.5; 1 failed" in labels
+        "orders.id.null_share: 11 runs from 2024-03-10 to 2024-03-20, from 1% to 50%, "
+        "most recently 50%; 1 failed" in labels
     )
     assert page.all("polyline", class_="limit")
     assert page.all("rect", class_="mark failed")
-    assert "2024-03-16: 0.04, passed, limit 0.1, multiplier 0.5, easter" in tab().text
+    assert "2024-03-16: 4%, passed, limit 10%, multiplier 0.5, easter" in tab().text
     assert "limit easter failed" in page.text
     assert "last 11 runs" in page.text
 
@@ -91,9 +99,9 @@ def test_what_a_multiplier_did_is_told(tab: Get, scene: Scene) -> None:
     easter = replace(BAD_NULLS, value=0.5, multiplier=0.5, scaled_value=0.25, profiles=("easter",))
     scene.ran(report_of(verdicts=(easter,)))
     text = Html(tab().text).text
-    assert "0.25 = 0.5 \N{MULTIPLICATION SIGN}0.5" in text
+    assert "25% = 50% \N{MULTIPLICATION SIGN}0.5" in text
     assert (
-        "value before the multiplier 0.5 value as compared 0.25 limit 0.1, for the metric value 0.2"
+        "value before the multiplier 50% value as compared 25% limit 10%, for the metric value 20%"
         in text
     )
 
@@ -159,7 +167,7 @@ def test_without_the_store_it_lives_from_what_the_task_left(
     monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", root)
     page = Html(tab().text)
     assert page.unbalanced == []
-    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 0.5" in page.text
+    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
     assert "What passed or was skipped is in the results store." in page.text
     assert "1 passed 1 failed" in page.text
     told = {
@@ -233,7 +241,7 @@ def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> N
     page = Html(tab().text)
     assert "A mapped task: 2 instances" in page.text
     assert "0 ✓ passed" in page.text
-    assert "1 ✕ blocked orders.id.null_share is 0.5" in page.text
+    assert "1 ✕ blocked orders.id.null_share is 50%" in page.text
     assert "map_index=1" in page.links["1"]
     assert "✕ blocked lake.gate" in Html(tab(map_index="1").text).text
 
@@ -254,3 +262,94 @@ def test_statuses_are_words_not_only_colours(tab: Get, scene: Scene) -> None:
     signs = ("✓ passed", "✕ failed", "\N{EN DASH} skipped", "! not evaluated", "? error")
     for sign in signs:
         assert sign in text
+
+
+def test_values_have_the_unit_of_their_limit(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    share = replace(BAD_NULLS, value=0.507527, scaled_value=0.507527)
+    close = replace(share, name="close", value=0.10002, scaled_value=0.10002)
+    plain = replace(share, name="plain", expected="< 0.1")
+    scene.ran(report_of(verdicts=(share, close, plain)))
+    text = Html(tab().text).text
+    assert "50.8% < MAX_NULLS (10%)" in text
+    assert "10.002% < MAX_NULLS (10%)" in text, "what fails does not look like its limit"
+    assert "0.507527 < 0.1" in text
+    assert "limit 10%" in text
+
+
+VIOLATED = replace(
+    BAD_NULLS,
+    name="orders.price",
+    check="Prices",
+    expression="each row: price > 0",
+    expected="== 0 violating rows",
+    metric="violating_rows",
+    column="price",
+    value=472,
+    scaled_value=472,
+    threshold=0,
+)
+
+
+def test_failing_rows_have_a_total_and_a_share_and_a_file(get: Get, tab: Get, scene: Scene) -> None:
+    rows = (
+        FailingRow("orders", "price <= 0", '{"id": 1, "price": -5, "note": "=1+1"}'),
+        FailingRow("orders", "price <= 0", '{"id": 2, "price": null, "note": "a, b"}'),
+    )
+    scene.dag()
+    scene.ran(report_of(verdicts=(replace(VIOLATED, failing_rows=rows), NOT_EMPTY)))
+    page = Html(tab().text)
+    assert "failing 472 of 5000 rows (9.4%)" in page.text
+    href = page.links["Download 2 stored rows as CSV"]
+    answer = get(href)
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.text.splitlines() == [
+        "dataset,why,id,price,note",
+        "orders,price <= 0,1,-5,'=1+1",
+        'orders,price <= 0,2,,"a, b"',
+    ]
+    assert get(href, "ben").status_code == 403
+    assert get(href.replace("orders.price", "other")).status_code == 404
+
+
+def test_the_values_behind_a_compound_value_are_shown(tab: Get, scene: Scene) -> None:
+    measured = {
+        '["orders","count",["at"],0]': 458,
+        '["orders","count",["at"],1]': 928,
+        '["orders","num_rows",[],1]': 930,
+    }
+    volume = replace(
+        BAD_NULLS,
+        name="orders.volume",
+        expression="day_over_day(count(at))",
+        expected="<= 0.3",
+        measured=json.dumps({"values": measured}),
+    )
+    scene.dag()
+    scene.ran(report_of(verdicts=(volume,)))
+    assert "count(at) 458 count(at), 1 day before 928" in Html(tab().text).text
+
+
+def test_the_place_of_the_quarantine_is_shown(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    place = DatasetSnapshot("orders", "s3://a", "delta", quarantined=5, quarantine="s3://bad")
+    scene.ran(report_of(datasets=(place,)))
+    assert "5 s3://bad" in Html(tab().text).text
+
+
+def test_what_passed_is_folded_and_can_be_filtered(get: Get, tab: Get, scene: Scene) -> None:
+    scene.dag()
+    good = tuple(replace(NULLS, name=f"good_{i}", column="id") for i in range(5))
+    mild = replace(VIOLATED, severity=Severity.P3)
+    scene.ran(report_of(verdicts=(BAD_NULLS, mild, *good)))
+    page = Html(tab().text)
+    assert page.unbalanced == []
+    assert [fold.get("open") for fold in page.all("details", class_="fold")] == [None]
+    assert "1 failed 1 warned 5 passed" in page.text
+    warned = Html(get(page.links["1 warned"]).text)
+    assert "orders.price" in warned.text
+    assert "good_1" not in warned.text
+    assert "good_1" in tab(column="id").text
+    assert "check Prices" not in Html(tab(column="id", severity="P0").text).text
+    assert "No assertion matches." in tab(status="great").text

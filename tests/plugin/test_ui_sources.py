@@ -47,7 +47,7 @@ def test_the_whole_suite_is_shown_with_the_failing_line_and_what_is_wrong(
         'orders.dql 1 suite "Orders" { 2 const MAX_NULLS = 10% '
         '3 4 check "Completeness" on orders { '
         "5 assert null_count(id) / num_rows() < MAX_NULLS (failed) "
-        "orders.id.null_share is 0.5, expected < MAX_NULLS (10%) 6 } 7 }" in page.text
+        "orders.id.null_share is 50%, expected < MAX_NULLS (10%) 6 } 7 }" in page.text
     )
     assert len(page.all("div", class_="at failed")) == 1
     assert "<mark>null_count(id) / num_rows()</mark>" in tab().text
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_told_below_the_line_for_every_assertion_in_it(
     verdicts = (*(replace(BAD_NULLS, name=f"of_macro_{n}") for n in range(1, 9)), broken)
     scene.ran(report_of(verdicts=verdicts), sources=(SUITE,))
     text = Html(tab().text).text
-    assert "of_macro_5 is 0.5, expected < MAX_NULLS (10%) and 4 more 6 }" in text
+    assert "of_macro_5 is 50%, expected < MAX_NULLS (10%) and 4 more 6 }" in text
 
 
 def test_an_assertion_of_several_lines_is_marked_to_its_end(tab: Get, scene: Scene) -> None:
@@ -123,7 +123,7 @@ def test_of_a_huge_source_there_are_the_lines_that_matter(tab: Get, scene: Scene
     scene.ran(report_of(verdicts=(at(BAD_NULLS, 90_000),)), sources=(huge,))
     answer = tab()
     text = Html(answer.text).text
-    assert "90000 x (failed) orders.id.null_share is 0.5" in text
+    assert "90000 x (failed) orders.id.null_share is 50%" in text
     assert "⋯ 88003 lines" in text
     assert len(answer.text) < 400_000
 
@@ -135,7 +135,7 @@ def test_without_the_texts_there_are_the_lines_of_the_assertions(tab: Get, scene
     text = Html(tab().text).text
     assert (
         "orders.dql 5 assert null_count(id) / num_rows() < MAX_NULLS (failed) "
-        "orders.id.null_share is 0.5, expected < MAX_NULLS (10%) ⋯ 3 lines 9 assert num_rows() > 0"
+        "orders.id.null_share is 50%, expected < MAX_NULLS (10%) ⋯ 3 lines 9 assert num_rows() > 0"
         in text
     )
 

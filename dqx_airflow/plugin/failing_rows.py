@@ -1,0 +1,106 @@
+"""The failing rows of an assertion: as tables, as a file, and how many there are of how many."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dqx_airflow.diagnostics.verdicts import format_percent
+from dqx_airflow.values import DatasetSnapshot, FailingRow, Verdict
+
+_SHOWN_ROWS, _SHOWN_COLUMNS = 20, 12
+# What spreadsheets take for a formula.
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Failing rows as a table, as many as fit. A cell is None for NULL."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    reasons: tuple[str, ...]
+    more_rows: int
+    more_columns: int
+
+
+def samples_of(rows: Sequence[FailingRow]) -> tuple[Sample, ...]:
+    """Failing rows as a table for each dataset."""
+    by_dataset: dict[str, list[FailingRow]] = {}
+    for row in rows:
+        by_dataset.setdefault(row.dataset, []).append(row)
+    return tuple(map(sample_of, by_dataset.values()))
+
+
+def sample_of(rows: Sequence[FailingRow]) -> Sample:
+    """Failing rows as one table, as they are stored: what was masked is masked here."""
+    cells = [_cells(failing.row) for failing in rows[:_SHOWN_ROWS]]
+    names = tuple(dict.fromkeys(name for row in cells for name in row))
+    columns = names[:_SHOWN_COLUMNS]
+    return Sample(
+        columns=columns,
+        rows=tuple(tuple(row.get(column, "") for column in columns) for row in cells),
+        reasons=tuple(failing.reason for failing in rows[:_SHOWN_ROWS]),
+        more_rows=max(len(rows) - _SHOWN_ROWS, 0),
+        more_columns=len(names) - len(columns),
+    )
+
+
+def csv_of(rows: Sequence[FailingRow]) -> str:
+    """Failing rows as CSV with a header. NULL is empty; what a spreadsheet would take for a formula
+    has an apostrophe before it."""
+    cells = [_cells(failing.row) for failing in rows]
+    names = tuple(dict.fromkeys(name for row in cells for name in row))
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["dataset", "why", *map(_harmless, names)])
+    for failing, row in zip(rows, cells, strict=True):
+        values = [row.get(name) for name in names]
+        writer.writerow(map(_harmless, [failing.dataset, failing.reason, *values]))
+    return text.getvalue().encode("utf-8", "replace").decode("utf-8")
+
+
+def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
+    """How many rows fail, and their share: `472 of 930 rows (50.8%)`. Empty where the assertion
+    does not count rows."""
+    from dqx_airflow.metrics.builtin import METRICS
+    from dqx_airflow.metrics.registry import Unit
+
+    metric = METRICS.get(verdict.metric or "")
+    value = verdict.value
+    if metric is None or metric.unit is not Unit.ROWS or not isinstance(value, int):
+        return ""
+    if not verdict.failing_rows:
+        return ""
+    rows = next((one.rows for one in datasets if one.name in verdict.datasets), None)
+    if not rows or not 0 < value <= rows:
+        return ""
+    return f"{value} of {rows} rows ({format_percent(value / rows)})"
+
+
+def _harmless(cell: str | None) -> str:
+    if cell is None:
+        return ""
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def _cells(row: str) -> dict[str, str | None]:
+    """The cells of a row, numbers as they are written."""
+    try:
+        cells = json.loads(row, parse_int=str, parse_float=str)
+    except ValueError:
+        return {"row": row}
+    if not isinstance(cells, dict):
+        return {"row": row}
+    return {name: _cell(value) for name, value in cells.items()}
+
+
+def _cell(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,254 @@
+"""The tab of a gate, its failing rows as a file, and the list of its runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+
+from dqx_airflow.plugin.airflow import (
+    MOST_INSTANCES,
+    READS_CODE,
+    READS_DAG,
+    GetUserDep,
+    SessionDep,
+    TaskRun,
+    attempts_of,
+    may_edit,
+    recent_runs,
+    silent_runs,
+    task_runs,
+)
+from dqx_airflow.plugin.answers import html_page, known_desk, notice
+from dqx_airflow.plugin.board_page import DEPTH, gate_rows
+from dqx_airflow.plugin.failing_rows import csv_of
+from dqx_airflow.plugin.gate_page import GateFilters, chosen_report, gate_page
+from dqx_airflow.plugin.parameters import whole_number
+from dqx_airflow.plugin.report_view import view_of_summary
+from dqx_airflow.plugin.runs_page import (
+    RUNS_OF_A_PAGE,
+    RunFilters,
+    RunsPage,
+    page_within,
+    rows_of,
+)
+from dqx_airflow.plugin.stoppers import STOPPED_STATES, stopped_by
+from dqx_airflow.plugin.store import Answer, Desk
+from dqx_airflow.plugin.writes import form_token
+from dqx_airflow.results.labels import Label
+from dqx_airflow.results.recent_alerts import labels_of_day
+from dqx_airflow.values import GateReport, Outcome, SourceFile
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The reports of the attempts of a task instance, and the one of them that is asked for."""
+
+    reports: tuple[GateReport, ...]
+    chosen: GateReport | None
+    problem: str | None
+
+
+@router.get("/gate", dependencies=[READS_DAG])
+def gate(
+    request: Request,
+    session: SessionDep,
+    user: GetUserDep,
+    reads_code: READS_CODE,
+    dag_id: str = "",
+    run_id: str = "",
+    task_id: str = "",
+    map_index: str = "",
+    attempt: str = "",
+    status: str = "",
+    severity: str = "",
+    column: str = "",
+) -> Response:
+    """The tab of a task instance. Airflow writes `{MAP_INDEX}` where there is none."""
+    runs = task_runs(session, dag_id, run_id, task_id, whole_number(map_index))
+    if len(runs) > 1:
+        session.close()
+        return _mapped(runs)
+    run = runs[0] if runs else _forgotten(dag_id, run_id, task_id, map_index, attempt)
+    if runs and view_of_summary(run.pushed) is None and "Gate" not in (run.operator or ""):
+        return html_page("not_a_gate.html", run=run)
+    stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
+    edits = may_edit(request, user, dag_id)
+    desk = known_desk()
+    known = reported(session, desk, run, is_forgotten=not runs, attempt=attempt)
+    past: Answer[GateReport] = Answer()
+    sources: Answer[SourceFile] = Answer()
+    labels: Answer[Label] = Answer()
+    if known.chosen is not None:
+        report, key = known.chosen, known.chosen.run_key
+        labels = desk.ask(lambda store: labels_of_day(store.select, key.gate, key.date))
+        past = desk.ask(
+            lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
+        )
+        if reads_code:
+            sources = desk.ask(lambda store: store.sources_of(report))
+    filters = GateFilters(status, severity, column)
+    page = gate_page(run, known.reports, known.chosen, past.found, sources.found, filters)
+    if page is None and not runs:
+        return notice(
+            HTTPStatus.NOT_FOUND,
+            "No such task instance",
+            f"Task {task_id} has no instance in run {run_id} of DAG {dag_id}: it was removed, "
+            "or has not been scheduled yet.",
+        )
+    if page is None:
+        return html_page("no_report.html", run=run, stoppers=stoppers, problem=known.problem)
+    return html_page(
+        "gate.html",
+        run=run,
+        is_forgotten=not runs,
+        page=page,
+        attempt=known.chosen.attempt.id if known.chosen and attempt else "",
+        problem=known.problem or past.problem or sources.problem,
+        root=desk.root or "",
+        labels={(label.check, label.name): label for label in labels.found},
+        edits=edits,
+        read_only=desk.read_only() if edits and known.chosen else None,
+        token=form_token(user),
+    )
+
+
+@router.get("/rows.csv", dependencies=[READS_DAG])
+def failing_rows(
+    session: SessionDep,
+    dag_id: str = "",
+    run_id: str = "",
+    task_id: str = "",
+    map_index: str = "",
+    attempt: str = "",
+    check: str = "",
+    name: str = "",
+) -> Response:
+    """The stored failing rows of an assertion, all columns, as a file for spreadsheets."""
+    runs = task_runs(session, dag_id, run_id, task_id, whole_number(map_index))
+    run = runs[0] if runs else _forgotten(dag_id, run_id, task_id, map_index, attempt)
+    known = reported(session, known_desk(), run, is_forgotten=not runs, attempt=attempt)
+    verdicts = known.chosen.verdicts if known.chosen and len(runs) < 2 else ()
+    asked = [one for one in verdicts if (one.check, one.name) == (check, name)]
+    rows = asked[0].failing_rows if asked else ()
+    if not rows:
+        return notice(
+            HTTPStatus.NOT_FOUND,
+            "No failing rows",
+            known.problem or "The results store has no failing rows of this assertion.",
+        )
+    return Response(
+        csv_of(rows),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="failing_rows.csv"'},
+    )
+
+
+@router.get("/runs", dependencies=[READS_DAG])
+def runs_of_gate(
+    session: SessionDep,
+    dag_id: str = "",
+    task_id: str = "",
+    outcome: str = "",
+    since: str = "",
+    until: str = "",
+    instance: str = "",
+    page: str = "",
+) -> Response:
+    """All runs of a gate."""
+    known = recent_runs(session, [(dag_id, task_id)], DEPTH)
+    if not any(run.is_gate for run in known):
+        return notice(
+            HTTPStatus.NOT_FOUND,
+            "No such gate",
+            f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
+        )
+    (row,) = gate_rows(known, {})
+    silent = silent_runs(session, dag_id, task_id)
+    session.close()
+    desk = known_desk()
+    gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
+    filters = RunFilters(outcome, since, until, instance)
+    wanted = filters.wanted(gates.found)
+    counted = desk.ask(lambda store: store.count_runs(wanted))
+    counts = dict(counted.found)
+    total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
+    number, pages = page_within(whole_number(page) or 1, total)
+    lines = desk.ask(
+        lambda store: store.runs(wanted, RUNS_OF_A_PAGE, (number - 1) * RUNS_OF_A_PAGE)
+    )
+    return html_page(
+        "runs.html",
+        page=RunsPage(
+            dag_id,
+            task_id,
+            row.gate,
+            rows_of(dag_id, task_id, lines.found),
+            number,
+            pages,
+            total,
+            {one.value: counts.get(one.value, 0) for one in Outcome},
+            filters,
+            any(run.map_index >= 0 for run in known),
+            silent,
+            () if gates.found else row.cells,
+        ),
+        problem=gates.problem or counted.problem or lines.problem,
+    )
+
+
+def reported(
+    session: SessionDep, desk: Desk, run: TaskRun, *, is_forgotten: bool, attempt: str
+) -> Reported:
+    """The reports of a task instance; of a forgotten one that of the attempt, where it was one of
+    the same gate. The connection to Airflow's database is free while the store is asked."""
+    if not is_forgotten:
+        attempts = attempts_of(session, run)
+    elif _is_of_task(session, desk, run):
+        attempts = frozenset([attempt])
+    else:
+        attempts = frozenset()
+    session.close()
+    known = desk.ask(lambda store: store.reports_of(attempts))
+    return Reported(known.found, chosen_report(run.pushed, known.found, attempt), known.problem)
+
+
+def _forgotten(dag_id: str, run_id: str, task_id: str, map_index: str, attempt: str) -> TaskRun:
+    """A task instance that Airflow does not have (any longer)."""
+    index = whole_number(map_index)
+    return TaskRun(dag_id, run_id, task_id, -1 if index is None else index, None, None, attempt)
+
+
+def _is_of_task(session: SessionDep, desk: Desk, run: TaskRun) -> bool:
+    """Whether an attempt that Airflow has forgotten was one of the gate of this task: of a gate on
+    which attempts reported that Airflow still knows to be of the task."""
+    if not run.attempt_id:
+        return False
+    known = recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
+    attempts = {one.attempt_id for one in known}
+    own = desk.ask(lambda store: store.gates_of({run.attempt_id})).found
+    return bool(own) and set(own) <= set(desk.ask(lambda store: store.gates_of(attempts)).found)
+
+
+def _mapped(runs: tuple[TaskRun, ...]) -> Response:
+    """The instances of a mapped task, to choose from."""
+    (row,) = gate_rows(runs, {})
+    instances = [(run, gate_rows([run], {})[0]) for run in runs]
+    is_gate = any(one.latest.report for _, one in instances)
+    if not is_gate and "Gate" not in (runs[0].operator or ""):
+        return html_page("not_a_gate.html", run=runs[0])
+    instances.sort(key=lambda one: one[0].map_index)
+    attempts = {run.attempt_id for run in runs}
+    stored = known_desk().ask(lambda store: store.runs_of_attempts(attempts))
+    places = {line.attempt_id: line.locations[0] for line in stored.found if line.locations}
+    return html_page(
+        "mapped.html",
+        row=row,
+        instances=instances,
+        most=MOST_INSTANCES,
+        places=places,
+        problem=stored.problem,
+    )

@@ -1,0 +1,47 @@
+"""The values behind a compound value: of `day_over_day(num_rows())` the rows of both days."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.values import Verdict
+
+_MOST = 40
+_ROW_COUNT = "num_rows"
+
+
+def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """The metric values that a value is computed of, each with its name, those of the date first.
+    Empty where the value is that of a single metric."""
+    if not verdict.measured:
+        return ()
+    from dqx_airflow.plan.measured import measurements_from
+
+    found = []
+    for key, value in measurements_from(verdict.measured).values.items():
+        try:
+            dataset, metric, arguments, lag = json.loads(key)
+        except (ValueError, TypeError):
+            continue  # of a newer version
+        if metric == _ROW_COUNT and _ROW_COUNT not in verdict.expression:
+            continue  # it only says whether there is data
+        name = f"{metric}({', '.join(map(_argument, arguments))})"
+        if len(verdict.datasets) > 1:
+            name = f"{dataset}: {name}"
+        found.append((int(lag or 0), name, format_value(value)))
+    if len(found) < 2:
+        return ()
+    found.sort(key=lambda one: one[:2])
+    return tuple((f"{name}{_days(lag)}", value) for lag, name, value in found[:_MOST])
+
+
+def _days(lag: int) -> str:
+    return "" if lag == 0 else f", {lag} day{'' if lag == 1 else 's'} before"
+
+
+def _argument(given: Any) -> str:
+    if isinstance(given, dict):
+        return str(given.get("rows", given))
+    return f"[{', '.join(map(_argument, given))}]" if isinstance(given, list) else str(given)
