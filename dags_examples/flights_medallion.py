@@ -9,11 +9,11 @@ everything below is `upstream_failed`. `dql demo` runs this DAG for three days o
 from __future__ import annotations
 
 import os
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset
 
 from dqx_airflow.operators import DqlGateOperator
 
@@ -27,9 +27,17 @@ SPARK = {
 }
 
 
-def flights_job(name: str) -> SparkSubmitOperator:
+def data(name: str) -> Asset:
+    return Asset(f"{LAKE}/{name}" if "://" in LAKE else f"file://{LAKE}/{name}")
+
+
+def flights_job(name: str, reads: str, writes: str) -> SparkSubmitOperator:
+    """A Spark job around the gates. Its inlets and outlets are what lineage knows of it; Spark's
+    own OpenLineage listener finds out by itself: see `docker-compose.yaml`."""
     return SparkSubmitOperator(
         task_id=name,
+        inlets=[data(reads)],
+        outlets=[data(writes)],
         application=str(HERE / "jobs" / f"{name}.py"),
         application_args=["--lake", LAKE, "--date", "{{ ds }}"],
         conf=SPARK,
@@ -43,7 +51,8 @@ with DAG(
     start_date=datetime(2013, 1, 1),
     schedule=None,
     catchup=False,
-    default_args={"retries": 1},
+    max_active_runs=2,
+    default_args={"retries": 1, "retry_delay": timedelta(seconds=15)},
     tags=["dqx", "example"],
 ):
     bronze_gate = DqlGateOperator(
@@ -68,9 +77,9 @@ with DAG(
         conf=SPARK,
     )
     (
-        flights_job("land_bronze")
+        flights_job("land_bronze", "landing/flights", "bronze/flights")
         >> bronze_gate
-        >> flights_job("build_silver")
+        >> flights_job("build_silver", "bronze/flights", "silver/departures")
         >> silver_gate
-        >> flights_job("build_gold")
+        >> flights_job("build_gold", "silver/departures", "gold/punctuality")
     )

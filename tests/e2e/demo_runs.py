@@ -47,6 +47,19 @@ class Demo:
             rows = database.execute(query, (on.isoformat(),)).fetchall()
         return {task: (state, tries) for task, state, tries in rows}
 
+    def runs(self) -> list[dict[str, Any]]:
+        """The runs of the demo's DAG, and of every other, which should not have run."""
+        query = "SELECT run_id, (julianday(end_date) - julianday(start_date)) * 86400 FROM dag_run"
+        with closing(sqlite3.connect(self.root / "airflow" / "airflow.db")) as database:
+            rows = database.execute(query).fetchall()
+        return [{"run_id": run_id, "seconds": seconds} for run_id, seconds in rows]
+
+    def task_log(self, on: date, task: str) -> str:
+        """What Airflow's own page shows as the log of a task."""
+        folder = self.root / "airflow" / "logs" / "dag_id=flights_medallion"
+        attempt = folder / f"run_id={on.isoformat()}" / f"task_id={task}" / "attempt=1.log"
+        return attempt.read_text()
+
     def table(self, name: str) -> Any:
         return DeltaTable(str(self.root / name)).to_pyarrow_table()
 
@@ -87,7 +100,7 @@ def run_demo(root: Path, *options: str, program: Path = OURS) -> Demo:
         cwd=root,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1500,
         check=False,
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr

@@ -84,6 +84,45 @@ def test_every_attempt_has_one_row_a_run_and_one_row_an_assertion(demo: Demo) ->
     assert demo.table("results/results").num_rows == sum(run["assertions"] for run in runs)
 
 
+def test_bronze_silver_and_gold_are_one_graph_in_which_each_gate_is_one_job(demo: Demo) -> None:
+    edges = set()
+    for event in demo.events():
+        job = event["job"]["name"].removeprefix("flights_medallion.")
+        edges |= {(_table(found["name"]), job) for found in event["inputs"]}
+        edges |= {(job, _table(found["name"])) for found in event["outputs"]}
+    assert edges == {
+        ("landing/flights", "land_bronze"),
+        ("land_bronze", "bronze/flights"),
+        *(
+            (f"bronze/{name}", "bronze_gate.gate")
+            for name in ("flights", "airports", "airlines", "planes")
+        ),
+        ("bronze/flights", "build_silver"),
+        ("build_silver", "silver/departures"),
+        ("silver/departures", "silver_gate.gate"),
+        ("silver/departures", "build_gold"),
+        ("build_gold", "gold/punctuality"),
+    }
+
+
+def _table(name: str) -> str:
+    return "/".join(name.split("/")[-2:])
+
+
+def test_gold_is_never_shown_before_the_verdict_of_its_gate(demo: Demo) -> None:
+    for day in (ORDINARY, THANKSGIVING):
+        lines = demo.output.splitlines()
+        verdict = lines.index(f"  {day.isoformat()} silver_gate: success")
+        assert verdict < lines.index(f"  {day.isoformat()} build_gold: success")
+        assert f"  {day.isoformat()} build_gold: running" not in lines[:verdict]
+
+
+def test_the_runs_are_known_by_their_days(demo: Demo) -> None:
+    days = [day.isoformat() for day in (ORDINARY, STORM, THANKSGIVING)]
+    assert sorted(run["run_id"] for run in demo.runs()) == sorted(days)
+    assert all(0 < run["seconds"] < 3600 for run in demo.runs())
+
+
 def test_the_events_are_valid_openlineage(demo: Demo) -> None:
     assert not demo.openlineage_problems()
 

@@ -1,16 +1,26 @@
-"""Runs the example DAG with Airflow's own command and reads the states of its tasks."""
+"""A whole Airflow for the example DAG, for as long as the demo lasts: scheduler and API server.
+
+The runs are triggered over its REST API and read from its database.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 from dqx_airflow.cli.demo.home import DemoHome
 from dqx_airflow.errors import DqxError
@@ -18,7 +28,12 @@ from dqx_airflow.errors import DqxError
 DAG_ID = "flights_medallion"
 TASKS = ("land_bronze", "bronze_gate", "build_silver", "silver_gate", "build_gold")
 
-_POLL_S = 0.3
+_POLL_S = 0.5
+_START_TIMEOUT_S = 180
+_RUN_TIMEOUT_S = 1800
+_STOP_TIMEOUT_S = 20
+_ANSWER_TIMEOUT_S = 60
+_ALREADY_THERE = 409
 
 
 class DemoError(DqxError):
@@ -35,46 +50,143 @@ def finish_migration(home: DemoHome, process: subprocess.Popen[bytes]) -> None:
         raise DemoError("Airflow could not create its database", f"see {home.logs / 'migrate.log'}")
 
 
-def run_dag(
-    home: DemoHome, on: date, report: Callable[[Mapping[str, str]], None]
-) -> dict[str, str]:
-    """Runs the DAG for a date; returns the final state of each task.
+@dataclass(frozen=True, slots=True)
+class RunningAirflow:
+    """An Airflow whose scheduler runs."""
 
-    :param report: called with the states as they change.
-    """
-    earlier = _last_run(home)
-    process = _start(home, on.isoformat(), "dags", "test", DAG_ID, on.isoformat())
-    try:
-        while process.poll() is None:
-            report(_states(home, earlier))
+    home: DemoHome
+    address: str
+    token: str
+    processes: Sequence[subprocess.Popen[bytes]]
+
+    def unpause(self) -> None:
+        """Lets the example DAG run, and no other example."""
+        self._call(f"dags/{DAG_ID}", {"is_paused": False}, "PATCH")
+
+    def trigger(self, on: date) -> str:
+        """Starts the run of a date, or the same one again; returns its id, which is the date."""
+        run_id = on.isoformat()
+        body = {"dag_run_id": run_id, "logical_date": f"{run_id}T00:00:00Z"}
+        try:
+            self._call(f"dags/{DAG_ID}/dagRuns", body)
+        except HTTPError as error:
+            if error.code != _ALREADY_THERE:
+                raise DemoError(f"Airflow did not take the run of {run_id}", str(error)) from None
+            self._call(f"dags/{DAG_ID}/dagRuns/{run_id}/clear", {"dry_run": False})
+        return run_id
+
+    def follow(self, run_ids: Sequence[str]) -> Iterator[dict[str, dict[str, str]]]:
+        """The states of the tasks of each run, by its id, again and again until all have ended.
+
+        :raises DemoError: Airflow ended, or the runs do not.
+        """
+        deadline = time.monotonic() + _RUN_TIMEOUT_S
+        while True:
+            # In this order: what has ended by now has all its states.
+            ended = {run for run, state in self._runs() if state in ("success", "failed")}
+            yield self._states(run_ids)
+            if ended.issuperset(run_ids):
+                return
+            _require_running(self.home, self.processes)
+            if time.monotonic() > deadline:
+                raise DemoError(
+                    f"the runs did not finish in {_RUN_TIMEOUT_S} seconds", f"see {self.home.logs}"
+                )
             time.sleep(_POLL_S)
+
+    def _runs(self) -> list[Any]:
+        return _query(self.home, "SELECT run_id, state FROM dag_run WHERE dag_id = ?", (DAG_ID,))
+
+    def _states(self, run_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+        rows = _query(
+            self.home,
+            "SELECT run_id, task_id, coalesce(state, '') FROM task_instance WHERE dag_id = ?",
+            (DAG_ID,),
+        )
+        found = {(run_id, task): state for run_id, task, state in rows}
+        return {run: {task: found.get((run, task), "") for task in TASKS} for run in run_ids}
+
+    def _call(self, path: str, body: Mapping[str, Any], method: str = "POST") -> None:
+        _answer(f"{self.address}/api/v2/{path}", method, body, self.token)
+
+
+@contextmanager
+def running_airflow(home: DemoHome) -> Iterator[RunningAirflow]:
+    """An Airflow that knows the example DAG; it ends when this does.
+
+    :raises DemoError: it did not start.
+    """
+    # Who ends the demo in any way does not want an Airflow that goes on.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    port = _free_port()
+    address = f"http://127.0.0.1:{port}"
+    only_here = {"AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/"}
+    processes = [
+        _start(home, "api_server", "api-server", "--port", str(port), env=only_here),
+        _start(home, "scheduler", "scheduler", "--skip-serve-logs", env=only_here),
+    ]
+    read = _start(home, "read_dags", "dags", "reserialize")
+    try:
+        if read.wait():
+            raise DemoError("Airflow could not read the DAG", f"see {home.logs / 'read_dags.log'}")
+        yield RunningAirflow(home, address, _token(home, address, processes), processes)
     finally:
-        if process.poll() is None:
-            process.terminate()
-    found = _states(home, earlier)
-    if set(found) != set(TASKS) or any(state in ("", "running") for state in found.values()):
-        raise DemoError(
-            f"the run of {on.isoformat()} did not finish",
-            f"see {home.logs / (on.isoformat() + '.log')}",
-        )
-    return found
+        _stop([*processes, read])
+        signal.signal(signal.SIGTERM, before)
 
 
-def _last_run(home: DemoHome) -> int:
-    """The number of the newest DAG run in Airflow's database, 0 where there is none."""
-    return max((number for (number,) in _query(home, "SELECT id FROM dag_run")), default=0)
+def _token(home: DemoHome, address: str, processes: Sequence[subprocess.Popen[bytes]]) -> str:
+    """What the API wants to see, as soon as it answers. Nobody has to log in."""
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while True:
+        try:
+            return str(_answer(f"{address}/auth/token")["access_token"])
+        except (URLError, ConnectionError, TimeoutError):
+            _require_running(home, processes)
+            if time.monotonic() > deadline:
+                raise DemoError(
+                    "Airflow's API server did not answer", f"see {home.logs / 'api_server.log'}"
+                ) from None
+            time.sleep(_POLL_S)
 
 
-def _states(home: DemoHome, earlier: int) -> dict[str, str]:
-    """The state of each task of the run that came after run number `earlier`."""
-    return dict(
-        _query(
-            home,
-            "SELECT task_id, coalesce(task_instance.state, '') FROM task_instance "
-            "JOIN dag_run USING (dag_id, run_id) WHERE dag_id = ? AND dag_run.id > ?",
-            (DAG_ID, earlier),
-        )
-    )
+def _require_running(home: DemoHome, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    if any(process.poll() is not None for process in processes):
+        raise DemoError("Airflow ended early", f"see {home.logs}")
+
+
+def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Ends them with what they have started: each has a session of its own."""
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    for process in processes:
+        try:
+            process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            _signal(process, signal.SIGKILL)
+            process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+
+def _answer(
+    url: str, method: str = "GET", body: Mapping[str, Any] | None = None, token: str = ""
+) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    request = Request(url, data, headers, method=method)  # noqa: S310 (our own address)
+    with urlopen(request, timeout=_ANSWER_TIMEOUT_S) as answer:  # noqa: S310
+        return json.load(answer)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def _query(home: DemoHome, question: str, values: tuple[object, ...] = ()) -> list[Any]:
@@ -88,13 +200,16 @@ def _query(home: DemoHome, question: str, values: tuple[object, ...] = ()) -> li
         return []
 
 
-def _start(home: DemoHome, log: str, *arguments: str) -> subprocess.Popen[bytes]:
+def _start(
+    home: DemoHome, log: str, *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     target: Path = home.logs / f"{log}.log"
     with target.open("wb") as file:
         return subprocess.Popen(  # noqa: S603 (our own command, no shell)
             [sys.executable, "-m", "airflow", *arguments],
-            env=home.environment(),
+            env={**home.environment(), **(env or {})},
             stdout=file,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )

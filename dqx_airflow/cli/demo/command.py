@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import Verdict
 
 EXIT_UNEXPECTED, EXIT_INFRASTRUCTURE = 1, 4
+_EXPECTATION = "Three days of flights through two gates: about two minutes on two cores."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +99,14 @@ def _run(
     """Lands the data and runs the DAG for each day; the states of the tasks."""
     from rich.live import Live
 
-    from dqx_airflow.cli.demo.airflow import finish_migration, run_dag, start_migration
+    from dqx_airflow.cli.demo.airflow import finish_migration, running_airflow, start_migration
     from dqx_airflow.cli.demo.flights import land
 
     home.prepare()
+    console.print(_EXPECTATION)
     migration = start_migration(home)
     try:
-        with console.status("Landing the flights of 2013, creating an Airflow database ..."):
+        with _step(console, "Landing the flights of 2013, creating an Airflow database ..."):
             flights = land(home.lake, (day.date for day in days))
             finish_migration(home, migration)
     finally:
@@ -111,28 +114,46 @@ def _run(
             migration.terminate()
     console.print(f"Landed {flights:,} flights in {home.lake}")
     count = "one day" if len(days) == 1 else f"{len(days)} days"
-    console.print(f"Running the DAG flights_medallion for {count}, with real spark-submit:\n")
-    states: dict[DemoDay, dict[str, str]] = {}
-    with Live(_table(days, states), console=console, refresh_per_second=4, transient=True) as live:
-        for day in days:
-
-            def report(now: Mapping[str, str], day: DemoDay = day) -> None:
-                live.update(_table(days, {**states, day: dict(now)}))
-                if not console.is_terminal:
-                    _print_changes(console, day, states.get(day, {}), now)
-                states[day] = dict(now)
-
-            states[day] = run_dag(home, day.date, report)
+    states: dict[DemoDay, dict[str, str]] = {day: {} for day in days}
+    with ExitStack() as stack:
+        with _step(console, "Starting Airflow: API server and scheduler ..."):
+            airflow = stack.enter_context(running_airflow(home))
+            airflow.unpause()
+        console.print(f"Running the DAG flights_medallion for {count}, with real spark-submit:\n")
+        run_ids = {airflow.trigger(day.date): day for day in days}
+        live = stack.enter_context(
+            Live(_table(days, states), console=console, refresh_per_second=4, transient=True)
+        )
+        for now in airflow.follow(tuple(run_ids)):
+            if not console.is_terminal:
+                _print_changes(console, {run_ids[run]: tasks for run, tasks in now.items()}, states)
+            states = {run_ids[run]: tasks for run, tasks in now.items()}
+            live.update(_table(days, states))
     return states
 
 
+@contextmanager
+def _step(console: Console, text: str) -> Iterator[None]:
+    """What goes on, for as long as it does: a spinner, or a line where nothing can be redrawn."""
+    if not console.is_terminal:
+        console.print(text)
+        yield
+        return
+    with console.status(text):
+        yield
+
+
 def _print_changes(
-    console: Console, day: DemoDay, before: Mapping[str, str], now: Mapping[str, str]
+    console: Console,
+    now: Mapping[DemoDay, Mapping[str, str]],
+    before: Mapping[DemoDay, Mapping[str, str]],
 ) -> None:
-    """Progress where the table cannot be redrawn: one line for each change."""
-    for task, state in now.items():
-        if state and before.get(task) != state:
-            console.print(f"  {day.date.isoformat()} {task}: {state}")
+    """Progress where the table cannot be redrawn: one line for each change, a gate's verdict
+    before what waits for it."""
+    for day, tasks in now.items():
+        for task, state in tasks.items():
+            if state in _STATE_STYLES and before.get(day, {}).get(task) != state:
+                console.print(f"  {day.date.isoformat()} {task}: {state}")
 
 
 def _table(days: Sequence[DemoDay], states: Mapping[DemoDay, Mapping[str, str]]) -> Table:
@@ -183,7 +204,9 @@ def _show(
                 console.print()
                 console.out(drawn, highlight=False)
     for surprise in surprises:
-        console.print(f"not as expected: {surprise}; see {home.logs}", style="red", markup=False)
+        console.print(
+            f"not as expected: {surprise}; see {home.task_logs}", style="red", markup=False
+        )
     _print_next_steps(home, console)
     return surprises
 
@@ -219,7 +242,7 @@ def _print_next_steps(home: DemoHome, console: Console) -> None:
         ("results", f"dql results list --root {_shown(home.results)}"),
         ("one run", f"dql results show latest --root {_shown(home.results)}"),
         ("lineage", str(_shown(home.lineage))),
-        ("task logs", str(_shown(home.logs))),
+        ("task logs", f"{_shown(home.task_logs)}, and in the Airflow UI"),
         ("Airflow UI", f". {environment} && airflow standalone, then http://localhost:8080"),
     )
     for name, text in steps:

@@ -43,6 +43,10 @@ class DemoHome:
         return self.root / "logs"
 
     @property
+    def task_logs(self) -> Path:
+        return self.airflow / "logs" / "dag_id=flights_medallion"
+
+    @property
     def environment_file(self) -> Path:
         return self.root / "environment.sh"
 
@@ -66,6 +70,8 @@ class DemoHome:
             "AIRFLOW_HOME": str(self.airflow),
             "AIRFLOW__CORE__DAGS_FOLDER": str(shipped("dags_examples")),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            # Tasks of a few seconds should not wait for as long again.
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             # 32 idle worker processes are no use on a laptop.
             "AIRFLOW__CORE__PARALLELISM": "2",
             # Nobody has to log in, so nobody but this machine may come in.
