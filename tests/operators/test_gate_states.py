@@ -224,9 +224,9 @@ def test_a_job_that_takes_too_long_is_killed_and_retried(
     "body",
     [
         "gate(conn_id='nowhere')",
-        "gate(suite='nowhere.dql')",
-        "gate(date='tomorrow')",
-        "gate(suite='check nothing {')",
+        "gate(suite='{{ \"nowhere.dql\" }}')",
+        "gate(date='{{ \"tomorrow\" }}')",
+        "gate(suite='{{ \"check\" }} nothing {')",
         "gate(datasets={'orders': '{{ params.get(\"nothing\") or \"\" }}'})",
     ],
 )
@@ -242,8 +242,10 @@ def test_a_slip_in_what_a_violation_does_lets_nothing_through(
     run_dag: RunDag, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("blocked")
-    run = run_dag("gate(on_violation='wran')")
-    assert (run["gate"], run["downstream"], run.tries()) == ("failed", "upstream_failed", 1)
+    given = "task_id='gate', suite='orders.dql', datasets={'orders': '/lake/orders'}"
+    run = run_dag(f"DqlGateOperator.partial({given}).expand(on_violation=['wran'])")
+    assert (run["gate[0]"], run["downstream"]) == ("failed", "upstream_failed")
+    assert run.tries("gate[0]") == 1
     assert spark_submit.calls == []
 
 
