@@ -75,6 +75,14 @@ PROVIDER_INFO: dict[str, Any] = {
                     "example": "s3://lake/dqx",
                     "default": None,
                 },
+                "spark_log_folder": {
+                    "description": "The folder on the worker in which the output of Spark is kept; "
+                    "by default dqx_spark below base_log_folder of section logging.",
+                    "version_added": "0.2.0",
+                    "type": "string",
+                    "example": "/var/log/dqx",
+                    "default": None,
+                },
                 "results_conn_id": {
                     "description": "A connection of type dqx with the results root and the "
                     "credentials of its storage: the default for all gates, and used by the "

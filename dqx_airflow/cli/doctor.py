@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.results_root import ROOT_VARIABLES
+
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
 
@@ -23,7 +25,7 @@ def doctor(
     ] = "spark_default",
     results_root: Annotated[
         str | None,
-        typer.Option(envvar="DQX_RESULTS_ROOT", help="The root of the results store."),
+        typer.Option(envvar=ROOT_VARIABLES, help="The root of the results store."),
     ] = None,
     format: Annotated[Format, typer.Option(help="Output format: text or json.")] = Format.TEXT,
 ) -> None:

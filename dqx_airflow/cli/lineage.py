@@ -11,6 +11,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from dqx_airflow.cli.results_root import ROOT_VARIABLES
+
 app = typer.Typer(help="Manage the lineage events of gates.", no_args_is_help=True)
 
 _WRONG_CALL, _INFRASTRUCTURE = 2, 4
@@ -38,7 +40,7 @@ def flush(
         str | None,
         typer.Option(
             "--root",
-            envvar="DQX_RESULTS_ROOT",
+            envvar=ROOT_VARIABLES,
             help="The results root that contains the spool, if --spool is not given.",
         ),
     ] = None,

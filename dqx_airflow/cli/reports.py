@@ -52,11 +52,17 @@ def print_headline(report: GateReport, console: Console) -> None:
     console.print(line, soft_wrap=True)
 
 
-def print_failures(report: GateReport, console: Console, *, all_rows: bool = False) -> None:
-    """Draws what failed and what could not be evaluated, each after a blank line."""
+def print_failures(
+    report: GateReport, console: Console, *, all_rows: bool = False, root: str | None = None
+) -> None:
+    """Draws what failed and what could not be evaluated, each after a blank line.
+
+    :param root: the results root, for the commands that show the rest.
+    """
     colour = console.is_terminal and not console.no_color
     for verdict in report.with_status(Status.FAILED) + report.with_status(Status.ERROR):
-        drawing = draw_verdict(printable_verdict(verdict), report, colour=colour, all_rows=all_rows)
+        shown = printable_verdict(verdict)
+        drawing = draw_verdict(shown, report, colour=colour, all_rows=all_rows, root=root)
         typer.echo(f"\n{drawing}", file=console.file, color=colour)
 
 

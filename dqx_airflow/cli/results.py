@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from dqx_airflow.cli.results_root import ROOT_VARIABLES
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -34,7 +36,7 @@ class OutputFormat(str, Enum):
 _Root = Annotated[
     str | None,
     typer.Option(
-        "--root", envvar="DQX_RESULTS_ROOT", help="The root of the results store: a path or URI."
+        "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
     ),
 ]
 _Format = Annotated[OutputFormat, typer.Option("--format", help="Output format: table or json.")]
@@ -117,7 +119,7 @@ def show(
     if output is OutputFormat.JSON:
         _print_json(report)
     else:
-        _print_report(report, all_rows=rows)
+        _print_report(report, root, all_rows=rows)
 
 
 @app.command("optimize")
@@ -265,7 +267,7 @@ def _print_json(value: object) -> None:
     typer.echo(to_json(value))
 
 
-def _print_report(report: GateReport, *, all_rows: bool) -> None:
+def _print_report(report: GateReport, root: str, *, all_rows: bool) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import (
@@ -281,7 +283,7 @@ def _print_report(report: GateReport, *, all_rows: bool) -> None:
     if report.verdicts:
         console.print()
         console.print(verdicts_table(report.verdicts))
-    print_failures(report, console, all_rows=all_rows)
+    print_failures(report, console, all_rows=all_rows, root=root)
 
 
 def _facts(report: GateReport) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -95,11 +96,17 @@ def format_row(failing: FailingRow, longest: int | None = None) -> str:
 
 
 def draw_verdict(
-    verdict: Verdict, report: GateReport, *, colour: bool = False, all_rows: bool = False
+    verdict: Verdict,
+    report: GateReport,
+    *,
+    colour: bool = False,
+    all_rows: bool = False,
+    root: str | None = None,
 ) -> str:
     """A failed or unevaluated assertion as seed 001 draws it; a warning below `fail_on`.
 
     :param all_rows: shows all failing rows of its sample, whole.
+    :param root: the results root, for the command that shows the rest.
     """
     is_mild = not verdict.can_block(report.fail_on)
     notes = [("metric value", format_value(verdict.value))]
@@ -120,7 +127,7 @@ def draw_verdict(
         notes.append(("profiles", ", ".join(verdict.profiles)))
     if verdict.reason:
         notes.append(("reason", verdict.reason))
-    notes += _rows_shown(verdict, report, all_rows)
+    notes += _rows_shown(verdict, report, all_rows, root)
     if verdict.note:
         notes.append(("note", verdict.note))
     message = f"{_MESSAGE.get(verdict.status, verdict.status.value)}: {verdict.name}"
@@ -132,21 +139,35 @@ def draw_verdict(
     return draw([diagnostic], {verdict.span.file: source}, colour=colour)
 
 
-def _rows_shown(verdict: Verdict, report: GateReport, all_rows: bool) -> list[tuple[str, str]]:
+def _rows_shown(
+    verdict: Verdict, report: GateReport, all_rows: bool, root: str | None
+) -> list[tuple[str, str]]:
     rows = verdict.failing_rows
     if all_rows:
         return [("failing row", format_row(row)) for row in rows]
     shown = [("failing row", format_row(row, _LONGEST_ROW)) for row in rows[:SHOWN_ROWS]]
     more = len(rows) - len(shown)
     if more:
-        rest = f"{more} more in the sample: dql results show {report.run_id[:8]} --rows"
+        rest = f"{more} more in the sample: {results_command(report, root, '--rows')}"
         shown.append(("failing row", rest))
     return shown
 
 
-def draw_report(report: GateReport, *, colour: bool = False) -> str:
+def results_command(report: GateReport, root: str | None = None, *options: str) -> str:
+    """The command that shows a report, ready for a shell.
+
+    :param root: the results root; without it, the command looks where the settings say.
+    """
+    words = ["dql", "results", "show", report.run_id[:8], *options]
+    return shlex.join([*words, *(["--root", root] if root else [])])
+
+
+def draw_report(report: GateReport, *, colour: bool = False, root: str | None = None) -> str:
     """The report as a person reads it: what was not evaluated, what failed in full, the headline
-    last."""
+    last.
+
+    :param root: the results root, for the commands that show the rest.
+    """
     lacking = [
         f"not evaluated: {printable(verdict.name)} ({verdict.severity.value}): "
         f"{printable(verdict.reason or '')}"
@@ -154,7 +175,7 @@ def draw_report(report: GateReport, *, colour: bool = False) -> str:
     ]
     parts = ["\n".join(lacking)] if lacking else []
     parts += [
-        draw_verdict(verdict, report, colour=colour)
+        draw_verdict(verdict, report, colour=colour, root=root)
         for status in (Status.ERROR, Status.FAILED)
         for verdict in report.with_status(status)
     ]

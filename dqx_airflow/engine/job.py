@@ -73,7 +73,7 @@ def run_job(
     except Exception as error:
         # Of a job that was ended, any error is the consequence, and the reason has been told.
         return _report_failure(error) if ending.code is None else ending.code
-    print(draw_report(report), flush=True)
+    print(draw_report(report, root=request.results_root), flush=True)
     return EXIT_REPORTED
 
 

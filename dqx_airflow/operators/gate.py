@@ -6,6 +6,7 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -50,9 +51,10 @@ class GateOperator(SparkJobOperator):
     `contract`, `fail_on`, `finished_at`, `counts` of the assertions by status, `verdicts` (those
     that failed or could not be evaluated, worst first) and `more_verdicts` (the number of omitted
     ones), `datasets`, and by dataset `versions` (that were read), `quarantined` (rows), `promoted`
-    (the new version), `not_promoted` and `validated` (what `read_validated` reads). `gate_notice`
-    turns it into a message for callbacks and notifiers. An asset among the `outlets` is only
-    updated on a pass; the extra of its event describes what was validated.
+    (the new version), `not_promoted` and `validated` (what `read_validated` reads). Without a
+    report, its `outcome` is "no report", `error` says why, and `error_type` is the name of the
+    exception. `gate_notice` turns it into a message for callbacks and notifiers. An asset among
+    the `outlets` is only updated on a pass; the extra of its event describes what was validated.
 
     :param datasets: the datasets by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
@@ -277,6 +279,10 @@ class GateOperator(SparkJobOperator):
         :raises GateMisconfigured: the gate cannot run as it is written.
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
+        with self._word_of_failure(context):
+            return self._execute(context)
+
+    def _execute(self, context: Any) -> str:
         from dqx_airflow.operators.spark_connection import require_connection
 
         started = time.time()
@@ -296,6 +302,10 @@ class GateOperator(SparkJobOperator):
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
         """What a deferred gate does when its driver has ended: the same as `execute`."""
+        with self._word_of_failure(context):
+            return self._execute_complete(event, context)
+
+    def _execute_complete(self, event: dict[str, Any], context: Any) -> str:
         from dqx_airflow.operators.job_outcome import ending_of_event
         from dqx_airflow.values import GateRequest, from_json
 
@@ -329,6 +339,19 @@ class GateOperator(SparkJobOperator):
     def dataset_arguments(self) -> list[tuple[str, Any]]:
         """The datasets and what the DAG says of them."""
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
+
+    @contextmanager
+    def _word_of_failure(self, context: Any) -> Iterator[None]:
+        """Leaves in XCom why there is no report, for notices, the UI and downstream tasks."""
+        try:
+            yield
+        except (GateMisconfigured, GateInfrastructureError) as error:
+            from dqx_airflow.operators.outcome import XCOM_KEY, failure_summary
+
+            name = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
+            key = self.request.run_key if self.request is not None else None
+            context["ti"].xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
+            raise
 
     def _end_task(self, report: GateReport, context: Any) -> str:
         from dqx_airflow.operators.assets import announce
@@ -479,6 +502,8 @@ class GateOperator(SparkJobOperator):
         if report is not None:
             return report
         key = request.run_key
+        if ending.last_lines:
+            self.log.error("the last lines of Spark:\n%s", "\n".join(ending.last_lines))
         kind = GateTimeoutError if ending.is_late else GateInfrastructureError
         raise kind(
             f"no report in {request.results_root}: gate {key.gate}, "
@@ -509,38 +534,14 @@ class GateOperator(SparkJobOperator):
         raise AssertionError("unreachable: defer raises")
 
     def _log_report(self, report: GateReport) -> None:
-        from dqx_airflow.diagnostics.verdicts import account, draw_verdict, headline, on_call
-        from dqx_airflow.values import Outcome, Status
+        from dqx_airflow.operators.report_log import report_entries
+        from dqx_airflow.values import Outcome
 
         fails = report.outcome is Outcome.BROKEN or (
             report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
         )
-        lacking = report.not_evaluated
-        for verdict in lacking:
-            log = self.log.error if report.outcome is Outcome.BROKEN else self.log.warning
-            name, severity = verdict.name, verdict.severity.value
-            log("not evaluated: %s (%s): %s", name, severity, verdict.reason)
-        for verdict in report.with_status(Status.SKIPPED):
-            if verdict not in lacking:
-                self.log.info("skipped: %s: %s", verdict.name, verdict.reason)
-        for verdict in report.with_status(Status.PASSED):
-            if verdict.note:
-                self.log.info("passed: %s: %s", verdict.name, verdict.note)
-        for status in (Status.ERROR, Status.FAILED):
-            for verdict in report.with_status(status):
-                blocks = fails and verdict.can_block(report.fail_on)
-                log = self.log.error if blocks else self.log.warning
-                log("%s", draw_verdict(verdict, report))
-        root = self._place.root
-        for line in account(report):
-            self.log.warning("%s", line)
-        if to_do := on_call(report):
-            self.log.warning("%s", to_do)
-        self.log.info("all verdicts: dql results show %s --root %s", report.run_id[:8], root)
-        log = self.log.info if report.outcome is Outcome.PASSED else self.log.warning
-        if fails:
-            log = self.log.error
-        log("%s", headline(report))
+        for entry in report_entries(report, self._place.root, fails=fails):
+            getattr(self.log, entry.level)("%s", entry.text)
 
 
 def _seconds(given: timedelta | float) -> float:

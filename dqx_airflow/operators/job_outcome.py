@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dqx_airflow.operators.spark_log import SparkLog
 
 _LONGEST_CAUSE = 300
 _MORE_TIME = "increase the timeout, or reduce the data"
-_OUTPUT = "see its output above"
+_OUTPUT = "see its output"
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ended, what to do should it have left no report, and whether time was up."""
+    """How a job ended, what to do should it have left no report, and whether time was up.
+
+    `last_lines` are the last ones of its output, where the log of the task does not have them.
+    """
 
     how: str
     advice: str
     is_late: bool = False
+    has_failed: bool = True
+    last_lines: tuple[str, ...] = ()
 
 
 def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
@@ -27,6 +35,7 @@ def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
         return Ending(
             f"the Spark job succeeded (exit code {code})",
             "its driver must reach the same storage at this location as the worker",
+            has_failed=False,
         )
     if code == EXIT_TIMED_OUT and timeout_s is not None:
         return _late(timeout_s)
@@ -50,6 +59,16 @@ def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | 
     if str(error).startswith("Cannot execute"):
         return Ending("the Spark job failed", _OUTPUT)
     return Ending(f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", _OUTPUT)
+
+
+def with_cause(ending: Ending, spark: SparkLog) -> Ending:
+    """The ending with the last error in the output of the job, and with the place of the rest."""
+    where = f"see {spark.path}" if spark.is_file else "see its output above"
+    advice = where if ending.advice == _OUTPUT else ending.advice
+    lines = spark.tail if spark.is_file else ()
+    if not ending.has_failed or ending.is_late or not spark.cause:
+        return replace(ending, advice=advice, last_lines=lines)
+    return replace(ending, how=f"{ending.how}: {spark.cause}", advice=advice, last_lines=lines)
 
 
 def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:

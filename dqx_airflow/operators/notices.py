@@ -16,11 +16,9 @@ from typing import Any, TypeAlias
 from dqx_airflow.diagnostics.text import printable
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.operators.links import GateReportLink
-from dqx_airflow.operators.outcome import XCOM_KEY
+from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY
 
 Callback: TypeAlias = Callable[[Any], Any]
-
-NO_REPORT = "no report"
 
 _MOST_VERDICTS = 5
 _LONGEST_TEXT, _LONGEST_NAME, _LONGEST_VALUE = 300, 120, 80
@@ -60,9 +58,11 @@ class _Fault:
 def gate_notice(context: Any) -> GateNotice:
     """The notice of the gate whose callback receives this context."""
     ti = context["ti"]
-    report = _summary_of(ti)
-    error = " ".join(str(context.get("exception") or "").split())
-    gate = _text(report.get("gate")) or f"{ti.dag_id}.{ti.task_id}"
+    report = pushed = _summary_of(ti)
+    if pushed.get("outcome") == NO_REPORT:
+        report = {}
+    error = " ".join(str(context.get("exception") or pushed.get("error") or "").split())
+    gate = _text(pushed.get("gate")) or f"{ti.dag_id}.{ti.task_id}"
     outcome = _text(report.get("outcome")) or NO_REPORT
     text = _text(report.get("headline")) or f"{NO_REPORT}: gate {gate}: {error or 'see its log'}"
     text = _cut(printable(" ".join(text.split())), _LONGEST_TEXT)
@@ -73,7 +73,7 @@ def gate_notice(context: Any) -> GateNotice:
     payload = {
         "outcome": outcome,
         "gate": gate,
-        "date": report.get("date"),
+        "date": pushed.get("date"),
         "dag_id": ti.dag_id,
         "task_id": ti.task_id,
         "dag_run_id": ti.run_id,

@@ -12,12 +12,16 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 from dqx_airflow.diagnostics.verdicts import headline, on_call
 from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
-from dqx_airflow.values import GateReport, MetricValue, Outcome, Status
+from dqx_airflow.redact import redact_urls
+from dqx_airflow.values import GateReport, MetricValue, Outcome, RunKey, Status
 
 OnViolation: TypeAlias = Literal["fail", "skip", "warn"]
 
 XCOM_KEY = "dqx_report"
 """The key under which a gate leaves the summary of its report."""
+
+NO_REPORT = "no report"
+"""The outcome in the summary of a gate that has no report."""
 
 _MOST_VERDICTS = 20
 _MOST_DATASETS = 25
@@ -107,6 +111,22 @@ def summary(report: GateReport) -> dict[str, Any]:
             for verdict in shown[:_MOST_VERDICTS]
         ],
         "more_verdicts": max(len(shown) - _MOST_VERDICTS, 0),
+    }
+
+
+def failure_summary(error: Exception, gate: str, key: RunKey | None) -> dict[str, Any]:
+    """Why there is no report, for XCom: `error` is the exception and `error_type` its name.
+
+    :param key: the run of the gate, None where it is not known yet.
+    """
+    told = redact_urls(" ".join(str(error).split()))
+    return {
+        "outcome": NO_REPORT,
+        "gate": _cut(gate),
+        "date": key.date.isoformat() if key is not None else None,
+        "headline": _cut(f"{NO_REPORT}: gate {gate}: {told}", _LONGEST_MESSAGE),
+        "error": _cut(told, _LONGEST_MESSAGE),
+        "error_type": type(error).__name__,
     }
 
 

@@ -56,6 +56,7 @@ such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`, `ex
 - `durable` is always off: otherwise a cleared gate would turn green on the job of the previous
   run, without reading the data.
 - `name` defaults to `dqx-gate`.
+- `verbose` also shows in the log of the task what Spark prints, which otherwise goes to a file.
 - `outlets`: an asset among them is only updated if the data passed, with or without warnings.
   Its event carries the run, the date, and the versions and rows of the datasets.
 - `execution_timeout` also ends the job itself, whose driver may outlive the task.

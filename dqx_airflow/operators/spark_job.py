@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.connect import ConnectJob
     from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
     from dqx_airflow.operators.job_outcome import Ending
+    from dqx_airflow.operators.spark_log import SparkLog
     from dqx_airflow.values import GateRequest
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
@@ -48,6 +49,7 @@ class SparkJobOperator(SparkSubmitOperator):
     driver: YarnApplication | KubernetesPod | None = None
     env_vars: dict[str, Any] | None
     _connect_job: ConnectJob | None = None
+    _spark_log: SparkLog
     _is_driver_a_pod = False
     _is_here: bool | None = None
     _knows_resource_manager = False
@@ -57,14 +59,39 @@ class SparkJobOperator(SparkSubmitOperator):
 
         :raises GateMisconfigured: it cannot be run with these settings.
         """
+        from dqx_airflow.operators.job_outcome import with_cause
+
         self.driver = None
         self._is_here = is_connect(connection) or self._is_driver_here(connection.extra_dejson)
         if self.deferrable:
             self._require_driver_to_follow(connection)
-        if is_connect(connection):
-            return self._run_over_connect(request, connection)
-        ending = self._submit(request, connection, context)
+        spark_log = self._open_spark_log(context)
+        try:
+            if is_connect(connection):
+                ending = self._run_over_connect(request, connection, spark_log)
+            else:
+                ending = self._submit(request, connection, context, spark_log)
+        finally:
+            spark_log.close()
+        ending = with_cause(ending, spark_log)
+        if ending.has_failed:
+            self.log.warning("%s; looking for the report of the gate", ending.how)
         return ending if self.driver is None else None
+
+    def _open_spark_log(self, context: Any) -> SparkLog:
+        """Where the output of Spark goes: with `verbose` into the log of the task."""
+        from dqx_airflow.operators.spark_log import SparkLog, spark_log_path
+
+        path = None if self._verbose else spark_log_path(context["ti"])
+        spark_log = SparkLog(path, self.log.info)
+        try:
+            spark_log.open()
+        except OSError as error:
+            self.log.warning("the log of Spark cannot be kept in a file: %s", error)
+        if spark_log.is_file:
+            self.log.info("the log of Spark is in %s", path)
+        self._spark_log = spark_log
+        return spark_log
 
     def execute_resumable(self, context: Any) -> Any:
         """Where the provider would submit and wait, a deferrable gate submits, and no more."""
@@ -105,7 +132,9 @@ class SparkJobOperator(SparkSubmitOperator):
             except Exception as error:  # of a program, of the network, of a cluster's client
                 self.log.warning("the driver may keep running until its timeout: %s", error)
 
-    def _run_over_connect(self, request: GateRequest, connection: Any) -> Ending:
+    def _run_over_connect(
+        self, request: GateRequest, connection: Any, spark_log: SparkLog
+    ) -> Ending:
         """Runs the job in a process of its own here, its Spark on a server."""
         from dqx_airflow.operators.connect import ConnectJob
         from dqx_airflow.operators.job_outcome import ending_of_code
@@ -119,16 +148,15 @@ class SparkJobOperator(SparkSubmitOperator):
             )
         address, secrets = connect_address(connection)
         self._connect_job = job = ConnectJob(address, self.conf or {}, secrets)
-        code = job.run(to_arguments(request), self.env_vars or {}, self.log.info)
-        ending = ending_of_code(code, request.timeout_s)
-        if code:
-            self.log.warning("%s; looking for the report of the gate", ending.how)
-        return ending
+        code = job.run(to_arguments(request), self.env_vars or {}, spark_log.add)
+        return ending_of_code(code, request.timeout_s)
 
     def _is_given(self, argument: str) -> bool:
         return bool(getattr(self, argument, None) or getattr(self, f"_{argument}", None))
 
-    def _submit(self, request: GateRequest, connection: Any, context: Any) -> Ending:
+    def _submit(
+        self, request: GateRequest, connection: Any, context: Any, spark_log: SparkLog
+    ) -> Ending:
         """Runs the job by `spark-submit`."""
         from dqx_airflow.operators.job_outcome import ending_of_submission
         from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
@@ -161,10 +189,7 @@ class SparkJobOperator(SparkSubmitOperator):
             raise GateMisconfigured(f"the Spark job cannot be submitted: {unfit}") from None
         finally:
             self.application_args = []  # they are of this try, not of the gate
-        ending = ending_of_submission(self._hook, error, request.timeout_s)
-        if error is not None:
-            self.log.warning("%s; looking for the report of the gate", ending.how)
-        return ending
+        return ending_of_submission(self._hook, error, request.timeout_s)
 
     def _require_driver_to_follow(self, connection: Any) -> None:
         """Sets up the submission of a driver that the triggerer can follow.
@@ -204,6 +229,8 @@ class SparkJobOperator(SparkSubmitOperator):
                 f"the Spark connection '{self._conn_id}' leads to Kubernetes, whose client is not "
                 "installed on this worker: pip install 'dqx-airflow[kubernetes]'"
             ) from None
+        from dqx_airflow.operators.spark_log import SubmissionLog
+
         # One byte of output that is not UTF-8 would end the task while its job runs on.
         hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
         if self._is_driver_a_pod:
@@ -211,8 +238,13 @@ class SparkJobOperator(SparkSubmitOperator):
         elif hook._is_kubernetes:
             # The provider would have them in a pod, and this driver has none.
             hook._env, hook._env_vars = hook._env_vars, None
-        read_output = hook._process_spark_submit_log
-        hook._process_spark_submit_log = lambda lines: read_output(_noting_exit_code(hook, lines))
+        log = SubmissionLog(hook.log, self._spark_log)
+        hook._log = log
+        read_output, mask = hook._process_spark_submit_log, hook._mask_cmd
+        hook._process_spark_submit_log = lambda lines: read_output(
+            _noting_exit_code(hook, log.reading(lines))
+        )
+        hook._mask_cmd = lambda command: mask(_without_request(command))
         return hook
 
     def _is_driver_here(self, extra: Mapping[str, Any]) -> bool:
@@ -239,6 +271,15 @@ def _name_driver_pod(hook: Any) -> None:
     own = {_POD_NAME: f"{name}-{secrets.token_hex(8)}-driver"}
     hook._conf = {**own, **hook._conf}
     hook._kubernetes_driver_pod = hook._conf[_POD_NAME]
+
+
+def _without_request(command: str | list[str]) -> str | list[str]:
+    """A command without the request, which is long and packed."""
+    from dqx_airflow.request_arguments import FLAG
+
+    if isinstance(command, str) or FLAG not in command:
+        return command
+    return [*command[: command.index(FLAG) + 1], "..."]
 
 
 def _noting_exit_code(hook: Any, lines: Iterator[Any]) -> Iterator[Any]:

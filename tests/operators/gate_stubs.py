@@ -50,6 +50,7 @@ for action in $(sed -n "${{line}}p" {home}/plan); do
         killed) kill -9 $$ ;;
         binary) printf 'caf\\351 \\377\\n' ;;
         on-yarn) echo 'Submitted application application_1700000000000_0001' ;;
+        prints=*) cat {home}/${{action#prints=}} >&2 ;;
         sleep) exec sleep 30 ;;
         slow) sleep 5 ;;
         data=*) cp -r {home}/${{action#data=}}/. {home}/data ;;

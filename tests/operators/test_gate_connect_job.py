@@ -196,6 +196,6 @@ def test_a_job_ends_at_its_deadline_though_its_server_hangs(
 ) -> None:
     connect_to(monkeypatch, host="127.0.0.1", port=silent_server)
     made = gate(conn_id="server", env_vars={"DQX_TEST": tmp_path}, timeout=1)
-    with pytest.raises(operators.GateTimeoutError, match=r"longer than 1 seconds; give it more"):
+    with pytest.raises(operators.GateTimeoutError, match=r"longer than 1 seconds; increase the"):
         made.execute(context)
     assert processes_of(tmp_path) == []

@@ -141,7 +141,7 @@ def test_a_timeout_in_the_cluster_is_an_error_of_its_own(
     cluster: Cluster,
 ) -> None:
     made = gate(datasets={"orders": {"query": ENDLESS}}, timeout=5, **in_cluster)
-    with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds; give it more"):
+    with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds; increase the"):
         made.execute(context)
     assert cluster.fate(cluster.drivers()[0]) == "FAILED"
 
@@ -176,7 +176,7 @@ def test_what_the_cluster_refuses_is_told(
     arguments, message = cluster.refused
     conf = {**in_cluster["conf"], **arguments.get("conf", {})}
     made = gate(**{**in_cluster, **arguments, "conf": conf})
-    with pytest.raises(operators.GateInfrastructureError, match="see its output above"):
+    with pytest.raises(operators.GateInfrastructureError, match=r"see .*attempt="):
         made.execute(context)
     assert message in log.text
 
@@ -226,5 +226,5 @@ def test_a_timeout_is_known_by_the_exit_code_that_the_cluster_tells(
     operators: ModuleType, context: Context, deferred: Callable[..., tuple[Any, Any]]
 ) -> None:
     made, trigger = deferred(timeout=5)
-    with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds; give it more"):
+    with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds; increase the"):
         made.execute_complete(context, event_of(trigger))

@@ -221,6 +221,16 @@ def test_a_gate_without_a_report_says_what_is_the_matter(
     assert told in Html(answer.text).text
 
 
+@pytest.mark.parametrize("state", ["failed", "up_for_retry"])
+def test_a_gate_without_a_report_says_what_its_job_said_last(
+    tab: Get, scene: Scene, state: str
+) -> None:
+    scene.dag()
+    pushed = {"outcome": "no report", "gate": "lake.gate", "error": "Spark: <no> space left"}
+    scene.task(state=state, pushed=pushed)
+    assert "Spark: <no> space left" in Html(tab().text).text
+
+
 def test_other_tasks_are_told_to_be_no_gates(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.task(operator="BashOperator", state="success")

@@ -24,6 +24,7 @@ from dqx_airflow.cli.contract.published import (
     versions_of,
     wrong,
 )
+from dqx_airflow.cli.results_root import ROOT_VARIABLES
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def consumers(
     results: Annotated[
         str | None,
         typer.Option(
-            envvar="DQX_RESULTS_ROOT",
+            envvar=ROOT_VARIABLES,
             help="The results root: lists the gates that enforce the contract.",
         ),
     ] = None,

@@ -135,7 +135,6 @@ class _Runner:
         first = call.requests[0]
         typer.echo(f"date {first.run_key.date.isoformat()}, {first.date_from}", err=True)
         codes: list[int] = []
-        is_stored = bool(call.requests[0].results_root)
         with ExitStack() as opened:
             file = None
             if self.output_file is not None:
@@ -145,7 +144,7 @@ class _Runner:
                     _tell_error(f"{self.output_file} cannot be written: {error.strerror or error}")
                     return EXIT_WRONG_CALL
             reports = self._reports(call, self._spark, codes)
-            write_reports(reports, call.output, file, all_rows=not is_stored)
+            write_reports(reports, call.output, file, first.results_root)
         return max(codes)
 
     def _reports(self, call: Call, spark: Spark, codes: list[int]) -> Iterator[GateReport]:

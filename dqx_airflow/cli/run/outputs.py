@@ -22,9 +22,11 @@ from dqx_airflow.values import GateReport, Status, to_json
 
 
 def write_reports(
-    reports: Iterable[GateReport], output: Output, file: IO[str] | None, *, all_rows: bool
+    reports: Iterable[GateReport], output: Output, file: IO[str] | None, root: str
 ) -> None:
     """Writes each report as soon as it is there, to stdout or into a file.
+
+    Of what is stored, under the results root `root`, a few failing rows are shown.
 
     Where it goes into a file, stderr gets the headlines.
     """
@@ -43,7 +45,7 @@ def write_reports(
             case Output.SUMMARY:
                 _print_summary(report, console)
             case Output.TABLE:
-                _print_table(report, console, all_rows=all_rows)
+                _print_table(report, console, root)
 
 
 def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:
@@ -53,10 +55,10 @@ def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:
         yield report
 
 
-def _print_table(report: GateReport, console: Console, *, all_rows: bool) -> None:
+def _print_table(report: GateReport, console: Console, root: str) -> None:
     """The headline is last: where the eyes are when it ends."""
     console.print(verdicts_table(report.verdicts))
-    print_failures(report, console, all_rows=all_rows)
+    print_failures(report, console, all_rows=not root, root=root)
     console.print()
     for line in filter(None, [*account(report), on_call(report)]):
         console.print(printable(line), soft_wrap=True, markup=False)

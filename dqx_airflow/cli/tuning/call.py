@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from dqx_airflow.cli.results_root import ROOT_VARIABLES
+
 if TYPE_CHECKING:
     from dqx_airflow.tuning.suite_file import SuiteFile
 
@@ -23,7 +25,7 @@ ResultsOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--results",
-        envvar="DQX_RESULTS_ROOT",
+        envvar=ROOT_VARIABLES,
         help="The root of the results store: a path or URI; default: as in dqx.toml.",
     ),
 ]

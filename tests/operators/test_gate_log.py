@@ -1,0 +1,211 @@
+"""The log of a gate's task: short, the report in it once, and why there is no report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from gate_stubs import FakeTask, Log, SparkSubmit
+from spark_submit_stub import canned_report
+
+from dqx_airflow.results.store import ResultsStore
+
+pytestmark = pytest.mark.airflow
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+CHATTER = "26/11/23 07:00:00 INFO SparkContext: Running Spark version 4.2.0\n"
+FAILURE = """\
+26/11/23 07:00:01 WARN Utils: java.net.ConnectException: refused
+error: cannot write the results store s3://lake/dqx: access denied
+  help: give the worker and the driver the same credentials
+26/11/23 07:00:02 INFO ShutdownHookManager: Shutdown hook called
+"""
+CAUSES = {
+    "of the job": (
+        FAILURE,
+        "cannot write the results store s3://lake/dqx: access denied; give the",
+    ),
+    "of a suite": ("error[E001]: unknown metric 'avg'\n --> a.dql:1:1\n", "unknown metric 'avg'"),
+    "of Java": (
+        'Exception in thread "main" org.apache.spark.SparkException: Job aborted\n'
+        "\tat org.apache.spark.Main.run(Main.scala:1)\n"
+        "Caused by: java.io.IOException: No space left on device\n",
+        "java.io.IOException: No space left on device",
+    ),
+    "of Python": (
+        'Traceback (most recent call last):\n  File "x.py", line 1\nMemoryError: 9 GB\n',
+        "MemoryError: 9 GB",
+    ),
+    "of spark-submit": (
+        "Error: Failed to load class x.\n26/11/23 07:00:02 INFO ShutdownHookManager: done\n",
+        "Failed to load class x.",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CAUSES)
+def test_without_a_report_the_last_error_of_the_job_is_told_everywhere(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    task: FakeTask,
+    log: Log,
+    kind: str,
+) -> None:
+    printed, cause = CAUSES[kind]
+    (spark_submit.home / "said").write_text(50 * CHATTER + printed)
+    spark_submit.will("prints=said exit=4")
+    with pytest.raises(operators.GateInfrastructureError) as raised:
+        gate().execute(context)
+    assert f"the Spark job failed (exit code 4): {cause}" in str(raised.value)
+    pushed = task.pushed["dqx_report"]
+    assert (pushed["outcome"], pushed["gate"]) == ("no report", "lake.gate")
+    assert (pushed["date"], pushed["error_type"]) == ("2024-05-17", "GateInfrastructureError")
+    assert cause in pushed["error"]
+    assert cause in pushed["headline"]
+    file = spark_log_of(log)
+    assert file.read_text() == 50 * CHATTER + printed
+    assert str(file) in str(raised.value)
+    assert log.text.count("Running Spark version") < 10
+    assert log.text.count("\n") < 40
+
+
+def spark_log_of(log: Log) -> Path:
+    (said,) = (line for line in log.at("info") if line.startswith("the log of Spark is in"))
+    return Path(said.rpartition(" in ")[2])
+
+
+def test_a_misconfigured_gate_says_why_in_its_summary(
+    operators: ModuleType, gate: Gate, context: Context, task: FakeTask
+) -> None:
+    with pytest.raises(operators.GateMisconfigured):
+        gate(conn_id="nowhere").execute(context)
+    pushed = task.pushed["dqx_report"]
+    assert (pushed["outcome"], pushed["error_type"]) == ("no report", "GateMisconfigured")
+    assert "no Spark connection 'nowhere'" in pushed["error"]
+
+
+def test_the_notice_of_a_gate_without_a_report_has_its_error(
+    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
+) -> None:
+    (spark_submit.home / "said").write_text(FAILURE)
+    spark_submit.will("prints=said exit=4")
+    with pytest.raises(operators.GateInfrastructureError) as raised:
+        gate().execute(context)
+    task.xcom_pull = lambda **given: task.pushed[given["key"]]  # type: ignore[attr-defined]
+    # A callback for a success has no exception.
+    for exception in (raised.value, None):
+        notice = operators.gate_notice({**context, "exception": exception})
+        assert "access denied" in notice.text + notice.markdown
+        assert notice.payload["outcome"] == "no report"
+        assert notice.payload["report"] is None
+        assert notice.payload["date"] == "2024-05-17"
+        assert "access denied" in notice.payload["error"]
+
+
+def test_the_request_is_not_printed(
+    gate: Gate, context: Context, log: Log, spark_submit: Any
+) -> None:
+    assert gate().execute(context) == "passed"
+    assert "--request ..." in log.text
+    assert spark_submit.requests
+    assert spark_submit.calls[0][-1][:40] not in log.text
+
+
+def test_what_the_job_notes_is_in_the_log(
+    gate: Gate, context: Context, log: Log, spark_submit: SparkSubmit
+) -> None:
+    note = "dqx.gate: 5 rows of orders in quarantine at /bad/orders"
+    (spark_submit.home / "said").write_text(CHATTER + f"{note}\n" + 50 * "warning: again\n")
+    spark_submit.will("prints=said passed")
+    assert gate().execute(context) == "passed"
+    assert note in log.at("info")
+    assert log.text.count("warning: again") == 5
+
+
+def test_verbose_shows_all_that_spark_prints(
+    gate: Gate, context: Context, log: Log, spark_submit: SparkSubmit
+) -> None:
+    (spark_submit.home / "said").write_text(50 * CHATTER)
+    spark_submit.will("prints=said passed")
+    assert gate(verbose=True).execute(context) == "passed"
+    assert log.text.count("Running Spark version") == 50
+    assert "the log of Spark is in" not in log.text
+
+
+def test_a_gate_runs_where_no_file_can_be_written(
+    gate: Gate, context: Context, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "taken").write_text("")
+    monkeypatch.setenv("AIRFLOW__DQX__SPARK_LOG_FOLDER", str(tmp_path / "taken"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(Exception, match="not found on the PATH"):
+        gate().execute(context)
+    assert "the log of Spark cannot be kept in a file" in log.at("warning")[0]
+
+
+def test_every_try_and_map_index_has_a_file(
+    gate: Gate, context: Context, task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__DQX__SPARK_LOG_FOLDER", str(tmp_path / "spark"))
+    from dqx_airflow.operators.spark_log import spark_log_path
+
+    task.map_index, task.run_id, task.try_number = 3, "manual__2026-11-23T07:00:00+00:00", 2
+    expected = "dag_id=lake/run_id=manual__2026-11-23T07:00:00+00:00/task_id=gate/map_index=3"
+    assert spark_log_path(task) == tmp_path / "spark" / expected / "attempt=2.log"
+
+
+def test_a_long_report_is_cut_in_the_log(
+    operators: ModuleType, gate: Gate, context: Context, log: Log
+) -> None:
+    made = gate()
+    request = made.build_request(context)
+    ResultsStore(request.results_root).write(canned_report(request, "long"))
+    with pytest.raises(operators.GateBlocked):
+        made.execute(context)
+    assert log.text.count("\n") < 40
+    assert "more that did not pass" in log.text
+    assert f"--root {request.results_root}" in log.text
+
+
+@pytest.mark.spark
+def test_the_log_of_a_real_gate_fits_a_screen(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    log: Log,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    data = tmp_path / "orders.parquet"
+    pq.write_table(pa.table({"id": [1, None, 3], "amount": [1.0, -2.0, -3.0]}), data)
+    suite = """suite "Orders" {
+    check "Rules" on orders {
+        assert null_count(id) == 0 name "orders.id" severity P0
+        assert each row: amount > 0 name "orders.amount" severity P1
+        assert num_rows() > 10 name "orders.rows" severity P2
+    }
+}
+"""
+    made = gate(suite=suite, datasets={"orders": str(data)})
+    with pytest.raises(operators.GateBlocked):
+        made.execute(context)
+    text = log.text
+    assert text.count("\n") < 40, text
+    assert text.count("assertion failed: orders.id") == 1
+    assert "assert null_count(id) == 0 name" in text
+    assert "\n  |                ^^^^^^^^^^^^^^" in text
+    printed = spark_log_of(log).read_text()
+    assert "assertion failed: orders.id" in printed
+    assert "SparkContext" not in text
