@@ -24,6 +24,7 @@ VERBS = {
     "alerts": "dqx_airflow.cli.tuning.alerts:alerts",
     "label": "dqx_airflow.cli.tuning.label:label",
     "backtest": "dqx_airflow.cli.tuning.backtest:backtest",
+    "suggest": "dqx_airflow.cli.tuning.suggest:suggest",
     "tune": "dqx_airflow.cli.tuning.tune:tune",
     "review": "dqx_airflow.cli.tuning.review:review",
     "promote": "dqx_airflow.cli.tuning.promote:promote",

@@ -37,10 +37,12 @@ from dqx_airflow.tuning.tuner import (
 )
 from dqx_airflow.values import Status
 
-FEWEST_IN_CLUSTER = 3
+FEWEST_IN_CLUSTER = 2
+"""How many of its alarms people have to have called false."""
 CHANCE = 0.01
 """How probable a cluster may be by chance, over all calendars that are tried."""
 
+_MOST_CLUSTERS = 4
 _FURTHEST_FACTOR = 4.0
 _SAME = 0.05
 """Factors that differ by less from 1 make no difference."""
@@ -48,12 +50,13 @@ _SAME = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """False alarms of an assertion on days of a calendar."""
+    """Alarms of an assertion on days of a calendar, without those that are known to be real."""
 
     calendar: Calendar
     days: frozenset[int]
-    false_alarms: int
-    all_false_alarms: int
+    alarms: int
+    all_alarms: int
+    labels: int
     chance: float
 
 
@@ -78,13 +81,16 @@ def tuned_profiles(
         if one.is_required:
             continue
         days = past.days(rules, [row])
-        cluster = _cluster(past, row, days, tried)
-        if cluster is None:
-            continue
-        tuned = _tuned(past, row, cluster, days, rules, with_profile, gate)
-        found.append(tuned)
-        if tuned.proposal is not None:
-            left_out[row] = cluster.days
+        failed: list[Tuned] = []
+        for cluster in _clusters(past, row, days, tried):
+            tuned = _tuned(past, row, cluster, days, rules, with_profile, gate)
+            if tuned.proposal is not None:
+                found.append(tuned)
+                left_out[row] = cluster.days
+                break
+            failed.append(tuned)
+        else:
+            found += failed[:1]
     return tuple(found), left_out
 
 
@@ -101,25 +107,29 @@ def _existing(profile: nodes.Profile) -> Calendar:
     return Calendar(name, f"the days of '{name}'", (period,), holds)
 
 
-def _cluster(
+def _clusters(
     past: Past, row: int, days: Sequence[int], tried: Sequence[Calendar]
-) -> _Cluster | None:
-    """The calendar on which false alarms of an assertion cluster most; None where none do."""
+) -> list[_Cluster]:
+    """The calendars on which the alarms of an assertion cluster, the least probable first.
+
+    Alarms without a label count, too, but people have to have said of some there that they were
+    false. Real issues do not count.
+    """
     dates, statuses = past.backtest.dates, past.backtest.judge().statuses[row]
     known = [n for n in days if statuses[n] is not None]
-    false = [
-        n for n in known if (truth := past.known[row][n]) and truth.is_label and not truth.is_issue
-    ]
+    label = {n: past.label(row, n) for n in known}
+    alarms = [n for n in known if statuses[n] is Status.FAILED and not label[n]]
     clusters = []
     for one in tried:
         held = frozenset(n for n in known if one.holds(dates[n]))
-        inside = sum(n in held for n in false)
-        if inside < FEWEST_IN_CLUSTER or len(held) == len(known):
+        inside = [n for n in alarms if n in held]
+        false = sum(label[n] is False for n in inside)
+        if false < FEWEST_IN_CLUSTER or len(held) == len(known):
             continue
-        chance = _at_least(inside, len(false), len(held) / len(known))
+        chance = _at_least(len(inside), len(alarms), len(held) / len(known))
         if chance < CHANCE / len(tried):
-            clusters.append(_Cluster(one, held, inside, len(false), chance))
-    return min(clusters, key=lambda one: one.chance, default=None)
+            clusters.append(_Cluster(one, held, len(inside), len(alarms), false, chance))
+    return sorted(clusters, key=lambda one: one.chance)[:_MOST_CLUSTERS]
 
 
 def _at_least(hits: int, trials: int, rate: float) -> float:
@@ -174,12 +184,16 @@ def _tuned(
     if not wins(trials):
         return Tuned(about, None, no_win(trials), len(labelled))
     would_be = _judged_alone(backtest, after, row)
+    was, becomes = (counts(told, past.known[row], one.cost, days) for told in (statuses, would_be))
+    if becomes.cost >= was.cost:
+        return Tuned(about, None, "over all days it costs more than it saves", len(labelled))
     evidence = {
         **evidence_of(backtest, trials, len(labelled), len(days)),
         "cluster": {
             "days": cluster.calendar.told,
-            "false_alarms": cluster.false_alarms,
-            "of": cluster.all_false_alarms,
+            "alarms": cluster.alarms,
+            "of": cluster.all_alarms,
+            "labelled_false": cluster.labels,
             "chance": float(f"{cluster.chance:.2g}"),
             "factor": factor,
         },
@@ -222,14 +236,14 @@ def profile_text(check: str, name: str, calendar: Calendar, factor: float, why: 
 
 def _why(cluster: _Cluster, name: str) -> str:
     return (
-        f"{cluster.false_alarms} of {cluster.all_false_alarms} labelled false alarms of '{name}' "
-        f"are on {cluster.calendar.told}"
+        f"{cluster.alarms} of {cluster.all_alarms} alarms of '{name}' are on "
+        f"{cluster.calendar.told}, {cluster.labels} of them labelled false"
     )
 
 
 def _factor(past: Past, row: int, inside: frozenset[int], days: Sequence[int]) -> float | None:
     """By what the values on some days are to be scaled to be as on the others: the quotient of the
-    medians, to two digits. Days with a real issue do not count."""
+    medians, to two digits, and at most fourfold. Days with a real issue do not count."""
     values = past.backtest.compared(row)
     there: list[float] = []
     elsewhere: list[float] = []
@@ -244,11 +258,9 @@ def _factor(past: Past, row: int, inside: frozenset[int], days: Sequence[int]) -
     if usual * here <= 0:
         return None
     factor = float(f"{usual / here:.2g}")
-    is_near, is_far = (
-        abs(factor - 1) < _SAME,
-        not 1 / _FURTHEST_FACTOR <= factor <= _FURTHEST_FACTOR,
-    )
-    return None if is_near or is_far else factor
+    if abs(factor - 1) < _SAME:
+        return None
+    return min(max(factor, 1 / _FURTHEST_FACTOR), _FURTHEST_FACTOR)
 
 
 def _judged_alone(backtest: Backtest, suite: nodes.Suite, row: int) -> tuple[Status | None, ...]:

@@ -14,8 +14,11 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.values import Status
 
 FAILURE_WEIGHT = 0.01
-"""How much an unlabelled failure counts as a real issue; a label counts 1. It is little, so that
-many failures that nobody looked at do not outvote the labels."""
+"""How much an unlabelled failure counts as a real issue at most; a label counts 1."""
+
+FAILURES_SHARE = 0.25
+"""What the unlabelled failures of an assertion count together at most: a share of what its labelled
+false alarms cost, so that many failures that nobody looked at do not outvote the labels."""
 
 PASS_WEIGHT = 0.5
 """How much an unlabelled pass counts as fine: nobody complained."""
@@ -54,13 +57,24 @@ def truths(backtest: Backtest) -> tuple[tuple[Truth | None, ...], ...]:
     statuses, labels = backtest.judge().statuses, backtest.labels
     found = []
     for row, one in enumerate(backtest.assertions):
-        line: list[Truth | None] = []
-        for index, day in enumerate(backtest.days):
-            stored = day.verdicts.get(one.key)
-            line.append(_truth(labels[row][index], stored.status if stored else None)
-                        or _truth(None, statuses[row][index]))  # fmt: skip
-        found.append(tuple(line))
+        said = [
+            stored.status if (stored := day.verdicts.get(one.key)) else statuses[row][index]
+            for index, day in enumerate(backtest.days)
+        ]
+        weight = _failure_weight(one.cost, labels[row], said)
+        found.append(tuple(_truth(*both, weight) for both in zip(labels[row], said, strict=True)))
     return tuple(found)
+
+
+def _failure_weight(
+    cost: Cost, labels: Sequence[bool | None], statuses: Sequence[Status | None]
+) -> float:
+    pairs = list(zip(labels, statuses, strict=True))
+    unlabelled = cost.false_negative * pairs.count((None, Status.FAILED))
+    false_alarms = cost.false_positive * pairs.count((False, Status.FAILED))
+    if not unlabelled:
+        return FAILURE_WEIGHT
+    return min(FAILURE_WEIGHT, FAILURES_SHARE * false_alarms / unlabelled)
 
 
 def counts(
@@ -95,9 +109,9 @@ def labelled_days(
     )
 
 
-def _truth(label: bool | None, status: Status | None) -> Truth | None:
+def _truth(label: bool | None, status: Status | None, failure_weight: float) -> Truth | None:
     if label is not None:
         return Truth(label)
     if status is Status.FAILED:
-        return Truth(True, FAILURE_WEIGHT)
+        return Truth(True, failure_weight)
     return Truth(False, PASS_WEIGHT) if status is Status.PASSED else None

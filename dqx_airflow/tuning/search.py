@@ -1,12 +1,15 @@
 """Searches the values of tunables that cost least on some days: the same for equal input.
 
-Tunables that reach the same assertion are searched together. Of values that cost the same, the
-stricter one is taken.
+Tunables that reach the same assertion are searched together. A value must also do well a little
+further on: the worst fine day of some past days is rarely the worst that there will be. How far is
+learned from how far the worst fine days lie apart. Of values that cost the same, the stricter one
+is taken.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
@@ -22,6 +25,11 @@ _MOST_SWEEPS = 4
 _COARSE = 5
 _MOST_JOINT = 3
 _DECIDED = (Status.PASSED, Status.FAILED)
+_WORST_DAYS = 10
+"""From how many of the worst fine days the margin is learned: a tenth of them at most."""
+_FEWEST_WORST = 3
+_STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
+"""How much the cost counts that many margins away from a value."""
 
 
 class Search:
@@ -49,6 +57,7 @@ class Search:
         self._backtest, self._known = backtest, known
         self._is_allowed = is_allowed
         self._statuses: dict[tuple[float, ...], tuple[tuple[Status | None, ...], ...] | None] = {}
+        self._needed: dict[int, dict[tuple[int, int], float]] = {}
         self._base = tuple(backtest.judge().statuses[row] for row in self.rows)
         self.candidates = tuple(
             tuple(_candidates(one, max_move, self._limits(one))) for one in tunables
@@ -57,12 +66,18 @@ class Search:
 
     def best(self, days: Sequence[int]) -> tuple[float, ...]:
         """The values that cost least on these days."""
-        start = min(self._starts(), key=lambda values: self._rank(values, days))
+        margins = [self._margin(place, days) for place in range(len(self.tunables))]
+        costs: dict[tuple[float, ...], float] = {}
+
+        def rank(values: tuple[float, ...]) -> tuple[float, ...]:
+            return self._rank(values, days, margins, costs)
+
+        start = min(self._starts(), key=rank)
         for _ in range(_MOST_SWEEPS):
             before = start
             for place, options in enumerate(self.candidates):
                 tried = [(*start[:place], value, *start[place + 1 :]) for value in options]
-                start = min([start, *tried], key=lambda values: self._rank(values, days))
+                start = min([start, *tried], key=rank)
             if start == before or len(self.tunables) == 1:
                 break
         return start
@@ -110,15 +125,78 @@ class Search:
         if 1 < len(self.tunables) <= _MOST_JOINT:
             yield from product(*(_spread(options) for options in self.candidates))
 
-    def _rank(self, values: tuple[float, ...], days: Sequence[int]) -> tuple[float, ...]:
+    def _rank(
+        self,
+        values: tuple[float, ...],
+        days: Sequence[int],
+        margins: Sequence[float],
+        costs: dict[tuple[float, ...], float],
+    ) -> tuple[float, ...]:
         statuses = self.statuses(values)
         if statuses is None:
             return (math.inf,)
         failed = sum(line[index] is Status.FAILED for line in statuses for index in days)
         stricter = [sign * value for sign, value in zip(self._signs, values, strict=True)]
         moved = sum(abs(value - was) for value, was in zip(values, self.now, strict=True))
-        cost = round(self.counts(values, days).cost, 9)
+        cost = round(self._cost_around(values, days, margins, costs), 9)
         return (cost, -failed, *(-one for one in stricter), moved)
+
+    def _cost_around(
+        self,
+        values: tuple[float, ...],
+        days: Sequence[int],
+        margins: Sequence[float],
+        costs: dict[tuple[float, ...], float],
+    ) -> float:
+        """The mean cost of some values and of those a few margins away, by their weights."""
+        total = weights = 0.0
+        for place, margin in enumerate(margins):
+            for steps, weight in _STEPS_OF_MARGIN.items():
+                near = self._nearest(place, values[place] + steps * margin)
+                moved = (*values[:place], near, *values[place + 1 :])
+                if moved not in costs:
+                    known = self.statuses(moved) is not None
+                    costs[moved] = self.counts(moved, days).cost if known else math.inf
+                if costs[moved] < math.inf:
+                    total, weights = total + weight * costs[moved], weights + weight
+        return total / weights
+
+    def _nearest(self, place: int, value: float) -> float:
+        options = self.candidates[place]
+        at = bisect_left(options, value)
+        return min(options[max(0, at - 1) : at + 1], key=lambda one: abs(one - value))
+
+    def _margin(self, place: int, days: Sequence[int]) -> float:
+        """By how much the worst fine days are worse, on average, than the next one: in the unit of
+        the tunable. 0 where too few days tell."""
+        among = frozenset(days)
+        worst = sorted(
+            (
+                -self._signs[place] * value
+                for (row, index), value in self._needed_values(place).items()
+                if index in among and (truth := self._known[row][index]) and not truth.is_issue
+            ),
+            reverse=True,
+        )
+        count = min(_WORST_DAYS, len(worst) // 10)
+        if count < _FEWEST_WORST:
+            return 0.0
+        return sum(worst[:count]) / count - worst[count]
+
+    def _needed_values(self, place: int) -> dict[tuple[int, int], float]:
+        """The strictest value of a tunable with which an assertion passes on a day, where one does:
+        by the row of the assertion and the day."""
+        if place not in self._needed:
+            needed = {}
+            loosest_first = self.candidates[place][:: self._signs[place] or 1]
+            for value in loosest_first:
+                statuses = self.statuses((*self.now[:place], value, *self.now[place + 1 :]))
+                for row, line in zip(self.rows, statuses or (), strict=bool(statuses)):
+                    for index, status in enumerate(line):
+                        if status is Status.PASSED:
+                            needed[row, index] = value
+            self._needed[place] = needed
+        return self._needed[place]
 
     def _sign(self, place: int) -> int:
         """1 where larger values are stricter, -1 where smaller ones are, 0 where it makes no

@@ -28,7 +28,7 @@ from dqx_airflow.tuning.tunables import TunableNumber
 from dqx_airflow.values import Status
 
 AGENT = "autotuner"
-FEWEST_LABELS = 6
+FEWEST_LABELS = 4
 MAX_MOVE = 0.25
 
 

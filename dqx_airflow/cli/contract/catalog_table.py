@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +19,8 @@ from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
 
+T = TypeVar("T")
+
 _PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
@@ -25,17 +29,10 @@ def observe_table(spark: SparkSession, table: str) -> ObservedTable:
 
     :raises DatasetError: there is none, or it cannot be read.
     """
-    frame = open_dataset(spark, DatasetRef(table, table=table)).read(())
-    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    columns = ColumnTable(
-        tuple(types),
-        {name: "string" if kind == "void" else kind for name, kind in types.items()},
-        frame.count(),
-        lambda name: frame.select(quote_name(name)).toArrow().column(0),
-    )
     parts = _parts_of(spark, table)
     last = unquoted(parts[-1])
-    return observed(columns, last if last.isidentifier() else slug(last) or "data", ".".join(parts))
+    name = last if last.isidentifier() else slug(last) or "data"
+    return observed(_columns_of(spark, table), name, ".".join(parts))
 
 
 def observe_over(connection: Connection, settings: Mapping[str, str], table: str) -> ObservedTable:
@@ -43,12 +40,45 @@ def observe_over(connection: Connection, settings: Mapping[str, str], table: str
 
     :raises SparkError: Spark cannot be reached.
     """
-    spark = open_session(connection, "dql contract init", settings)
+    with _session(connection, settings, "dql contract init") as spark:
+        return observe_table(spark, table)
+
+
+def read_over(
+    connection: Connection,
+    settings: Mapping[str, str],
+    table: str,
+    use: Callable[[ColumnTable], T],
+) -> T:
+    """What is made of the table of that name, with a session of its own.
+
+    :raises SparkError: Spark cannot be reached.
+    """
+    with _session(connection, settings, "dql suggest") as spark:
+        return use(_columns_of(spark, table))
+
+
+@contextmanager
+def _session(
+    connection: Connection, settings: Mapping[str, str], title: str
+) -> Iterator[SparkSession]:
+    spark = open_session(connection, title, settings)
     try:
         with spark_errors_told(connection):
-            return observe_table(spark, table)
+            yield spark
     finally:
         spark.stop()
+
+
+def _columns_of(spark: SparkSession, table: str) -> ColumnTable:
+    frame = open_dataset(spark, DatasetRef(table, table=table)).read(())
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    return ColumnTable(
+        tuple(types),
+        {name: "string" if kind == "void" else kind for name, kind in types.items()},
+        frame.count(),
+        lambda name: frame.select(quote_name(name)).toArrow().column(0),
+    )
 
 
 def _parts_of(spark: SparkSession, table: str) -> list[str]:

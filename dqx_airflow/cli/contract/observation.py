@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,9 +27,11 @@ from dqx_airflow.contracts.drafting.observed import (
     common_pattern,
     is_personal,
 )
-from dqx_airflow.errors import DatasetError, first_line
+from dqx_airflow.errors import DatasetError, DqxError, first_line
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
+
+T = TypeVar("T")
 
 FORMATS = ("delta", "parquet", "csv", "json")
 _ENDINGS = {
@@ -59,9 +61,22 @@ def observe(place: str, file_format: str | None) -> ObservedTable:
     """
     found = file_format or _format_of(place)
     name = slug(Path(place.rstrip("/")).name.partition(".")[0]) or "data"
+    return read_files(place, found, lambda table: observed(table, name, place, found))
+
+
+def read_files(place: str, file_format: str | None, use: Callable[[ColumnTable], T]) -> T:
+    """What is made of the table at a path.
+
+    :raises DatasetError: there is none, or it cannot be read.
+    """
+    found = file_format or _format_of(place)
+    if found not in _READERS:
+        raise DatasetError(
+            f"{place} has the format {found}", f"data is read here as {', '.join(FORMATS)}"
+        )
     try:
-        return observed(_READERS[found](place), name, place, found)
-    except DatasetError:
+        return use(_READERS[found](place))
+    except DqxError:
         raise
     except Exception as error:  # deltalake has no root for its exceptions
         raise DatasetError(

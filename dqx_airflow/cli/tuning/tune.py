@@ -62,7 +62,7 @@ def tune(
     ] = 0.25,
     min_labels: Annotated[
         int, typer.Option("--min-labels", min=4, help="Without as many, nothing is proposed.")
-    ] = 6,
+    ] = 4,
     holidays: Annotated[
         str | None,
         typer.Option("--holidays", metavar="COUNTRY", help="Look at public holidays: US, DE-BY."),

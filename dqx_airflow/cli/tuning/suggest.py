@@ -1,0 +1,120 @@
+"""`dql suggest`: a draft suite from what datasets hold, with the evidence."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.run.options import ConnectionOption
+from dqx_airflow.cli.tuning.call import failing_well
+
+if TYPE_CHECKING:
+    from dqx_airflow.tuning.suggested import Seen
+    from dqx_airflow.values import DatasetRef
+
+_TAKEN = ("name", "path", "table", "format", "date_column", "date_format", "time_zone")
+
+
+def suggest(
+    *,
+    dataset: Annotated[
+        list[str],
+        typer.Option(
+            "--dataset",
+            metavar="NAME=PLACE[?KEY=VALUE&...]",
+            help="A dataset: a path or table:NAME, with format, date_column, time_zone.",
+        ),
+    ],
+    days: Annotated[
+        int, typer.Option("--days", min=1, help="The last days up to the newest one.")
+    ] = 30,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The name of the suite; default: of the dataset.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to a new file; default: print.")
+    ] = None,
+    connection: ConnectionOption = None,
+) -> None:
+    """Draft a suite from the data: keys, NULL shares, ranges, sets, formats, volume, freshness.
+
+    All rows of the last days by date_column are read, one column at a time; without a date column
+    all rows. Everything that was seen passes the draft. Each assertion is @experimental and shows
+    its evidence; limits are tunable. Of columns that look personal no value is written. Files are
+    read without Spark, catalog tables over --connection. Exit code 2 if the command line is wrong
+    or the file exists, 4 if a dataset cannot be read.
+    """
+    with failing_well():
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.tuning.suggested import suggested_suite
+
+        if output is not None and output.exists():
+            raise RequestError(f"{output} already exists", "choose another file")
+        seen = [_seen(ref, days, connection) for ref in _refs(dataset)]
+        text = suggested_suite(name or seen[0].name, seen, datetime.now(timezone.utc))
+        if output is None:
+            typer.echo(text, nl=False)
+            return
+        try:
+            output.write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise RequestError(f"cannot write {output}: {error.strerror}") from error
+    given = " ".join(f"--dataset '{one}'" for one in dataset)
+    typer.echo(f"drafted {output}: test it with `dql run {output} {given}{_on(seen)}`")
+
+
+def _refs(texts: list[str]) -> list[DatasetRef]:
+    from dqx_airflow.config.datasets import datasets_of_arguments
+    from dqx_airflow.dataset_settings import settings_of
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.values import DatasetRef
+
+    found, problems = datasets_of_arguments(texts)
+    if problems:
+        raise RequestError(
+            f"--dataset: {problems[0].message}", problems[0].help or "write NAME=PLACE"
+        )
+    for ref in found.values():
+        plain = settings_of(DatasetRef(ref.name))
+        other = [
+            key
+            for key, value in settings_of(ref).items()
+            if key not in _TAKEN and value != plain[key]
+        ]
+        if other:
+            raise RequestError(
+                f"--dataset {ref.name}: {', '.join(other)} cannot be considered",
+                f"suggestions take {', '.join(_TAKEN[3:])}",
+            )
+    return list(found.values())
+
+
+def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
+    from dqx_airflow.cli.contract.observation import read_files
+    from dqx_airflow.cli.tuning.observed_days import observer
+
+    if ref.path is not None:
+        return read_files(ref.path, ref.format, observer(ref, ref.path, days))
+    from dqx_airflow.cli.contract.catalog_table import read_over
+    from dqx_airflow.config.connection import connection_of
+    from dqx_airflow.config.settings import Settings, find_settings, read_settings
+    from dqx_airflow.errors import RequestError
+
+    if ref.table is None:
+        raise RequestError(f"--dataset {ref.name} is a query", "give a path or table:NAME")
+    path = find_settings(Path())
+    settings = read_settings(path) if path is not None else Settings()
+    if settings.problems:
+        first = settings.problems[0]
+        raise RequestError(f"{path}:{first.span.line}: {first.message}")
+    reached = connection_of(address) if address is not None else settings.connection
+    return read_over(reached, settings.session, ref.table, observer(ref, ref.table, days))
+
+
+def _on(seen: list[Seen]) -> str:
+    """The newest day that all datasets have, for the command line."""
+    ends = [max(one.days.rows) for one in seen if one.days is not None and one.days.rows]
+    return f" --date {min(ends)}" if ends else ""

@@ -1,0 +1,318 @@
+"""A draft suite from what datasets hold: each assertion with its evidence, none of which blocks.
+
+What was there is not what is promised: every assertion is `@experimental`, and what may be tuned is
+bounded by what was seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from statistics import median
+
+from dqx_airflow.contracts.dialects.naming import slug
+from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
+from dqx_airflow.dql.dates import WEEKDAYS
+from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.values import SourceFile
+
+_OLDEST = timedelta(days=7)
+"""Older data tells nothing of how fresh it is to be."""
+
+_FEWEST_DAYS = 14
+_FEWEST_OF_A_WEEKDAY = 2
+_SAME = Fraction(1, 4)
+_FURTHEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDays:
+    """What the days of a dataset hold, by its date column: rows, and NULL values by column."""
+
+    column: str
+    rows: Mapping[date, int]
+    nulls: Mapping[str, Mapping[date, int]] = field(default_factory=dict)
+
+    def shares(self, column: str) -> list[Fraction]:
+        """The share of NULL on each day."""
+        nulls = self.nulls.get(column, {})
+        return [Fraction(nulls.get(on, 0), rows) for on, rows in self.rows.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A dataset by its name in the suite. Without `days` all its rows belong to every date.
+
+    `newest` is the newest timestamp of its clock column, in UTC.
+    """
+
+    name: str
+    table: ObservedTable
+    days: SeenDays | None = None
+    newest: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The parts of the suite as they are found."""
+
+    constants: list[str] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    profiles: list[str] = field(default_factory=list)
+    _names: set[str] = field(default_factory=set)
+
+    def constant(self, name: str, value: str, low: str, high: str) -> str:
+        """The name of a new tunable."""
+        plain = slug(name).upper()
+        base = plain if plain[:1].isalpha() else f"C_{plain}"
+        unique, number = base, 1
+        while unique in self._names:
+            number += 1
+            unique = f"{base}_{number}"
+        self._names.add(unique)
+        self.constants.append(f"const {unique} = {value} tunable [{low}, {high}]")
+        return unique
+
+    def check(self, title: str, dataset: str, assertions: Sequence[str]) -> None:
+        if assertions:
+            body = "\n\n".join(assertions)
+            self.checks.append(f"check {show_text(title)} on {show_name(dataset)} {{\n{body}\n}}")
+
+
+def suggested_suite(name: str, seen: Sequence[Seen], now: datetime) -> str:
+    """The text of the draft, formatted. All that was seen passes it, if no other rows come.
+
+    :param now: when the datasets were read.
+    """
+    draft = _Draft()
+    for one in seen:
+        _Suggestions(one, draft, is_alone=len(seen) == 1, now=now).add()
+    comment = "".join(f"# {line}\n" for line in _comments(seen, now))
+    parts = ["\n".join(draft.constants), *draft.checks, *draft.profiles]
+    body = "\n\n".join(part for part in parts if part)
+    return format_source(SourceFile("", f"{comment}suite {show_text(name)} {{\n{body}\n}}\n"))
+
+
+def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
+    yield "A draft: what the data held, not what it has to hold. No assertion blocks a gate, since"
+    yield "each is @experimental: keep what is meant, and `dql promote` it."
+    for one in seen:
+        rows = f"{one.table.rows} rows"
+        if one.days is not None and one.days.rows:
+            first, last = min(one.days.rows), max(one.days.rows)
+            rows += f" on {len(one.days.rows)} days from {first} to {last}, by {one.days.column}"
+        yield f"{one.name}: {one.table.place}, {rows}, read on {now.date()}."
+        for column in one.table.columns:
+            if one.table.rows and column.nulls == one.table.rows:
+                yield f"{one.name}: {column.name} is always NULL."
+            elif column.is_personal:
+                yield f"{one.name}: {column.name} looks personal, so its values are omitted."
+        if not one.table.key and one.table.rows:
+            yield f"{one.name}: no column or pair of columns identifies a row."
+        if one.newest is not None and now - one.newest > _OLDEST:
+            yield f"{one.name}: {one.table.clock} ends on {one.newest.date()}, too long ago to"
+            yield "suggest how fresh it has to be."
+
+
+class _Suggestions:
+    """What is suggested for one dataset."""
+
+    def __init__(self, seen: Seen, draft: _Draft, *, is_alone: bool, now: datetime) -> None:
+        self._seen, self._draft, self._now = seen, draft, now
+        self._suffix = "" if is_alone else f" of {seen.name}"
+        self._prefix = "" if is_alone else f"{seen.name}_"
+
+    def add(self) -> None:
+        columns = [
+            one
+            for one in self._seen.table.columns
+            if one.nulls < self._seen.table.rows and one.name != self._date_column
+        ]
+        for title, found in (
+            ("Keys", self._keys()),
+            ("Completeness", (text for one in columns for text in self._completeness(one))),
+            ("Values", (text for one in columns for text in self._values(one))),
+            ("Volume", self._volume()),
+            ("Freshness", self._freshness()),
+        ):
+            self._draft.check(title + self._suffix, self._seen.name, list(found))
+
+    @property
+    def _date_column(self) -> str | None:
+        return self._seen.days.column if self._seen.days else None
+
+    def _assertion(self, claim: str, name: str, evidence: str) -> str:
+        full = show_text(f"{self._seen.name}.{name}")
+        return f"# {evidence}\n@experimental\nassert {claim}\n    name {full}"
+
+    def _keys(self) -> Iterator[str]:
+        key = self._seen.table.key
+        if key:
+            columns = ", ".join(map(show_name, key))
+            yield self._assertion(
+                f"duplicate_count([{columns}]) == 0",
+                "key",
+                f"no two of {self._seen.table.rows} rows have the same {' and '.join(key)}",
+            )
+
+    def _completeness(self, column: ObservedColumn) -> Iterator[str]:
+        rows, shown = self._seen.table.rows, show_name(column.name)
+        if column.nulls == 0:
+            evidence = f"not NULL in {rows} rows"
+            yield self._assertion(f"null_count({shown}) == 0", f"{column.name}.filled", evidence)
+            return
+        shares = self._seen.days.shares(column.name) if self._seen.days else []
+        shares = shares or [Fraction(column.nulls, rows)]
+        least, most = _percent(min(shares)), _percent(max(shares), up=True)
+        constant = self._draft.constant(
+            f"max_nulls_{self._prefix}{column.name}",
+            f"{most}%",
+            f"{least}%",
+            f"{min(100, 2 * float(most) + 1):g}%",
+        )
+        seen = f"{least}% to {most}% NULL on {len(shares)} days" if len(shares) > 1 else "NULL"
+        yield self._assertion(
+            f"null_count({shown}) / num_rows() <= {constant}",
+            f"{column.name}.nulls",
+            f"{seen}: {column.nulls} of {rows} rows",
+        )
+
+    def _values(self, column: ObservedColumn) -> Iterator[str]:
+        shown, rows = show_name(column.name), self._seen.table.rows - column.nulls
+        is_key = column.name in self._seen.table.key or column.is_named_like_a_key
+        is_number = family_of(column.type) is Family.NUMBER
+        if is_number and not is_key and self._has_values_every_day(column):
+            yield from self._range(column, shown)
+        if column.values:
+            listed = ", ".join(map(show_text, column.values))
+            evidence = f"{len(column.values)} different values in {rows} rows"
+            yield self._assertion(
+                f"each row: {shown} in [{listed}]", f"{column.name}.values", evidence
+            )
+        if column.pattern is not None:
+            evidence = f"all {rows} values have this form"
+            yield self._assertion(
+                f"each row: {shown} matches {show_text(column.pattern)}",
+                f"{column.name}.form",
+                evidence,
+            )
+
+    def _has_values_every_day(self, column: ObservedColumn) -> bool:
+        """Whether an extreme has a value on each day: it has none where all is NULL."""
+        return self._seen.days is None or max(self._seen.days.shares(column.name), default=1) < 1
+
+    def _range(self, column: ObservedColumn, shown: str) -> Iterator[str]:
+        low, high = column.lowest, column.highest
+        if low is None or high is None:
+            return
+        span, middle = (high - low) or abs(low) or 1, low + (high - low) / 2
+        below = max(0, low - span) if low >= 0 else low - span
+        whole = isinstance(low, int) and isinstance(high, int)
+        evidence = f"from {low} to {high}"
+        least = self._draft.constant(
+            f"least_{self._prefix}{column.name}",
+            repr(low),
+            *_outward(below, low, middle, is_whole=whole),
+        )
+        most = self._draft.constant(
+            f"most_{self._prefix}{column.name}",
+            repr(high),
+            *_outward(middle, high, high + span, is_whole=whole),
+        )
+        yield self._assertion(f"minimum({shown}) >= {least}", f"{column.name}.least", evidence)
+        yield self._assertion(f"maximum({shown}) <= {most}", f"{column.name}.most", evidence)
+
+    def _volume(self) -> Iterator[str]:
+        days, rows = self._seen.days, self._seen.table.rows
+        if days is None:
+            if rows:
+                least = max(1, rows // 2)
+                constant = self._draft.constant(
+                    f"least_{self._prefix}rows", str(least), str(max(1, rows // 10)), str(rows)
+                )
+                yield self._assertion(f"num_rows() >= {constant}", "rows", f"{rows} rows")
+            return
+        if not days.rows:
+            return
+        factors = _weekday_factors(days.rows)
+        scaled = [count * factors.get(on.weekday(), Fraction(1)) for on, count in days.rows.items()]
+        usual = median(scaled)
+        least, most = math.floor(min(scaled)), math.ceil(max(scaled))
+        evidence = (
+            f"{min(days.rows.values())} to {max(days.rows.values())} rows on {len(days.rows)} days"
+        )
+        low = self._draft.constant(
+            f"least_{self._prefix}rows", str(least), str(least // 2), str(math.floor(usual))
+        )
+        high = self._draft.constant(
+            f"most_{self._prefix}rows", str(most), str(math.ceil(usual)), str(2 * most)
+        )
+        yield self._assertion(f"num_rows() >= {low}", "rows.least", evidence)
+        yield self._assertion(f"num_rows() <= {high}", "rows.most", evidence)
+        check = show_text(f"Volume{self._suffix}")
+        for number, factor in factors.items():
+            weekday = tuple(WEEKDAYS)[number]
+            here = [count for on, count in days.rows.items() if on.weekday() == number]
+            title = show_text(f"{weekday.capitalize()}s{self._suffix}")
+            self._draft.profiles.append(
+                f"# {min(here)} to {max(here)} rows on {len(here)} {weekday.capitalize()}s; "
+                f"the median of all days is {median(days.rows.values()):g}\n"
+                f"profile {title} {{\n    type recurring\n"
+                f"    from weekday({weekday})\n    to weekday({weekday})\n"
+                f"    scale check {check} by {float(factor):g}x\n}}"
+            )
+
+    def _freshness(self) -> Iterator[str]:
+        clock, newest = self._seen.table.clock, self._seen.newest
+        if clock is None or newest is None or self._now - newest > _OLDEST:
+            return
+        hours = max(1, math.ceil((self._now - newest) / timedelta(hours=1)))
+        constant = self._draft.constant(
+            f"max_age_{self._prefix}{clock}", f"{2 * hours} hours", "1 hour", f"{7 * 24 * 2} hours"
+        )
+        yield self._assertion(
+            f"freshness({show_name(clock)}) < {constant}",
+            f"{clock}.fresh",
+            f"the newest one was less than {hours} hours old",
+        )
+
+
+def _weekday_factors(rows: Mapping[date, int]) -> dict[int, Fraction]:
+    """By what the rows of a weekday are to be scaled to be as usual, where they are not."""
+    if len(rows) < _FEWEST_DAYS:
+        return {}
+    by_weekday: dict[int, list[int]] = {}
+    for on, count in rows.items():
+        by_weekday.setdefault(on.weekday(), []).append(count)
+    usual = median(rows.values())
+    factors = {}
+    for weekday, counts in sorted(by_weekday.items()):
+        here = median(counts)
+        if len(counts) < _FEWEST_OF_A_WEEKDAY or not here:
+            continue
+        factor = Fraction(f"{usual / here:.2g}")
+        is_other = max(factor, 1 / factor) > 1 + _SAME if factor else False
+        # Only where all of these days are on the same side: else it is no pattern.
+        is_apart = max(counts) < usual or min(counts) > usual
+        if is_other and is_apart and 1 / Fraction(_FURTHEST) <= factor <= _FURTHEST:
+            factors[weekday] = factor
+    return factors
+
+
+def _percent(share: Fraction, *, up: bool = False) -> str:
+    """A share in percent, with two digits after the point."""
+    hundredths = math.ceil(share * 10000) if up else math.floor(share * 10000)
+    return f"{hundredths / 100:g}"
+
+
+def _outward(low: float, value: float, high: float, *, is_whole: bool) -> tuple[str, str]:
+    """Short bounds around a value, as text: never tighter than it."""
+    if is_whole:
+        return str(math.floor(low)), str(math.ceil(high))
+    least, most = float(f"{low:.6g}"), float(f"{high:.6g}")
+    return repr(min(least, value)), repr(max(most, value))

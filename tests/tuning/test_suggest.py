@@ -1,0 +1,144 @@
+"""A suggested suite holds the evidence, is formatted, and passes on what it was drawn from."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from dqx_airflow import MemoryDatabase, Suite
+from dqx_airflow.cli.main import app
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.values import SourceFile, Status
+
+FIRST = date(2024, 3, 1)
+
+
+def orders(days: int = 30, *, newest: datetime | None = None) -> list[dict[str, Any]]:
+    """Orders of some days, with fewer of them on Sundays."""
+    chance, rows = random.Random(3), []
+    for number in range(days):
+        on = FIRST + timedelta(days=number)
+        for _ in range(10 if on.weekday() == 6 else chance.randint(20, 24)):
+            rows.append(
+                {
+                    "id": len(rows),
+                    "code": f"M{len(rows):05d}",
+                    "status": chance.choice(["open", 'paid "cash"', "\\"]),
+                    "amount": round(chance.gauss(50, 20), 2),
+                    "qty": chance.randint(-1, 9),
+                    "note": f"n{chance.random()}" if chance.random() > 0.1 else None,
+                    "odd name": 1 if on.day > 3 else None,
+                    "email": f"user{len(rows)}@example.org",
+                    "void": None,
+                    "ds": on,
+                    "updated_at": newest
+                    or datetime(on.year, on.month, on.day, tzinfo=timezone.utc),
+                }
+            )
+    return rows
+
+
+def written(rows: list[dict[str, Any]], path: Path) -> str:
+    table = pa.Table.from_pylist(rows)
+    void = pa.array([None] * len(rows), pa.string())
+    pq.write_table(table.set_column(table.column_names.index("void"), "void", void), path)
+    return str(path)
+
+
+def suggest(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, ["suggest", *arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def verdicts(text: str, rows: list[dict[str, Any]], on: date, **db: Any) -> dict[str, Status]:
+    report = Suite.from_string(text).run(MemoryDatabase({"orders": rows}, **db), on).report
+    return {one.name: one.status for one in report.verdicts}
+
+
+@pytest.mark.parametrize("column", ["?date_column=ds", "?date_column=updated_at", ""])
+def test_all_that_was_seen_passes_the_draft(tmp_path: Path, column: str) -> None:
+    rows = orders()
+    text = suggest("--dataset", f"orders={written(rows, tmp_path / 'o.parquet')}{column}")
+    checked = check_source(SourceFile("o.dql", text), needs_suite=True)
+    assert not checked.diagnostics
+    assert format_source(SourceFile("o.dql", text)) == text
+    assert text.count("@experimental\n") == text.count("assert ")
+    days = {"date_columns": {"orders": column.partition("=")[2]}} if column else {}
+    for number in range(30 if column else 1):
+        found = verdicts(text, rows, FIRST + timedelta(days=number), **days)
+        assert len(found) > 15
+        assert set(found.values()) == {Status.PASSED}, found
+
+
+def test_the_draft_has_the_evidence_and_no_personal_value(tmp_path: Path) -> None:
+    path = written(orders(), tmp_path / "o.parquet")
+    text = suggest("--dataset", f"orders={path}?date_column=ds")
+    for part in (
+        "on 30 days from 2024-03-01 to 2024-03-30, by ds",
+        'assert each row: status in ["\\\\", "open", "paid \\"cash\\""]',
+        'assert each row: code matches "^M[0-9]{5}$"',
+        "assert duplicate_count([code]) == 0",
+        "null_count(`odd name`) / num_rows() <= MAX_NULLS_ODD_NAME",
+        "from weekday(sunday)",
+        "10 to 10 rows on 4 Sundays",
+        "const LEAST_QTY = -1 tunable [-11, 4]",
+        "void is always NULL",
+        "updated_at ends on 2024-03-30",
+    ):
+        assert part in text
+    assert "example.org" not in text
+    assert "freshness" not in text
+
+
+def test_fresh_data_is_to_stay_fresh(tmp_path: Path) -> None:
+    newest = datetime.now(timezone.utc) - timedelta(hours=5)
+    text = suggest("--dataset", f"o={written(orders(newest=newest), tmp_path / 'o.parquet')}")
+    assert "const MAX_AGE_UPDATED_AT = 12 hours tunable [1 hour, 336 hours]" in text
+    assert "assert freshness(updated_at) < MAX_AGE_UPDATED_AT" in text
+
+
+def test_only_the_last_days_are_looked_at(tmp_path: Path) -> None:
+    rows = orders()
+    rows[0]["status"] = "unheard of"
+    path = written(rows, tmp_path / "o.parquet")
+    assert "unheard of" not in suggest("--dataset", f"orders={path}?date_column=ds", "--days", "20")
+
+
+def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
+    one, other = (written(orders(20), tmp_path / f"{name}.parquet") for name in "ab")
+    target = tmp_path / "shop.dql"
+    told = suggest(
+        *("--dataset", f"a={one}?date_column=ds", "--dataset", f"b={other}"),
+        *("--name", "Shop", "-o", str(target)),
+    )
+    assert "--date 2024-03-20" in told
+    checked = check_source(SourceFile("s.dql", target.read_text()), needs_suite=True)
+    assert not checked.diagnostics
+    assert "already exists" in suggest("--dataset", f"a={one}", "-o", str(target), code=2)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "code", "said"),
+    [
+        ("o={path}?date_column=dss", 2, "o has no column 'dss'"),
+        ("o={path}?date_column=note", 4, "holds strings that are not dates"),
+        ("o={path}?date_column=qty", 4, "is of type int64"),
+        ("o={path}?filter=qty>1", 2, "filter cannot be considered"),
+        ("o=/nowhere/x.parquet", 4, "/nowhere/x.parquet"),
+        ("o=/nowhere/x.orc", 4, "has the format orc"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_an_error(
+    tmp_path: Path, dataset: str, code: int, said: str
+) -> None:
+    path = written(orders(3), tmp_path / "o.parquet")
+    assert said in suggest("--dataset", dataset.format(path=path), code=code)
