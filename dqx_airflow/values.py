@@ -359,6 +359,19 @@ class ContractDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowSuite:
+    """A suite that is judged beside that of a gate, by `name` in results. It is never acted on.
+
+    `problem` says why it cannot be judged; `suite` is then None.
+    """
+
+    name: str
+    suite: SourceFile | None = None
+    imports: tuple[ImportedFile, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GateRequest:
     """Everything that the job needs to know. It holds no secret, and its sources themselves.
 
@@ -371,7 +384,8 @@ class GateRequest:
     that these rows have: only such rows are replaced there. `contract` is where the suite comes
     from, if it was compiled. `date_from` says in words where the date comes from. With
     `require_history` a gate is broken where an assertion of `fail_on` or worse lacks data of other
-    dates. `origin` is for lineage alone: nothing is read there.
+    dates. `origin` is for lineage alone: nothing is read there. `shadow` is judged in the same scan
+    and changes nothing.
     """
 
     run_key: RunKey
@@ -394,6 +408,7 @@ class GateRequest:
     promote_slice: tuple[tuple[str, str], ...] = ()
     require_history: bool = False
     origin: GateOrigin | None = None
+    shadow: ShadowSuite | None = None
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
@@ -542,12 +557,25 @@ class SourceDigest:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowReport:
+    """What the shadow of a gate would have said. `problem` says why it said nothing; `outcome` is
+    then None, as there are no verdicts."""
+
+    name: str
+    suite: str | None = None
+    outcome: Outcome | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GateReport:
     """The result of one attempt of a gate.
 
     `run_id` is a UUID of this very job run: the OpenLineage run id, and the key of its rows in
     the results store. Times are in UTC. `contract` is the one that was enforced, its clauses left
-    to the verdicts and its files to `sources`, which tell the texts that the store keeps.
+    to the verdicts and its files to `sources`, which tell the texts that the store keeps. `shadow`
+    tells what another suite would have said: nothing depends on it.
     """
 
     run_id: str
@@ -562,6 +590,7 @@ class GateReport:
     finished_at: datetime
     contract: EnforcedContract | None = None
     sources: tuple[SourceDigest, ...] = ()
+    shadow: ShadowReport | None = None
 
     @property
     def validated(self) -> dict[str, ValidatedRows]:

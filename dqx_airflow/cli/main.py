@@ -28,6 +28,7 @@ VERBS = {
     "tune": "dqx_airflow.cli.tuning.tune:tune",
     "review": "dqx_airflow.cli.tuning.review:review",
     "promote": "dqx_airflow.cli.tuning.promote:promote",
+    "shadow": "dqx_airflow.cli.tuning.shadow:shadow",
     "history": "dqx_airflow.cli.tuning.history:history",
     "rollback": "dqx_airflow.cli.tuning.rollback:rollback",
     "lineage": "dqx_airflow.cli.lineage:app",

@@ -179,7 +179,7 @@ def draw_report(report: GateReport, *, colour: bool = False, root: str | None = 
         for status in (Status.ERROR, Status.FAILED)
         for verdict in report.with_status(status)
     ]
-    if told := account(report):
+    if told := [*account(report), *shadow_account(report)]:
         parts.append("\n".join(map(printable, told)))
     return "\n\n".join([*parts, "\n".join(filter(None, [on_call(report), headline(report)]))])
 
@@ -194,6 +194,47 @@ def account(report: GateReport) -> list[str]:
         if verdict.status is Status.SKIPPED
     ]
     return [*accepted, *(contract.not_understood if contract else ())]
+
+
+def shadow_account(report: GateReport) -> list[str]:
+    """What the shadow suite of a gate would have said otherwise, one line each; nothing where there
+    is no shadow."""
+    shadow = report.shadow
+    if shadow is None:
+        return []
+    if shadow.outcome is None:
+        return [f"shadow {shadow.name} was not judged, and the gate goes on: {shadow.problem}"]
+    changes = shadow_changes(report)
+    first = f"shadow {shadow.name}: would be {shadow.outcome.value}, the gate is "
+    first += f"{report.outcome.value}; {len(changes)} verdicts differ"
+    return [first, *(f"shadow {shadow.name}: {_shadow_change(*one)}" for one in changes)]
+
+
+def shadow_changes(report: GateReport) -> list[tuple[Verdict | None, Verdict | None]]:
+    """The verdicts of the gate and of its shadow, in pairs, where their status differs. None stands
+    for an assertion that one of them lacks."""
+    shadow = report.shadow
+    if shadow is None or shadow.outcome is None:
+        return []
+    own = {(one.check, one.name): one for one in report.verdicts}
+    others = {(one.check, one.name): one for one in shadow.verdicts}
+    pairs = ((own.get(key), others.get(key)) for key in dict.fromkeys((*own, *others)))
+    return [
+        (one, other)
+        for one, other in pairs
+        if one is None or other is None or one.status is not other.status
+    ]
+
+
+def _shadow_change(own: Verdict | None, other: Verdict | None) -> str:
+    known = own or other
+    assert known is not None
+    if own is None or other is None:
+        where = "only in the shadow" if own is None else "not in the shadow"
+        return f"{known.name}: {where}, {known.status.value}"
+    expected = f"expected {own.expected}, in the shadow {other.expected}"
+    value = scaled_text(other)
+    return f"{own.name}: {own.status.value} -> {other.status.value}; is {value}, {expected}"
 
 
 def on_call(report: GateReport) -> str:

@@ -37,6 +37,7 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
 from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
@@ -145,7 +146,10 @@ def _validate(
     started: datetime,
     memory: StateCache | None = None,
 ) -> GateReport:
-    opened, found = measure(spark, request.datasets, plan, memory)
+    beside = shadow_plan(request)
+    asked = with_requests_of(plan, beside[0])
+    opened, all_found = measure(spark, request.datasets, asked, memory)
+    found = all_found.without({*asked.requests} - {*plan.requests})
     verdicts = evaluate(plan, found, request.skip_dates, now=started)
     schemas = {name: dataset.schema for name, dataset in opened.items()}
     faults = faults_of(plan, verdicts, found, schemas, skip_dates=request.skip_dates, now=started)
@@ -187,6 +191,7 @@ def _validate(
         finished_at=_now(),
         contract=request.contract and request.contract.in_report,
         sources=digests_of(request.sources),
+        shadow=shadow_report(request, beside, all_found, request.skip_dates, started),
     )
 
 

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dqx_airflow.dql.check import Checked
+    from dqx_airflow.dql.imports import Reader
     from dqx_airflow.operators.sources import FoundSource
-    from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
+    from dqx_airflow.values import DatasetRef, GateRequest, ShadowSuite, SourceFile
 
 _SIGNS = "{\n"
 """What stands in every suite, and in no path."""
@@ -32,14 +33,25 @@ class DqlGateOperator(GateOperator):
     :param suite: the path of a `.dql` file, relative to the DAG's file or to the working directory;
         or the suite itself. Imports are searched in its folder, in the DAG's folder, and in the
         folders of the environment variable DQL_PATH. (templated; files are read without rendering)
+    :param shadow: another suite, found like `suite`, that is judged in the same scan, such as a
+        proposed version of it. Its verdicts are stored and logged, and never acted on: they do not
+        change the outcome, alerts or promotions. If it has errors, that is logged, and the gate
+        goes on without it. It uses the datasets of the gate. (templated)
     """
 
-    template_fields: Sequence[str] = (*GateOperator.template_fields, "suite")
+    template_fields: Sequence[str] = (*GateOperator.template_fields, "suite", "shadow")
     checked_arguments = (*GateOperator.checked_arguments, "suite")
 
-    def __init__(self, *, suite: str | os.PathLike[str], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        suite: str | os.PathLike[str],
+        shadow: str | os.PathLike[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.suite = suite
+        self.shadow = shadow
 
     def read_source(self, context: Any, on: date) -> SourceFile:
         """The file of the suite, or the text that was given as one.
@@ -48,7 +60,8 @@ class DqlGateOperator(GateOperator):
         """
         from dqx_airflow.operators.sources import dag_folder, find_source
 
-        self._found = find_source(self.suite, dag_folder(context), kind="suite", signs=_SIGNS)
+        self._folder = dag_folder(context)
+        self._found = find_source(self.suite, self._folder, kind="suite", signs=_SIGNS)
         self.source_file = self._found.place
         return self._found.source
 
@@ -65,7 +78,25 @@ class DqlGateOperator(GateOperator):
         if checked.suite is not None and not checked.errors:
             found += check_datasets(checked.suite, request.datasets)
         tell(found, checked.sources, self.log, kind="suite")
-        return replace(request, imports=checked.imports)
+        return replace(request, imports=checked.imports, shadow=self._shadow(request.datasets))
+
+    def _shadow(self, datasets: Sequence[DatasetRef]) -> ShadowSuite | None:
+        """The shadow; one that cannot be judged says why, and stops nothing."""
+        if self.shadow is None:
+            return None
+        from dqx_airflow.operators.sources import find_source
+        from dqx_airflow.plan.shadow import shadow_suite
+        from dqx_airflow.values import ShadowSuite
+
+        try:
+            found = find_source(self.shadow, self._folder, kind="shadow", signs=_SIGNS)
+            name = os.path.basename(found.source.name)
+            shadow = shadow_suite(found.source, _reader(found), datasets, name)
+        except Exception as error:  # nothing about a shadow may stop a gate
+            shadow = ShadowSuite(os.path.basename(str(self.shadow))[:80], problem=str(error))
+        if shadow.problem is not None:
+            self.log.warning("shadow %s cannot be judged: %s", shadow.name, shadow.problem)
+        return shadow
 
     def source_mistakes(
         self, folder: Path, datasets: Sequence[DatasetRef] | None
@@ -93,11 +124,18 @@ class DqlGateOperator(GateOperator):
 def _checked(found: FoundSource) -> tuple[Checked, tuple[Path, ...]]:
     """The suite with what there is to say about it, and the files that were read for it."""
     from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.imports import FileReader
+
+    read = _reader(found)
+    checked = check_source(found.source, read, needs_suite=True)
+    return checked, read.files if isinstance(read, FileReader) else ()
+
+
+def _reader(found: FoundSource) -> Reader:
+    """What reads the imports of a suite."""
     from dqx_airflow.dql.imports import FileReader, no_imports, search_path
 
     if found.place is None:
-        return check_source(found.source, no_imports, needs_suite=True), ()
+        return no_imports
     root = found.folder or found.place.parent
-    read = FileReader(found.source.name, found.place, root, search_path(os.environ))
-    checked = check_source(found.source, read, needs_suite=True)
-    return checked, read.files
+    return FileReader(found.source.name, found.place, root, search_path(os.environ))

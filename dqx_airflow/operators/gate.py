@@ -516,7 +516,8 @@ class GateOperator(SparkJobOperator):
 
         assert self.driver is not None
         # What the triggerer keeps goes into Airflow's database: no sources, which may be long.
-        slim = replace(request, suite=replace(request.suite, text=""), imports=(), contract=None)
+        bare = replace(request.suite, text="")
+        slim = replace(request, suite=bare, imports=(), contract=None, shadow=None)
         limit = self.execution_timeout
         self.log.info("the slot is released until %s has ended", self.driver.id)
         self.defer(

@@ -14,6 +14,7 @@ from dqx_airflow.diagnostics.verdicts import (
     on_call,
     results_command,
     scaled_text,
+    shadow_account,
 )
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict
 
@@ -58,6 +59,7 @@ def report_entries(report: GateReport, root: str, *, fails: bool) -> list[LogEnt
     ]
     before = [entry for entries in lists for entry in entries]
     after = [LogEntry("warning", line) for line in _cut(account(report))]
+    after += [LogEntry("info", printable(line)) for line in _cut(shadow_account(report), "shadow")]
     if to_do := on_call(report):
         after.append(LogEntry("warning", to_do))
     after.append(LogEntry("info", f"all verdicts: {results_command(report, root)}"))

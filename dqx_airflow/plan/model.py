@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, TypeAlias
@@ -210,6 +210,15 @@ class Scanned:
     failures: dict[MetricRequest, str] = field(default_factory=dict)
     origins: dict[MetricRequest, Origin] = field(default_factory=dict)
     details: dict[MetricRequest, str] = field(default_factory=dict)
+
+    def without(self, requests: Collection[MetricRequest]) -> Scanned:
+        """What was found out about the others."""
+        return Scanned(
+            {one: value for one, value in self.values.items() if one not in requests},
+            {one: value for one, value in self.failures.items() if one not in requests},
+            {one: value for one, value in self.origins.items() if one not in requests},
+            {one: value for one, value in self.details.items() if one not in requests},
+        )
 
     def add(self, other: Scanned) -> None:
         self.values.update(other.values)

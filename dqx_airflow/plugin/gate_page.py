@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeAlias
 
+from dqx_airflow.diagnostics.verdicts import shadow_changes
 from dqx_airflow.plugin.addresses import report_address
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.chart import Chart, Past, chart_of, past_of
@@ -88,6 +89,17 @@ class PastRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowView:
+    """What the shadow of the gate would have said: the verdicts that differ, those of the gate
+    first in each pair. None stands for an assertion that one of them lacks."""
+
+    name: str
+    outcome: str
+    problem: str | None
+    changes: tuple[tuple[Verdict | None, Verdict | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GatePage:
     """The report of an attempt, as far as it is known, with what stands around it."""
 
@@ -98,6 +110,7 @@ class GatePage:
     attempts: tuple[Attempt, ...]
     past: tuple[PastRun, ...]
     is_superseded: bool
+    shadow: ShadowView | None = None
 
     @property
     def wanted(self) -> tuple[AssertionView, ...]:
@@ -169,6 +182,7 @@ def gate_page(
         ),
         past=tuple(_past_run(run, one) for one in history),
         is_superseded=chosen is not None and chosen.attempt.id != run.attempt_id,
+        shadow=_shadow_view(chosen) if chosen else None,
     )
 
 
@@ -190,6 +204,14 @@ def _past_run(run: TaskRun, report: GateReport) -> PastRun:
     key = report.run_key
     href = report_address(run.dag_id, run.task_id, key, report.attempt.id)
     return PastRun(key.date, report.outcome.value, href)
+
+
+def _shadow_view(report: GateReport) -> ShadowView | None:
+    shadow = report.shadow
+    if shadow is None:
+        return None
+    outcome = shadow.outcome.value if shadow.outcome else ""
+    return ShadowView(shadow.name, outcome, shadow.problem, tuple(shadow_changes(report)))
 
 
 def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, ...]:

@@ -43,13 +43,15 @@ _TIME = DataType.timestamp("us", tz="UTC")
 
 
 class Source(NamedTuple):
-    """What a row is made of: a report, one of its verdicts, one of the failing rows of that."""
+    """What a row is made of: a report, one of its verdicts, one of the failing rows of that; of a
+    verdict of its shadow, the name of the shadow."""
 
     report: GateReport
     position: int = 0
     verdict: Verdict | None = None
     number: int = 0
     failing: FailingRow | None = None
+    shadow: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,12 @@ _SPAN = (
     ),
 )
 
+
+def _shadow_run(report: GateReport) -> str | None:
+    """The shadow of a report without its verdicts, which are rows of `results`."""
+    return to_json(replace(report.shadow, verdicts=())) if report.shadow else None
+
+
 # The tables
 
 MONTH = Column("month", _TEXT, "the month in which the row was written, as in `2024-02`")
@@ -308,6 +316,13 @@ RESULTS = (
         "the metric values behind the verdict as JSON, by which it can be judged again with other "
         "limits. A key is the dataset, the metric, its arguments, and the lag in days",
     ),
+    Column(
+        "shadow",
+        _TEXT,
+        "the name of the shadow suite whose verdict this is; NULL for verdicts of the gate. "
+        "A verdict of a shadow counts for nothing: leave such rows out",
+        _at("shadow"),
+    ),
     MONTH,
 )
 """One row for each assertion of each attempt."""
@@ -384,6 +399,12 @@ RUNS = (
         _TEXT,
         "JSON: the source files of the gate, each with the SHA-256 of its content",
         lambda source: to_json(source.report.sources),
+    ),
+    Column(
+        "shadow_run",
+        _TEXT,
+        "JSON: the shadow suite of the run with its outcome, or why it could not be judged",
+        lambda source: _shadow_run(source.report),
     ),
     MONTH,
 )

@@ -201,10 +201,12 @@ class OpenStore:
         order: str = "",
         *,
         standing: bool = False,
-    ) -> list[Row]:
+        shadows: bool = False,
+    ) -> Sequence[Row]:
         """The rows of a table for which conditions hold, as SQL says them.
 
         :param standing: only the runs that no later attempt supersedes.
+        :param shadows: only verdicts of shadow suites; without it, none of them.
         :raises StoreError: the store is there and cannot be read.
         """
         location = locate(self.root, self.storage_options)
@@ -213,8 +215,9 @@ class OpenStore:
             if table is None:
                 return []
             try:
-                found = select_rows(location, table, columns, where, order, standing=standing)
-                return [*found]
+                return select_rows(
+                    location, table, columns, where, order, standing=standing, shadows=shadows
+                )
             except StoreError:
                 # Files of a store that was compacted, or removed and made again, are gone.
                 with self._lock:
@@ -242,15 +245,19 @@ class OpenStore:
         ]
         results = _by_run(self.select(RESULTS, RESULTS_SCHEMA.names, which))
         failing: dict[str, list[Row]] = {}
+        shadows: dict[str, list[Row]] = {}
+        if any(run.get("shadow_run") for run in runs) and not standing:
+            shadows = _by_run(self.select(RESULTS, RESULTS_SCHEMA.names, which, shadows=True))
         if standing:
             runs = [{**run, "failing_rows": 0} for run in runs]
         elif any(run.get("failing_rows") for run in runs):
             failing = _by_run(self.select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, which))
         reports = []
         for run in runs:
-            rows, sample = results.get(run["run_id"], []), failing.get(run["run_id"], [])
+            key = run["run_id"]
+            rows, sample = results.get(key, []), failing.get(key, [])
             try:
-                reports.append(report_from_rows(run, rows, sample))
+                reports.append(report_from_rows(run, rows, sample, shadows.get(key, [])))
             except (ValueError, KeyError, TypeError):
                 continue  # deleted in part, or of a newer version: a gap in a history, no error
         return tuple(reports)
@@ -277,7 +284,7 @@ def _before(day: date, days: int) -> date:
     return day - timedelta(days=min(days, day.toordinal() - 1))
 
 
-def _by_run(rows: list[Row]) -> dict[str, list[Row]]:
+def _by_run(rows: Sequence[Row]) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         found[row["run_id"]].append(row)

@@ -12,7 +12,7 @@ from deltalake import QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.columns import Row
-from dqx_airflow.results.query import date_literal, rows_of, select_rows, text_literal
+from dqx_airflow.results.query import SHADOW, date_literal, rows_of, select_rows, text_literal
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
 from dqx_airflow.values import DatasetSnapshot, from_json
@@ -25,7 +25,7 @@ WITH dql_results AS (
            stored."status" = 'passed' AS passed, stored."status" AS status, stored."check",
            stored."gate", stored."suite", stored."severity", stored."value"
     FROM stored JOIN ({standing}) AS standing ON stored."run_id" = standing."run_id"
-    WHERE stored."status" IN ('passed', 'failed')
+    WHERE stored."status" IN ('passed', 'failed') {counting}
 )
 """
 _LAST = """
@@ -63,6 +63,7 @@ class Select(Protocol):
         order: str = "",
         *,
         standing: bool = False,
+        shadows: bool = False,
     ) -> Sequence[Row]: ...
 
 
@@ -149,11 +150,14 @@ def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Se
         order: str = "",
         *,
         standing: bool = False,
+        shadows: bool = False,
     ) -> Sequence[Row]:
         table = open_table(location, name)
         if table is None:
             return ()
-        return select_rows(location, table, columns, where, order, standing=standing)
+        return select_rows(
+            location, table, columns, where, order, standing=standing, shadows=shadows
+        )
 
     return select
 
@@ -201,7 +205,9 @@ def query_results(
     runs, results = open_table(location, RUNS), open_table(location, RESULTS)
     if runs is None or results is None:
         return []
-    text = _VIEW.format(standing=_LAST) + sql
+    columns = {column.name for column in results.schema().fields}
+    counting = f'AND stored."{SHADOW}" IS NULL' if SHADOW in columns else ""
+    text = _VIEW.format(standing=_LAST, counting=counting) + sql
     with foreign_errors_told(location, "read"):
         builder = QueryBuilder().register("stored", results).register("runs", runs)
         return rows_of(builder.execute(text).read_all())

@@ -15,6 +15,9 @@ from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.results.tables import Location, foreign_errors_told
 
+SHADOW = "shadow"
+"""The column that names the shadow suite of a verdict: rows that count for nothing have it."""
+
 
 def select_rows(
     location: Location,
@@ -24,12 +27,18 @@ def select_rows(
     order: str = "",
     *,
     standing: bool = False,
+    shadows: bool = False,
 ) -> list[dict[str, Any]]:
     """The rows; columns that the table does not have (an older writer) are not in them.
 
     :param standing: only the runs that no later attempt supersedes.
+    :param shadows: only verdicts of shadow suites; without it, none of them.
     """
     there = {column.name for column in table.schema().fields}
+    if SHADOW in there:
+        where = [*where, f'"{SHADOW}" IS {"NOT " if shadows else ""}NULL']
+    elif shadows:
+        return []
     selected = ", ".join(_column(name) for name in columns if name in there)
     # Every text in `where` went through text_literal.
     rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608

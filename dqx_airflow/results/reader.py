@@ -213,7 +213,10 @@ def _report(location: Location, run: Row) -> GateReport:
         failing: Sequence[Row] = ()
         if run.get("failing_rows"):
             failing = _rows_of(location, run, FAILING_ROWS, FAILING_ROWS_SCHEMA.names)
-        return report_from_rows(run, results, failing)
+        shadow: Sequence[Row] = ()
+        if run.get("shadow_run"):
+            shadow = _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names, shadows=True)
+        return report_from_rows(run, results, failing, shadow)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"cannot read run {run['run_id']} in the results store {location.root}: {error}",
@@ -221,12 +224,14 @@ def _report(location: Location, run: Row) -> GateReport:
         ) from error
 
 
-def _rows_of(location: Location, run: Row, name: str, columns: Sequence[str]) -> Sequence[Row]:
+def _rows_of(
+    location: Location, run: Row, name: str, columns: Sequence[str], *, shadows: bool = False
+) -> Sequence[Row]:
     """The rows of a run in a table; none where there is no such table."""
     table = open_table(location, name)
     if table is None:
         return ()
-    return select_rows(location, table, columns, _of_run(run))
+    return select_rows(location, table, columns, _of_run(run), shadows=shadows)
 
 
 def _of_run(run: Row) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from types import MappingProxyType
 
@@ -25,6 +25,7 @@ from dqx_airflow.values import (
     Outcome,
     RunKey,
     Severity,
+    ShadowReport,
     SourceDigest,
     Verdict,
     from_json,
@@ -61,6 +62,17 @@ def results_rows(report: GateReport) -> list[Row]:
     ]
 
 
+def shadow_rows(report: GateReport) -> list[Row]:
+    """The rows of the table `results` for the verdicts of the shadow, in the order of its suite."""
+    shadow = report.shadow
+    if shadow is None:
+        return []
+    return [
+        written(RESULTS, Source(report, position, verdict, shadow=shadow.name))
+        for position, verdict in enumerate(shadow.verdicts)
+    ]
+
+
 def failing_rows(report: GateReport) -> list[Row]:
     """The rows of the table `failing_rows`, in the order of the suite."""
     return [
@@ -75,10 +87,17 @@ def run_row(report: GateReport) -> Row:
     return written(RUNS, Source(report))
 
 
-def report_from_rows(run: Row, results: Iterable[Row], failing: Iterable[Row] = ()) -> GateReport:
+def report_from_rows(
+    run: Row,
+    results: Iterable[Row],
+    failing: Iterable[Row] = (),
+    shadow: Iterable[Row] = (),
+) -> GateReport:
     """The report whose row in `runs` is `run`. The others are its rows, in any order.
 
     A row that is there twice counts once.
+
+    :param shadow: the rows of its shadow, as far as they are asked for.
 
     :raises ValueError: rows are missing, or hold what no report holds.
     """
@@ -113,7 +132,17 @@ def report_from_rows(run: Row, results: Iterable[Row], failing: Iterable[Row] = 
         finished_at=as_utc(run["finished_at"]),
         contract=from_json(EnforcedContract, contract) if contract else None,
         sources=from_json(tuple[SourceDigest, ...], run.get("sources") or "[]"),
+        shadow=_shadow(run, shadow),
     )
+
+
+def _shadow(run: Row, rows: Iterable[Row]) -> ShadowReport | None:
+    text = run.get("shadow_run")
+    if not text:
+        return None
+    by_position = {row["position"]: row for row in rows}
+    verdicts = tuple(verdict_from_row(row) for _, row in sorted(by_position.items()))
+    return replace(from_json(ShadowReport, text), verdicts=verdicts)
 
 
 def run_from_row(run: Row) -> RunRow:

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.columns import Row
 from dqx_airflow.results.commits import committed
-from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
+from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row, shadow_rows
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     MONTH,
@@ -73,7 +73,7 @@ class ResultsStore:
         kept = {digest: [row] for digest, row in source_rows(report, sources).items()}
         tables = []
         with foreign_errors_told(location, "write"):
-            if results := results_rows(report):
+            if results := [*results_rows(report), *shadow_rows(report)]:
                 tables.append(append_once(location, RESULTS, {run_id: results}))
             if failing := failing_rows(report):
                 tables.append(append_once(location, FAILING_ROWS, {run_id: failing}))

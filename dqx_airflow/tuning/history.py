@@ -218,5 +218,5 @@ def _change(number: int, entry: Entry) -> TunableChange | None:
     )
 
 
-CHANGING = frozenset({"set_param", "rollback"})
+CHANGING = frozenset({"set_param", "rollback", "promote"})
 """The actions whose entries tell a new value of a tunable."""

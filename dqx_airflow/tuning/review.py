@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
@@ -12,10 +13,18 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
 from dqx_airflow.errors import RequestError
+from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.history import Entry, moment_text, new_id
-from dqx_airflow.tuning.proposals import Proposal
+from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
-from dqx_airflow.tuning.suite_file import SuiteFile, edited, refuse, replaced, replacing
+from dqx_airflow.tuning.suite_file import (
+    ParamChange,
+    SuiteFile,
+    edited,
+    refuse,
+    replaced,
+    replacing,
+)
 from dqx_airflow.tuning.tunables import tunables_of, with_values
 from dqx_airflow.values import Span
 
@@ -106,6 +115,58 @@ def promote(
             append([entry])
     file.history.flush()
     return owner, assertion
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """Values that were taken over, and the names of other assertions that they change."""
+
+    values: tuple[ProposedValue, ...]
+    also: tuple[str, ...]
+
+
+def promote_values(
+    file: SuiteFile, shadow: SuiteFile, assertion: str, author: str, *, check: str | None = None
+) -> TakenOver:
+    """Sets the tunables of an assertion to their values in a shadow.
+
+    :raises RequestError: there is no such assertion, it has no tunables, or the shadow has the same
+        values.
+    :raises ChangeRefusedError: a value is not allowed.
+    :raises SourceError: one of the suites has errors.
+    """
+    suite, other = file.read().suite, shadow.read().suite
+    assert suite is not None
+    assert other is not None
+    known = Backtest(suite, ()).assertions
+    found = [one for one in known if one.name == assertion and check in (None, one.check)]
+    if not found:
+        hint = did_you_mean(assertion, [one.name for one in known]) or ""
+        raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
+    if len(found) > 1:
+        checks = ", ".join(one.check for one in found)
+        raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
+    names = sorted(found[0].tunables)
+    now, then = tunables_of(suite), tunables_of(other)
+    taken = tuple(
+        ProposedValue(name, now[name].value, then[name].value)
+        for name in names
+        if name in then and now[name].value != then[name].value
+    )
+    if not taken:
+        listed = ", ".join(names) or "none"
+        raise RequestError(
+            f"{shadow.name} has no other values for '{assertion}'",
+            f"tunables of the assertion are: {listed}; change anything else by hand",
+        )
+    facts = (("assertion", assertion), ("author", author), ("shadow", shadow.name))
+    file.save(
+        ParamChange(one.param, one.new, action="promote", facts=(*facts, ("id", new_id())))
+        for one in taken
+    )
+    changed = {one.param for one in taken}
+    also = (one.name for one in known if one is not found[0] and one.tunables & changed)
+    return TakenOver(taken, tuple(also))
 
 
 def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> None:

@@ -256,6 +256,22 @@ def test_the_table_shows_each_assertion_and_draws_the_failures(
 
 
 @pytest.mark.spark
+def test_a_shadow_is_shown_and_has_no_say(lake: Path, run_here: Callable[..., Called]) -> None:
+    sound = SUITE.replace('"Orders"', '"Sound"')
+    (lake / "sound.dql").write_text(sound)
+    (lake / "next.dql").write_text(sound.replace("> 0 ", "> 100 "))
+    done = run_here("sound.dql", "--shadow", "next.dql")
+    assert done.returncode == 0, done.stderr
+    assert "shadow next.dql: would be blocked, the gate is passed" in done.stdout
+    assert "rows: passed -> failed; is 3, expected > 0, in the shadow > 100" in done.stdout
+    (lake / "next.dql").write_text("suite {")
+    done = run_here("sound.dql", "--shadow", "next.dql", "--output", "summary")
+    assert done.returncode == 0, done.stderr
+    assert "the shadow cannot be judged: " in done.stderr
+    assert "shadow next.dql was not judged, and the gate goes on: " in done.stdout
+
+
+@pytest.mark.spark
 def test_junit_counts_what_decides_the_outcome(lake: Path, run_here: Callable[..., Called]) -> None:
     result = run_here("orders.dql", "--output", "junit", "--output-file", "report.xml")
     assert result.returncode == 1, result.stderr

@@ -88,6 +88,43 @@ def test_what_a_suite_imports_travels_in_the_request(
     assert "export macro nulls" in request.imports[0].file.text
 
 
+def test_a_shadow_travels_with_what_it_imports(
+    gate: Gate, context: Context, dag_folder: Path
+) -> None:
+    (dag_folder / "lib.dql").write_text("export const LEAST = 1\n")
+    text = SUITE.replace("{\n    check", '{\n    import "lib.dql"\n    check', 1)
+    (dag_folder / "next_5.dql").write_text(text)
+    made = rendered(gate(shadow="next_{{ 2 + 3 }}.dql"), context)
+    request = made.check_source(made.build_request(context))
+    assert request.shadow is not None
+    assert (request.shadow.name, request.shadow.problem) == ("next_5.dql", None)
+    assert request.shadow.suite is not None
+    assert request.shadow.suite.text == text
+    assert [item.file.name for item in request.shadow.imports] == ["lib.dql"]
+
+
+@pytest.mark.parametrize(
+    ("shadow", "told"),
+    [
+        ("nowhere.dql", "nowhere.dql not found"),
+        ("broken.dql", "an error in broken.dql:1"),
+        ('suite "A" { check "B" on others { assert num_rows() > 0 name "c" } }', "others"),
+        (7, "give the path of a file"),
+    ],
+)
+def test_a_shadow_with_a_mistake_is_logged_and_stops_nothing(
+    gate: Gate, context: Context, dag_folder: Path, log: Log, shadow: Any, told: str
+) -> None:
+    (dag_folder / "broken.dql").write_text("suite {")
+    made = rendered(gate(shadow=shadow), context)
+    request = made.check_source(made.build_request(context))
+    assert request.shadow is not None
+    assert request.shadow.suite is None
+    assert told in (request.shadow.problem or "")
+    (line,) = log.at("warning")
+    assert "cannot be judged" in line
+
+
 def test_a_suite_may_be_inline(gate: Gate, context: Context) -> None:
     source = gate(suite=SUITE).build_request(context).suite
     assert (source.name, source.text) == ("<inline suite>", SUITE)

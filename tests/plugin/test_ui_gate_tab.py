@@ -18,6 +18,7 @@ from dqx_airflow.values import (
     FailingRow,
     Outcome,
     Severity,
+    ShadowReport,
     Status,
 )
 
@@ -363,3 +364,26 @@ def test_what_passed_is_folded_and_can_be_filtered(get: Get, tab: Get, scene: Sc
     assert "good_1" in tab(column="id").text
     assert "check Prices" not in Html(tab(column="id", severity="P0").text).text
     assert "No assertion matches." in tab(status="great").text
+
+
+def test_the_shadow_of_a_gate_is_shown_beside_it(tab: Get, scene: Scene) -> None:
+    strict = replace(NULLS, status=Status.FAILED, expected="< 1%")
+    extra = replace(NULLS, name="orders.new")
+    shadow = ShadowReport("next.dql", "Orders", Outcome.BLOCKED, (strict, NOT_EMPTY, extra))
+    passed = {"verdicts": (NULLS, NOT_EMPTY), "outcome": Outcome.PASSED}
+    scene.dag()
+    scene.ran(report_of(shadow=shadow, **passed))
+    page = Html(tab().text)
+    assert page.unbalanced == []
+    assert (
+        "Shadow next.dql It would be ✕ blocked . It changes nothing: 2 verdicts differ" in page.text
+    )
+    assert "orders.new not there ✓ passed" in page.text
+
+
+def test_a_shadow_that_was_not_judged_is_said(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of(shadow=ShadowReport("next.dql", problem="an error in next.dql:1")))
+    assert (
+        "It was not judged, and the gate went on: an error in next.dql:1" in Html(tab().text).text
+    )

@@ -25,6 +25,7 @@ from dqx_airflow.cli.run.options import (
     RecomputeOption,
     RequireHistoryOption,
     ResultsOption,
+    ShadowOption,
     SkipDateOption,
     UnsupportedOption,
     WatchOption,
@@ -59,6 +60,7 @@ def run(
     require_history: RequireHistoryOption = None,
     skip_date: SkipDateOption = None,
     unsupported: UnsupportedOption = None,
+    shadow: ShadowOption = None,
     watch: WatchOption = False,
 ) -> None:
     """Run suites against datasets, with one Spark session.
@@ -83,6 +85,7 @@ def run(
         allow_empty,
         require_history,
         unsupported=unsupported,
+        shadow=shadow,
     )
     raise typer.Exit(run_call(options, output_file, watch=watch))
 

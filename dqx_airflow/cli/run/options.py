@@ -49,6 +49,14 @@ ResultsOption: TypeAlias = Annotated[
         "--results", help="Write report and states into this results store, as a gate does."
     ),
 ]
+ShadowOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--shadow",
+        metavar="SUITE",
+        help="Another suite, judged in the same scan: stored and shown, never acted on.",
+    ),
+]
 RecomputeOption: TypeAlias = Annotated[
     bool, typer.Option("--recompute", help="Ignore stored states and compute everything.")
 ]

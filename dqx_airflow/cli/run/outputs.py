@@ -17,7 +17,7 @@ from dqx_airflow.cli.reports import (
     verdicts_table,
 )
 from dqx_airflow.config.settings import Output
-from dqx_airflow.diagnostics.verdicts import account, not_evaluated, on_call
+from dqx_airflow.diagnostics.verdicts import account, not_evaluated, on_call, shadow_account
 from dqx_airflow.values import GateReport, Status, to_json
 
 
@@ -60,7 +60,7 @@ def _print_table(report: GateReport, console: Console, root: str) -> None:
     console.print(verdicts_table(report.verdicts))
     print_failures(report, console, all_rows=not root, root=root)
     console.print()
-    for line in filter(None, [*account(report), on_call(report)]):
+    for line in filter(None, [*account(report), *shadow_account(report), on_call(report)]):
         console.print(printable(line), soft_wrap=True, markup=False)
     print_headline(report, console)
 
@@ -71,6 +71,8 @@ def _print_summary(report: GateReport, console: Console) -> None:
         counts = f"{first}; {counts}"
     suite = f"{printable(report.suite)}, {report.run_key.date.isoformat()}: {counts}"
     console.print(coloured(report.outcome), suite, soft_wrap=True, markup=False)
+    for line in shadow_account(report)[:1]:
+        console.print(printable(line), soft_wrap=True, markup=False)
 
 
 _NOUNS = {

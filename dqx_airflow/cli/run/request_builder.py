@@ -35,6 +35,7 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.shadow import shadow_suite
 from dqx_airflow.source_location import source_location
 from dqx_airflow.values import (
     Attempt,
@@ -43,6 +44,7 @@ from dqx_airflow.values import (
     GateRequest,
     RunKey,
     Severity,
+    ShadowSuite,
     SourceFile,
     Span,
 )
@@ -53,7 +55,8 @@ _DATA = "data"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed. None stands for what was not. The last six are for contracts alone."""
+    """What was typed. None stands for what was not. `data` to `unsupported` are for contracts
+    alone, `shadow` for one suite."""
 
     paths: tuple[Path, ...]
     connection: str | None = None
@@ -73,6 +76,7 @@ class Options:
     models: tuple[str, ...] = ()
     is_strict: bool = False
     unsupported: Unsupported | None = None
+    shadow: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,9 @@ class _Reader:
         if not settings.defaults.trust_log:
             datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
         self.unsupported = options.unsupported or settings.defaults.unsupported
+        if options.shadow is not None and len(suites) != 1:
+            message = f"a shadow belongs to one suite, but there are {len(suites)}"
+            self._wrong("--shadow", str(options.shadow), message, "give the path of one suite")
         requests = [self._request(suite, template, datasets) for suite in suites]
         found = tuple(request for request in requests if request is not None)
         if suites and not found and not self._has_errors:
@@ -232,6 +239,9 @@ class _Reader:
             self._tell([source.diagnostic], {str(path): source.text})
             return None
         if path.suffix in CONTRACT_ENDINGS:
+            if self.options.shadow is not None:
+                message = "a contract has no shadow: a shadow runs beside a DQL suite"
+                self._wrong("--shadow", str(self.options.shadow), message)
             return self._contract_request(path, source, template, given)
         reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
         is_named = path in self.options.paths
@@ -258,7 +268,22 @@ class _Reader:
             imports=checked.imports,
             datasets=datasets,
             origin=GateOrigin(source=source_location(path)),
+            shadow=self._shadow(datasets),
         )
+
+    def _shadow(self, datasets: tuple[DatasetRef, ...]) -> ShadowSuite | None:
+        """The shadow of a suite. What is wrong with it is a warning: the suite runs without it."""
+        path = self.options.shadow
+        if path is None:
+            return None
+        source = read_source(path, str(path))
+        self.files.add(path)
+        reader = FileReader(str(path), path, Path.cwd(), search_path(os.environ))
+        shadow = shadow_suite(source, reader, datasets, path.name)
+        self.files |= {Path.cwd() / item.file.name for item in shadow.imports}
+        if shadow.problem is not None:
+            self._warn("--shadow", str(path), f"the shadow cannot be judged: {shadow.problem}")
+        return shadow
 
     def _contract_request(
         self, path: Path, source: SourceFile, template: GateRequest, given: Mapping[str, DatasetRef]

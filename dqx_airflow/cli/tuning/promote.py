@@ -1,8 +1,9 @@
-"""`dql promote`: an experimental assertion becomes one that can block."""
+"""`dql promote`: what was on trial counts from now on: an experimental assertion, or a shadow."""
 
 from __future__ import annotations
 
 import getpass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,14 +18,33 @@ def promote(
     check: Annotated[
         str | None, typer.Option("--check", help="Its check, where several have the name.")
     ] = None,
+    shadow: Annotated[
+        Path | None,
+        typer.Option(
+            "--shadow",
+            metavar="SUITE",
+            help="Take the values of its tunables from this suite.",
+        ),
+    ] = None,
     author: Annotated[
         str | None, typer.Option("--author", help="Who promotes it; default: the user.")
     ] = None,
 ) -> None:
-    """Drop @experimental from an assertion: from now on it can block. The history gets an entry."""
+    """Drop @experimental from an assertion, so that it can block. With --shadow, set its tunables
+    to the values of that suite instead. The history gets entries.
+    """
     with failing_well():
         from dqx_airflow.tuning.review import promote as drop_experimental
+        from dqx_airflow.tuning.review import promote_values
 
-        file = suite_file(suite)
-        owner, name = drop_experimental(file, assertion, author or getpass.getuser(), check=check)
-    typer.echo(f"promoted: '{name}' of check '{owner}' can block from now on")
+        file, who = suite_file(suite), author or getpass.getuser()
+        if shadow is None:
+            owner, name = drop_experimental(file, assertion, who, check=check)
+            told = [f"promoted: '{name}' of check '{owner}' can block from now on"]
+        else:
+            taken = promote_values(file, suite_file(shadow), assertion, who, check=check)
+            told = [f"promoted: {one.param}: {one.old} -> {one.new}" for one in taken.values]
+            if taken.also:
+                told.append(f"this also changes: {', '.join(taken.also)}")
+    for line in told:
+        typer.echo(line)

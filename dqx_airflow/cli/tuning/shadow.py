@@ -1,0 +1,156 @@
+"""`dql shadow`: the alarms of a gate beside those of its shadow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.tuning.call import (
+    GateOption,
+    ResultsOption,
+    SinceOption,
+    SuiteArgument,
+    UntilOption,
+    failing_well,
+    first_and_last,
+    results_root,
+    storage_options,
+    suite_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dqx_airflow.results.shadow_days import ShadowDay
+    from dqx_airflow.tuning.shadow_comparison import Alarms, ComparedAssertion
+
+_MOST_NAMED = 5
+
+
+class Format(str, Enum):
+    TABLE = "table"
+    JSON = "json"
+
+
+def shadow(
+    suite: SuiteArgument,
+    *,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="The shadow, if there were several; default: the last one."),
+    ] = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For people, for scripts.")
+    ] = Format.TABLE,
+) -> None:
+    """Compare the alarms of a suite with those of the shadow that ran beside it.
+
+    It looks at 30 days unless --from says otherwise.
+    """
+    with failing_well():
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.results.shadow_days import shadow_days
+        from dqx_airflow.tuning.shadow_comparison import compare_alarms
+
+        first, last = first_and_last(since, until, default=30)
+        found = shadow_days(
+            results_root(suite, results),
+            suite_name(suite),
+            first,
+            last,
+            gate=gate,
+            storage_options=storage_options(),
+        )
+        names = list(dict.fromkeys(day.shadow for day in found))
+        if not names:
+            raise RequestError(
+                f"no shadow ran beside the suite from {first} to {last}",
+                "run `dql run SUITE --shadow PROPOSED --results PATH`, or give the operator "
+                "shadow=PROPOSED",
+            )
+        chosen = name or found[-1].shadow
+        if chosen not in names:
+            raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
+        days = [day for day in found if day.shadow == chosen]
+        judged = [day for day in days if day.problem is None]
+        compared = compare_alarms(judged)
+    if output is Format.JSON:
+        typer.echo(json.dumps(_plain(chosen, days, compared), ensure_ascii=False, indent=1))
+        return
+    _print(chosen, days, compared)
+    if len(names) > 1:
+        typer.echo(f"other shadows: {', '.join(one for one in names if one != chosen)} (--name)")
+
+
+def _plain(
+    name: str, days: Sequence[ShadowDay], compared: Sequence[ComparedAssertion]
+) -> dict[str, object]:
+    return {
+        "shadow": name,
+        "days": [day.date.isoformat() for day in days if day.problem is None],
+        "not_judged": {day.date.isoformat(): day.problem for day in days if day.problem},
+        "assertions": [
+            {
+                **asdict(one),
+                "only_own": [on.isoformat() for on in one.only_own],
+                "only_shadow": [on.isoformat() for on in one.only_shadow],
+            }
+            for one in compared
+        ],
+    }
+
+
+def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ComparedAssertion]) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+
+    table = table_of("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
+    for one in compared:
+        alone = [f"gate {on}" for on in one.only_own] + [f"shadow {on}" for on in one.only_shadow]
+        more = [f"and {len(alone) - _MOST_NAMED} more"] if len(alone) > _MOST_NAMED else []
+        cells = (
+            one.name,
+            _both(one, "days"),
+            _both(one, "alarms"),
+            _both(one, "false"),
+            _both(one, "missed"),
+            ", ".join([*alone[:_MOST_NAMED], *more]),
+        )
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    if compared:
+        console_for().print(table)
+    judged = [day.date for day in days if day.problem is None]
+    lines = [f"gate -> shadow {name}: {len(judged)} days judged by both"]
+    if judged:
+        lines[0] += f", from {judged[0]} to {judged[-1]}"
+    for day in days:
+        if day.problem is not None:
+            lines.append(f"{day.date}: the shadow was not judged: {day.problem}")
+    lines.append(f"alarms: {_total(compared, 'alarms')}")
+    lines.append(f"of them false, by labels: {_total(compared, 'false')}")
+    lines.append(f"issues missed, by labels: {_total(compared, 'missed')}")
+    typer.echo(printable("\n".join(lines), keep="\n"))
+
+
+def _both(one: ComparedAssertion, what: str) -> str:
+    own, other = _number(one.own, what), _number(one.shadow, what)
+    return str(own) if own == other else f"{own} -> {other}"
+
+
+def _total(compared: Sequence[ComparedAssertion], what: str) -> str:
+    own = sum(_number(one.own, what) for one in compared)
+    other = sum(_number(one.shadow, what) for one in compared)
+    return f"{own} -> {other}"
+
+
+def _number(alarms: Alarms, what: str) -> int:
+    return int(getattr(alarms, what))

@@ -1,0 +1,112 @@
+"""A suite that is judged beside that of a gate: in the same scan, with no say in the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+
+from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.imports import Reader, inlined
+from dqx_airflow.dql.syntax.source_file import Unreadable
+from dqx_airflow.plan.evaluate import decide, evaluate
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.values import (
+    DatasetRef,
+    GateRequest,
+    ShadowReport,
+    ShadowSuite,
+    SourceFile,
+)
+
+
+def shadow_suite(
+    source: SourceFile | Unreadable, read: Reader, datasets: Sequence[DatasetRef], name: str
+) -> ShadowSuite:
+    """A shadow for a request, with what it imports; what is wrong with it is its `problem`.
+
+    :param datasets: those of the gate: a shadow may use no others.
+    :param name: how results call it.
+    """
+    if isinstance(source, Unreadable):
+        return ShadowSuite(name, problem=source.reason)
+    checked = check_source(source, read, needs_suite=True)
+    problem = _problem(checked, datasets)
+    if problem is not None:
+        return ShadowSuite(name, problem=problem)
+    return ShadowSuite(name, source, checked.imports)
+
+
+def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
+    """The plan of the shadow of a request, or why it has none; neither where there is no shadow."""
+    shadow = request.shadow
+    if shadow is None:
+        return None, None
+    if shadow.suite is None:
+        return None, shadow.problem or "it has no suite"
+    try:
+        checked = check_source(shadow.suite, inlined(shadow.imports), needs_suite=True)
+        problem = _problem(checked, request.datasets)
+        if problem is not None or checked.suite is None:
+            return None, problem
+        key = request.run_key
+        suite, datasets = shadow.suite, request.datasets
+        return (
+            resolve(checked.suite, suite, datasets, key.date, allow_empty=request.allow_empty),
+            None,
+        )
+    except Exception as error:  # whatever it is, the gate goes on without its shadow
+        return None, _told(error)
+
+
+def with_requests_of(plan: Plan, shadow: Plan | None) -> Plan:
+    """The plan with what its shadow asks for, to be measured in the same scans."""
+    if shadow is None:
+        return plan
+    return replace(
+        plan,
+        requests=tuple(dict.fromkeys((*plan.requests, *shadow.requests))),
+        lookups=tuple(dict.fromkeys((*plan.lookups, *shadow.lookups))),
+    )
+
+
+def shadow_report(
+    request: GateRequest,
+    planned: tuple[Plan | None, str | None],
+    found: Scanned,
+    skip_dates: Collection[date],
+    now: datetime,
+) -> ShadowReport | None:
+    """What the shadow of a request would have said; None where there is no shadow.
+
+    :param planned: what `shadow_plan` gives.
+    """
+    shadow, (plan, problem) = request.shadow, planned
+    if shadow is None:
+        return None
+    if plan is None:
+        return ShadowReport(shadow.name, problem=problem)
+    try:
+        verdicts = evaluate(plan, found, skip_dates, now=now)
+        requires = request.require_history or plan.require_history
+        outcome = decide(verdicts, request.fail_on, require_history=requires)
+    except Exception as error:  # as above
+        return ShadowReport(shadow.name, problem=_told(error))
+    return ShadowReport(shadow.name, plan.suite, outcome, verdicts)
+
+
+def _problem(checked: Checked, datasets: Sequence[DatasetRef]) -> str | None:
+    """The first of the errors on one line; None where there are none."""
+    errors = list(checked.errors)
+    if checked.suite is not None and not errors:
+        errors = list(check_datasets(checked.suite, datasets))
+    if not errors:
+        return None if checked.suite is not None else "it has no suite"
+    first = errors[0]
+    many = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
+    return f"{many} in {first.span.file}:{first.span.line}: {first.message}"
+
+
+def _told(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:400]

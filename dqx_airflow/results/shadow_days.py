@@ -1,0 +1,85 @@
+"""What shadow suites said on past days, beside the verdicts of their gates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TypeAlias
+
+from dqx_airflow.results.labels import labels_from
+from dqx_airflow.results.past import one_gate, runs_that_count, selecting
+from dqx_airflow.results.query import date_literal, text_literal
+from dqx_airflow.results.schema import RESULTS, RUNS
+from dqx_airflow.values import ShadowReport, Status, from_json
+
+_Key: TypeAlias = tuple[str, str]
+_COLUMNS = ("name", "check", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowDay:
+    """A day on which a gate had a shadow. Statuses and labels go by check and name; a label is True
+    where there was a real issue. `problem` says why the shadow was not judged."""
+
+    date: date
+    shadow: str
+    own: Mapping[_Key, Status] = field(default_factory=dict)
+    other: Mapping[_Key, Status] = field(default_factory=dict)
+    labels: Mapping[_Key, bool] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def shadow_days(
+    root: str,
+    suite: str,
+    since: date,
+    until: date,
+    *,
+    gate: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[ShadowDay, ...]:
+    """The days on which a gate had a shadow, oldest first.
+
+    :param suite: the name of the suite of the gate, as its file says it.
+    :raises RequestError: several gates run the suite, and none is named.
+    :raises StoreError: the store is there and cannot be read.
+    """
+    select = selecting(root, storage_options)
+    which = [f'"suite" = {text_literal(suite)}']
+    if gate is not None:
+        which.append(f'"gate" = {text_literal(gate)}')
+    runs = runs_that_count(select, which, since, until, _COLUMNS)
+    name = one_gate(runs)
+    if name is None:
+        return ()
+    ids = ", ".join(text_literal(run.run_id) for run in runs)
+    of_runs = [
+        f'"run_id" IN ({ids})',
+        f'"dataset_date" >= {date_literal(since)}',
+        f'"dataset_date" <= {date_literal(until)}',
+    ]
+    told = {
+        row["run_id"]: from_json(ShadowReport, row["shadow_run"])
+        for row in select(RUNS, ("run_id", "shadow_run"), of_runs)
+        if row.get("shadow_run")
+    }
+    others: dict[str, dict[_Key, Status]] = {}
+    for row in select(RESULTS, ("run_id", *_COLUMNS), of_runs, shadows=True):
+        by_key = others.setdefault(row["run_id"], {})
+        by_key[row["check"], row["name"]] = Status(row["status"])
+    labels: dict[date, dict[_Key, bool]] = {}
+    for label in labels_from(select, [name], since, until):
+        labels.setdefault(label.date, {})[label.check, label.name] = label.ground_truth
+    return tuple(
+        ShadowDay(
+            run.date,
+            told[run.run_id].name,
+            {(row["check"], row["name"]): Status(row["status"]) for row in run.rows},
+            others.get(run.run_id, {}),
+            labels.get(run.date, {}),
+            told[run.run_id].problem,
+        )
+        for run in runs
+        if run.run_id in told
+    )

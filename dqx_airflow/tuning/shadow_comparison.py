@@ -1,0 +1,84 @@
+"""The alarms of a gate and of its shadow over past days, assertion by assertion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Protocol, TypeAlias
+
+from dqx_airflow.values import Status
+
+_Key: TypeAlias = tuple[str, str]
+
+
+class Day(Protocol):
+    """A day with the verdicts of both, by check and name, and what people said of it."""
+
+    @property
+    def date(self) -> date: ...
+    @property
+    def own(self) -> Mapping[_Key, Status]: ...
+    @property
+    def other(self) -> Mapping[_Key, Status]: ...
+    @property
+    def labels(self) -> Mapping[_Key, bool]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """The alarms of one suite: how many, how many of them false, and how many issues it missed, by
+    labels. `days` are those on which it passed or failed."""
+
+    days: int
+    alarms: int
+    false: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedAssertion:
+    """An assertion in the gate and in its shadow; an alarm of one alone is on the other's side no
+    alarm, whether that passed, was skipped, or lacks the assertion."""
+
+    check: str
+    name: str
+    own: Alarms
+    shadow: Alarms
+    only_own: tuple[date, ...]
+    only_shadow: tuple[date, ...]
+
+
+def compare_alarms(days: Sequence[Day]) -> tuple[ComparedAssertion, ...]:
+    """A comparison of each assertion of the gate or the shadow, in the order of the gate."""
+    keys = dict.fromkeys(
+        key for side in ("own", "other") for day in days for key in getattr(day, side)
+    )
+    return tuple(_compared(key, days) for key in keys)
+
+
+def _compared(key: _Key, days: Sequence[Day]) -> ComparedAssertion:
+    def fails(statuses: Mapping[_Key, Status]) -> bool:
+        return statuses.get(key) is Status.FAILED
+
+    return ComparedAssertion(
+        *key,
+        _alarms(key, [(day.own, day.labels) for day in days]),
+        _alarms(key, [(day.other, day.labels) for day in days]),
+        tuple(day.date for day in days if fails(day.own) and not fails(day.other)),
+        tuple(day.date for day in days if fails(day.other) and not fails(day.own)),
+    )
+
+
+def _alarms(key: _Key, days: Sequence[tuple[Mapping[_Key, Status], Mapping[_Key, bool]]]) -> Alarms:
+    known = [
+        (statuses[key] is Status.FAILED, labels.get(key))
+        for statuses, labels in days
+        if statuses.get(key) in (Status.PASSED, Status.FAILED)
+    ]
+    return Alarms(
+        len(known),
+        sum(failed for failed, _ in known),
+        sum(failed and label is False for failed, label in known),
+        sum(not failed and label is True for failed, label in known),
+    )

@@ -1,0 +1,138 @@
+"""Shadow verdicts of past days: compared with those of the gate, and counted nowhere else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stored_days import FIRST, SUITE, day, orders, stored
+from typer.testing import CliRunner
+
+from dqx_airflow import Suite
+from dqx_airflow.cli.main import app
+from dqx_airflow.dql import History
+from dqx_airflow.results.alerts import alerts
+from dqx_airflow.results.history import OpenStore
+from dqx_airflow.results.past import query_results
+from dqx_airflow.results.past_days import past_days
+from dqx_airflow.results.recent_alerts import recent_alerts
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import GateReport, ShadowReport
+
+LOOSER = SUITE.replace("LEAST = 10 ", "LEAST = 4 ")
+LAST = day(9)
+ROWS = "orders.volume.min_rows"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Ten days of which the gate fails on two, and its shadow on one; on one it was not judged."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DQX_RESULTS_ROOT", "results")
+    Path("suite.dql").write_text(SUITE)
+    Path("next.dql").write_text(LOOSER)
+    counts = [20, 20, 3, 20, 20, 20, 20, 20, 6, 20]
+    db = orders({number: (count, 0) for number, count in enumerate(counts)})
+    own, other = Suite.from_string(SUITE), Suite.from_string(LOOSER)
+    for number in range(10):
+        told = other.run(db, day(number)).report
+        shadow = ShadowReport("next.dql", told.suite, told.outcome, told.verdicts)
+        if number == 9:
+            shadow = ShadowReport("next.dql", problem="an error in next.dql:3: mistake")
+        report = own.run(db, day(number)).report
+        ResultsStore("results").write(stored(report, "orders_gate", shadow=shadow))
+    return tmp_path
+
+
+def dql(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+_RANGE = ("--from", str(FIRST), "--to", str(LAST))
+
+
+def test_the_alarms_of_both_are_compared(here: Path) -> None:
+    told = dql("shadow", "suite.dql", *_RANGE)
+    (line,) = [line for line in told.splitlines() if line.startswith(ROWS)]
+    assert line.split() == [ROWS, "9", "2", "->", "1", "0", "0", "gate", "2024-12-09"]
+    assert "gate -> shadow next.dql: 9 days judged by both, from 2024-12-01 to 2024-12-09" in told
+    assert "2024-12-10: the shadow was not judged: an error in next.dql:3: mistake" in told
+
+
+def test_labels_say_which_alarms_were_false_and_which_issues_were_missed(here: Path) -> None:
+    of_rows = ("--assertion", ROWS, "--author", "ada")
+    dql("label", "suite.dql", "--date", "2024-12-03", "--true-positive", *of_rows)
+    dql("label", "suite.dql", "--date", "2024-12-09", "--true-positive", *of_rows)
+    told = json.loads(dql("shadow", "suite.dql", *_RANGE, "--format", "json"))
+    (rows,) = [one for one in told["assertions"] if one["name"] == ROWS]
+    assert rows["own"] == {"days": 9, "alarms": 2, "false": 0, "missed": 0}
+    assert rows["shadow"] == {"days": 9, "alarms": 1, "false": 0, "missed": 1}
+    assert (rows["only_own"], rows["only_shadow"]) == (["2024-12-09"], [])
+    assert told["not_judged"] == {"2024-12-10": "an error in next.dql:3: mistake"}
+    dql("label", "suite.dql", "--date", "2024-12-09", "--false-positive", *of_rows)
+    assert "of them false, by labels: 1 -> 0" in dql("shadow", "suite.dql", *_RANGE)
+
+
+def test_without_a_shadow_it_says_how_to_run_one(here: Path) -> None:
+    told = dql("shadow", "suite.dql", "--from", "2020-01-01", "--to", "2020-01-31", code=2)
+    assert "no shadow ran beside the suite" in told
+    assert "--shadow PROPOSED" in told
+    assert "shadows were: next.dql" in dql("shadow", "suite.dql", *_RANGE, "--name", "x", code=2)
+
+
+def without_shadow(report: GateReport) -> GateReport:
+    return replace(report, shadow=None)
+
+
+def test_no_reader_counts_a_verdict_of_a_shadow(here: Path) -> None:
+    """Each of them finds the same in a store without shadows."""
+    plain = here / "plain"
+    for report in OpenStore("results").past_reports({"orders_gate"}, LAST):
+        ResultsStore(str(plain)).write(without_shadow(report))
+    for reads in (
+        lambda root: past_days(root, "Orders", FIRST, LAST),
+        lambda root: alerts(root, "Orders", FIRST, LAST),
+        lambda root: recent_alerts(OpenStore(root).select, {"orders_gate"}),
+        lambda root: query_results(root, "SELECT count(*) AS number FROM dql_results"),
+        lambda root: tuple(
+            map(without_shadow, OpenStore(root).past_reports({"orders_gate"}, LAST))
+        ),
+    ):
+        assert reads("results") == reads(str(plain))
+
+
+def test_a_report_comes_back_with_its_shadow(here: Path) -> None:
+    store = OpenStore("results")
+    for line in store.select("runs", ["attempt_id"], []):
+        (report,) = store.reports_of([line["attempt_id"]])
+        assert report.shadow is not None
+        assert len(report.shadow.verdicts) == (0 if report.run_key.date == LAST else 4)
+
+
+def test_values_of_a_shadow_are_taken_over(here: Path) -> None:
+    told = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql")
+    assert told == "promoted: LEAST: 10 -> 4\n"
+    assert Path("suite.dql").read_text() == LOOSER
+    (entry,) = History("suite.dql.history").entries
+    assert (entry["action"], entry["param"], entry["old"], entry["new"]) == (
+        "promote",
+        "LEAST",
+        10,
+        4,
+    )
+    assert (entry["agent"], entry["assertion"], entry["shadow"]) == ("human", ROWS, "next.dql")
+    again = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
+    assert "next.dql has no other values" in again
+    assert "promote" in dql("history", "suite.dql", "--param", "LEAST")
+
+
+def test_a_value_out_of_bounds_is_not_taken_over(here: Path) -> None:
+    Path("next.dql").write_text(SUITE.replace("10 tunable [1, 100]", "500 tunable [1, 1000]"))
+    told = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
+    assert "E601" in told
+    assert Path("suite.dql").read_text() == SUITE
