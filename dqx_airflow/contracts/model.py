@@ -275,6 +275,15 @@ class RowsSatisfy:
 
 
 @dataclass(frozen=True, slots=True)
+class AmongRows:
+    """A demand on the rows for which a predicate of SQL is true: the others may be as they are."""
+
+    demand: Demand
+    where: str
+    sql_dialect: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryGives:
     """A query gives one number that compares so. `{model}` and `{field}` are filled in."""
 
@@ -365,6 +374,7 @@ Demand: TypeAlias = (
     | AllComplete
     | Distinct
     | RowsSatisfy
+    | AmongRows
     | QueryGives
     | Fresh
     | Prompt

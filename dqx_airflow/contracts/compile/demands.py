@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from dqx_airflow.contracts.compile import columns, datasets, measured
+from dqx_airflow.contracts.compile.measured import placeholders
 from dqx_airflow.contracts.compile.rule_context import Claim, EnforcedByType, RuleContext
+from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
+from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import PREDICATES
 from dqx_airflow.contracts.model import (
     AllComplete,
+    AmongRows,
     Arrives,
     Complete,
     Distinct,
@@ -28,6 +33,22 @@ from dqx_airflow.contracts.model import (
     UniqueItems,
     Volume,
 )
+from dqx_airflow.dql.printer import show_where
+
+
+def _among_rows(place: RuleContext) -> Claim | EnforcedByType:
+    demand = place.rule.demand
+    assert isinstance(demand, AmongRows)
+    text = filled_in(demand.where, placeholders(place))
+    where = row_rule(text, demand.sql_dialect, place.model.name, place.dataset)
+    if isinstance(where, RowSql | TableSql | Query):
+        raise UnenforceableError(f"DQL has no such filter: {demand.where}")
+    rule = replace(place.rule, demand=demand.demand)
+    claim = DEMANDS[type(demand.demand)](replace(place, rule=rule, is_filtered=True))
+    if isinstance(claim, EnforcedByType):
+        raise UnenforceableError("a column has its type in all rows")
+    return replace(claim, text=claim.text + show_where(where))
+
 
 DEMANDS: dict[type, Callable[[RuleContext], Claim | EnforcedByType]] = {
     Presence: columns.presence,
@@ -44,6 +65,7 @@ DEMANDS: dict[type, Callable[[RuleContext], Claim | EnforcedByType]] = {
     QueryGives: measured.query_gives,
     Refers: datasets.refers,
     RowsSatisfy: datasets.rows_satisfy,
+    AmongRows: _among_rows,
     Fresh: datasets.fresh,
     Prompt: datasets.prompt,
     Retained: datasets.retained,

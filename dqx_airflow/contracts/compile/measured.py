@@ -82,7 +82,11 @@ def measured(place: RuleContext) -> Claim:
         claim = _rows_claim(bad, demand)
         if claim is not None:
             return claim
-        expression = sql(f"count_if({spark_text(bad)})")
+        expression = (
+            f"num_rows(where {show(bad)})"
+            if place.is_filtered
+            else sql(f"count_if({spark_text(bad)})")
+        )
     if demand.is_percent:
         return Claim(compared(f"{expression} / num_rows()", demand.condition, "%"))
     return Claim(compared(expression, demand.condition))

@@ -31,7 +31,8 @@ class EnforcedByType:
 @dataclass(frozen=True, slots=True)
 class RuleContext:
     """A rule where it stands. `way` leads from the column to the field; empty without a field.
-    `ref` is the dataset of the model and `on` the date of its data, where they are known."""
+    `ref` is the dataset of the model and `on` the date of its data, where they are known. Where it
+    `is_filtered`, it is about some of the rows, which SQL of its own cannot be."""
 
     contract: Contract
     model: Model
@@ -39,6 +40,7 @@ class RuleContext:
     rule: Rule
     ref: DatasetRef | None = None
     on: date | None = None
+    is_filtered: bool = False
 
     @property
     def item(self) -> Field | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from dqx_airflow.contracts.model import (
     AllComplete,
+    AmongRows,
     Arrives,
     Bound,
     Complete,
@@ -82,6 +83,8 @@ def demand_text(demand: Demand) -> str:
         case RowsSatisfy():
             share = "" if demand.share >= 1 else f" for {_percent(demand.share)} of the rows"
             return f"{_line(demand.predicate)}{share}"
+        case AmongRows():
+            return f"{demand_text(demand.demand)} where {_line(demand.where)}"
         case QueryGives():
             return f"{_line(demand.query)} gives {_condition(demand.condition)}"
         case Fresh():

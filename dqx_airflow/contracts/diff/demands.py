@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from dqx_airflow.contracts.diff.strictness import Order, admitting, all_of, falling, rising
 from dqx_airflow.contracts.model import (
     AllComplete,
+    AmongRows,
     Arrives,
     Bound,
     Complete,
@@ -73,6 +74,14 @@ def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Orde
             return all_of(columns, falling(old.duplicates, new.duplicates))
         case RowsSatisfy(), RowsSatisfy():
             return all_of(_predicates(old, new), rising(old.share, new.share))
+        case AmongRows(), AmongRows():
+            from dqx_airflow.contracts.diff.sql import is_same_sql
+
+            if not is_same_sql(old.where, old.sql_dialect, new.where, new.sql_dialect):
+                return Order.OTHER
+            if type(old.demand) is not type(new.demand):
+                return Order.OTHER
+            return compare_demands(old.demand, new.demand, is_whole=is_whole)
         case QueryGives(), QueryGives():
             from dqx_airflow.contracts.diff.sql import is_same_sql
 
@@ -110,6 +119,8 @@ def subject_of(demand: Demand) -> tuple[Any, ...]:
             return (kind, columns)
         case RowsSatisfy() | QueryGives():
             return (kind, demand)
+        case AmongRows():
+            return (kind, demand.where, *subject_of(demand.demand))
         case Refers():
             return (kind, demand.columns)
     return (kind,)
@@ -117,6 +128,8 @@ def subject_of(demand: Demand) -> tuple[Any, ...]:
 
 def columns_of(demand: Demand) -> tuple[str, ...]:
     """The columns that a demand names; none for SQL, whose columns nobody has asked for."""
+    if isinstance(demand, AmongRows):
+        return columns_of(demand.demand)
     named: list[str] = []
     for item in fields(demand):
         value = getattr(demand, item.name)
@@ -138,6 +151,8 @@ def with_columns_renamed(demand: Demand, names: dict[str, str]) -> Demand:
             renamed[item.name] = names[value]
         elif item.name in _MORE_COLUMNS:
             renamed[item.name] = tuple(names.get(name, name) for name in value)
+        elif isinstance(demand, AmongRows) and item.name == "demand":
+            renamed[item.name] = with_columns_renamed(value, names)
         elif item.name in _SQL:
             renamed[item.name] = _in_sql(value, names)
     return replace(demand, **renamed) if renamed else demand
@@ -145,7 +160,7 @@ def with_columns_renamed(demand: Demand, names: dict[str, str]) -> Demand:
 
 _ONE_COLUMN = {"column", "source", "processed"}
 _MORE_COLUMNS = {"columns", "arguments"}
-_SQL = {"predicate", "query"}
+_SQL = {"predicate", "query", "where"}
 
 
 def _in_sql(text: str, names: dict[str, str]) -> str:

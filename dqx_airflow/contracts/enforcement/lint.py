@@ -26,6 +26,7 @@ from dqx_airflow.contracts.enforcement.lifecycle_dates import contradicting_date
 from dqx_airflow.contracts.enforcement.sql_columns import missing_columns
 from dqx_airflow.contracts.model import (
     AllComplete,
+    AmongRows,
     Arrives,
     Clause,
     Complete,
@@ -57,6 +58,7 @@ _FORMAT = re.compile(r"^\s*v?\d+\s*$", re.ASCII)
 
 _QUALITY = (
     AllComplete,
+    AmongRows,
     Complete,
     Distinct,
     Fresh,
@@ -168,7 +170,12 @@ def _enforceable(contract: Contract) -> Iterator[Diagnostic]:
 def _references(contract: Contract) -> Iterator[Diagnostic]:
     yield from _mistakes("E420")(contract)
     models = {model.name: model for model in contract.models}
-    for model, item, rule in contract.rules():
+    stated = (
+        (model, item, replace(rule, demand=demand))
+        for model, item, rule in contract.rules()
+        for demand in _stated_in(rule.demand)
+    )
+    for model, item, rule in stated:
         demand = rule.demand
         span = rule.clauses[0].span if rule.clauses else model.span
         if isinstance(demand, Refers):
@@ -194,6 +201,13 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
                 is_sql = isinstance(demand, QueryGives | RowsSatisfy)
                 is_sure = not is_sql or model.is_closed or slip_of(column, paths) is not None
                 yield found if is_sure else replace(found, is_mild=True)
+
+
+def _stated_in(demand: Demand) -> tuple[Demand, ...]:
+    """The demand; of one on some of the rows, also the predicate that chooses them."""
+    if isinstance(demand, AmongRows):
+        return RowsSatisfy(demand.where, demand.sql_dialect), demand.demand
+    return (demand,)
 
 
 def _no_field(model: Model, column: str, span: Span) -> Iterator[Diagnostic]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.export.exported import plain_name
 from dqx_airflow.contracts.model import (
+    AmongRows,
     Bound,
     Complete,
     Condition,
@@ -328,6 +329,16 @@ def _prompt(_: ExportedRule, demand: Prompt) -> Told:
     return _rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
 
 
+def _among_rows(place: ExportedRule, demand: AmongRows) -> Told:
+    if demand.sql_dialect not in (None, "spark", "databricks"):
+        return NO_COUNTERPART
+    told = expectation_of(replace(place, rule=replace(place.rule, demand=demand.demand)))
+    if not isinstance(told, Expectation) or "unexpected_rows_query" in told.kwargs:
+        return told if isinstance(told, str) else NO_COUNTERPART
+    where = {"row_condition": demand.where, "condition_parser": "spark"}
+    return replace(told, kwargs={**told.kwargs, **where})
+
+
 _TELLERS: dict[type[Demand], Callable[[ExportedRule, Any], Told]] = {
     Required: _required,
     OfType: _type,
@@ -341,6 +352,7 @@ _TELLERS: dict[type[Demand], Callable[[ExportedRule, Any], Told]] = {
     Distinct: _distinct,
     MetricRule: _measured,
     RowsSatisfy: _satisfying,
+    AmongRows: _among_rows,
     MultipleOf: _multiple_of,
     Digits: _digits,
     Refers: _refers,

@@ -23,6 +23,7 @@ from dqx_airflow.contracts.dialects.foreign.values import (
 )
 from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.model import (
+    AmongRows,
     Bound,
     Complete,
     Condition,
@@ -138,9 +139,11 @@ def translate(
         return "its kwargs are not a mapping"
     arguments = _Arguments(given, column, sql_dialect)
     try:
-        demands = _KINDS[kind](arguments)
+        demands, where = _KINDS[kind](arguments), _row_condition(arguments)
     except _NoCounterpartError as error:
         return f"{kind}: {error}"
+    if where is not None:
+        demands = tuple(AmongRows(demand, where, "spark") for demand in demands)
     for key, value in given.items():
         if key not in arguments.asked and key not in _ARGUMENT_REMARKS and value is not None:
             return f"{kind}: '{key}' has no counterpart"
@@ -158,6 +161,35 @@ def translate(
 
 _STRUCTURE = ("type", "expectation_type", "kwargs")
 _Demands = tuple[Demand, ...]
+
+
+_COLUMN_OF_GX = re.compile(r"""\bcol\((["'])(?P<name>[^"'`]+)\1\)""")
+_NULL_OF_GX = re.compile(r"\.(?P<word>is|not)_?null\(\)", re.IGNORECASE)
+_ONLY_PANDAS = re.compile(r"[&|~@\[]|!=|(?<![<>=!])=(?!=)|\bnot\b")
+"""What SQL does not have, and what pandas answers otherwise where a value is missing."""
+
+
+def _row_condition(arguments: _Arguments) -> str | None:
+    """The rows that an expectation is about, as Spark SQL; None for all of them."""
+    condition, parser = arguments.take("row_condition"), arguments.take("condition_parser")
+    if condition is None:
+        return None
+    if not isinstance(condition, str):
+        raise _NoCounterpartError("its row_condition is not a string")
+    match parser:
+        case "spark":
+            return condition
+        case "great_expectations" | "great_expectations__experimental__":
+            sql = _COLUMN_OF_GX.sub(lambda found: f"`{found['name']}`", condition)
+            word = {"is": " IS NULL", "not": " IS NOT NULL"}
+            return _NULL_OF_GX.sub(lambda found: word[found["word"].lower()], sql)
+        case "pandas" if _ONLY_PANDAS.search(condition) is None:
+            return condition
+        case "pandas":
+            reason = "its row_condition is one of pandas that SQL cannot say"
+            raise _NoCounterpartError(f"{reason}: write it for condition_parser 'spark'")
+        case _:
+            raise _NoCounterpartError("its row_condition has no condition_parser that is known")
 
 
 def _path(name: str) -> str:

@@ -24,6 +24,7 @@ from dqx_airflow.contracts.dialects.foreign.values import (
 )
 from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.model import (
+    AmongRows,
     Bound,
     Condition,
     Demand,
@@ -67,6 +68,7 @@ _VALIDITY = (
 )
 _EXPRESSION_KEYS = ("expression_sql", "sql_expression")
 _QUERY_KEYS = ("query_sql", "query")
+_FILTER_KEYS = ("filter_sql", "filter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,9 @@ def translate(
     if kind not in _KINDS:
         return f"Soda's check '{kind}' has no counterpart"
     found_kind = _KINDS[kind]
+    filters = _FILTER_KEYS if found_kind.takes_filter else ()
     for key in check:
-        if key not in ("type", *_REMARKS, *found_kind.keys) and not is_threshold(key):
+        if key not in ("type", *_REMARKS, *filters, *found_kind.keys) and not is_threshold(key):
             return f"Soda's '{key}' has no counterpart for {kind}"
     compared = comparisons(check)
     if isinstance(compared, str):
@@ -118,6 +121,11 @@ def translate(
     found = found_kind.demands(_Check(kind, check, column, compared, sql_dialect))
     if isinstance(found, str):
         return found
+    where = next((check[key] for key in filters if key in check), None)
+    if where is not None and not isinstance(where, str):
+        return "a filter is a condition of SQL"
+    if where is not None:
+        found = tuple(AmongRows(demand, where, sql_dialect) for demand in found)
     name = check.get("name")
     return Translation(
         kind, found, column, str(name) if name else None, remarks=tuple({*_REMARKS} & {*check})
@@ -287,6 +295,7 @@ class _Kind:
     keys: tuple[str, ...] = ()
     needs_column: bool = True
     implied: tuple[Condition, ...] | None = None
+    takes_filter: bool = True
 
 
 _NONE = (Condition("==", 0),)
@@ -308,7 +317,12 @@ _KINDS = {
     **dict.fromkeys(_EXPRESSIONS, _Kind(_expression)),
     **dict.fromkeys(_AGES, _Kind(_freshness)),
     "metric_expression": _Kind(
-        _metric_expression, ("metric", *_EXPRESSION_KEYS), needs_column=False
+        _metric_expression,
+        ("metric", *_EXPRESSION_KEYS),
+        needs_column=False,
+        takes_filter=False,
     ),
-    "metric_query": _Kind(_metric_query, ("metric", *_QUERY_KEYS), needs_column=False),
+    "metric_query": _Kind(
+        _metric_query, ("metric", *_QUERY_KEYS), needs_column=False, takes_filter=False
+    ),
 }
