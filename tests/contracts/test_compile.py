@@ -20,7 +20,7 @@ from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatting.formatter import format_source
-from dqx_airflow.dql.printer import show_claim
+from dqx_airflow.dql.printer import show_claim, show_where
 from dqx_airflow.values import DatasetRef, SourceFile
 
 HERE = Path(__file__).parent
@@ -96,7 +96,9 @@ def _claims(compiled: Compiled) -> str:
         for item in check.assertions:
             assert item.name is not None
             severity = f" {item.severity.text}" if item.severity else ""
-            lines.append(f"{item.name.value}{severity}: {show_claim(item.claim)}")
+            lines.append(
+                f"{item.name.value}{severity}: {show_claim(item.claim)}{show_where(item.where)}"
+            )
     lines += [f"{name} also has {rule.clauses[0].path}" for name, rule in compiled.included]
     lines += [f"refused: {note.clause.path}\n    {note.reason}" for note in compiled.notes]
     return "\n".join(lines)

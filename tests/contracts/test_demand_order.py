@@ -12,6 +12,7 @@ from dqx_airflow.contracts.diff.demands import compare_demands
 from dqx_airflow.contracts.diff.strictness import Order
 from dqx_airflow.contracts.diff.types import compare_types, is_delta_widening
 from dqx_airflow.contracts.model import (
+    AmongRows,
     Arrives,
     Bound,
     Complete,
@@ -59,6 +60,11 @@ DEMANDS: dict[str, st.SearchStrategy[Demand]] = {
     "unique": st.builds(Unique, columns),
     "measured": st.builds(MetricRule, st.just("null_count"), st.just(("a",)), conditions),
     "query": st.builds(QueryGives, st.just("SELECT 1"), conditions),
+    "among rows": st.builds(
+        AmongRows,
+        st.builds(Complete, st.just("a"), shares),
+        st.sampled_from(["x > 1", "x  >  1", "y > 1"]),
+    ),
     "complete": st.builds(Complete, st.just("a"), shares),
     "distinct": st.builds(Distinct, columns, shares),
     "rows": st.builds(
