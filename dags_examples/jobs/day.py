@@ -1,7 +1,7 @@
 """What the jobs share: their arguments, and one day of a Delta table in and out.
 
-Spark's own Delta source would do the same with `spark.read.format("delta")` and `replaceWhere`.
-Here deltalake does, so that the examples need no package from Maven.
+Where the session has Spark's own Delta source, that writes, so that Spark's OpenLineage listener
+sees it. Elsewhere deltalake does the same, so that the examples need no package from Maven.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from dqx_airflow.engine.scan.frames import rows_of
+from dqx_airflow.engine.sources.delta.spark_source import has_delta
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import DatasetRef
 
@@ -45,12 +46,17 @@ class Day:
 
     def replace(self, table: str, frame: DataFrame) -> None:
         """Replaces this day in the table, so that a second run changes nothing."""
+        path, condition = f"{self.lake}/{table}", f"{self.column} = '{self.date.isoformat()}'"
+        if has_delta(frame.sparkSession):
+            writer = frame.write.format("delta").mode("overwrite").partitionBy(self.column)
+            writer.option("replaceWhere", condition).save(path)
+            return
         write_deltalake(
-            f"{self.lake}/{table}",
+            path,
             frame.toArrow(),
             mode="overwrite",
             partition_by=[self.column],
-            predicate=f"{self.column} = '{self.date.isoformat()}'",
+            predicate=condition,
         )
 
     def write(self, table: str, frame: DataFrame) -> None:

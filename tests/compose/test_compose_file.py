@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from stack import ROOT, services, stack, variables
+from stack import ROOT, TEXT, services, stack, variables
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -140,8 +140,30 @@ def test_airflow_and_spark_run_from_one_image() -> None:
     assert {name for name in services() if name.startswith(("airflow-", "spark-"))} <= OURS | {
         "airflow-db"
     }
-    builds = [services()[name]["build"] for name in OURS]
-    assert all(build == builds[0] for build in builds)
+    # Compose builds in parallel, and two builds of one tag are in each other's way.
+    assert {name for name in OURS if "build" in services()[name]} == {"airflow-init"}
+    assert all(services()[name]["pull_policy"] == "never" for name in OURS - {"airflow-init"})
+
+
+def test_the_limits_of_memory_add_up_to_what_is_said() -> None:
+    megabytes = {"m": 1, "g": 1024}
+    limits = {name: service["mem_limit"] for name, service in services().items()}
+    total = sum(
+        int(limits[name][:-1]) * megabytes[limits[name][-1]] for name in limits.keys() - ONCE
+    )
+    page = (ROOT / "dqx_airflow" / "docs" / "compose.md").read_text("utf-8")
+    for text in (TEXT, page):
+        (said,) = re.findall(r"(\d+) GB of memory", text)
+        assert total == int(said) * 1024
+
+
+def test_the_example_of_settings_has_every_variable_with_its_default() -> None:
+    text = (ROOT / ".env.example").read_text("utf-8")
+    given = dict(re.findall(r"^#?(\w+)=(.*)$", text, re.M))
+    assert given == {variable.name: variable.default for variable in variables()}
+    assert all(
+        port.split(":")[1] != "5000" for one in services().values() for port in one.get("ports", [])
+    )
 
 
 def test_the_jars_fit_the_spark_that_is_installed() -> None:
