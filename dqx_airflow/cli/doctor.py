@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.results_root import ROOT_VARIABLES
-
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
 
@@ -25,7 +23,10 @@ def doctor(
     ] = "spark_default",
     results_root: Annotated[
         str | None,
-        typer.Option(envvar=ROOT_VARIABLES, help="The root of the results store."),
+        typer.Option(
+            help="The root of the results store; by default that of gates in the configuration of "
+            "Airflow."
+        ),
     ] = None,
     format: Annotated[Format, typer.Option(help="Output format: text or json.")] = Format.TEXT,
 ) -> None:
@@ -79,7 +80,7 @@ def all_checks(
         "Airflow database": partial(airflow.database, env),
         f"connection {connection}": partial(airflow.connection, connection, env),
         "entry points": partial(airflow.entry_points, env),
-        "results store": partial(services.results_store, results_root),
+        "results store": partial(services.results_store, results_root, env),
         "lineage": services.lineage,
     }
 

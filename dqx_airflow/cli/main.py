@@ -11,6 +11,7 @@ from dqx_airflow.cli.last_resort import LastResort
 from dqx_airflow.cli.lazy_group import group_of
 
 VERBS = {
+    "init": "dqx_airflow.cli.init:init",
     "check": "dqx_airflow.cli.check:check",
     "fmt": "dqx_airflow.cli.fmt:fmt",
     "run": "dqx_airflow.cli.run.command:run",

@@ -439,10 +439,30 @@ def test_lineage_into_a_file_is_fine(only_lineage: pytest.MonkeyPatch, tmp_path:
     assert found[2] == ""
 
 
-def test_without_a_results_root_it_says_how_to_check_it() -> None:
-    found = services.results_store(None)
+def test_without_a_results_root_of_the_gates_it_says_how_to_set_it(tmp_path: Path) -> None:
+    env = {"AIRFLOW_HOME": str(tmp_path), "DQX_RESULTS_ROOT": "/of/the/command/line"}
+    found = services.results_store(None, env)
     assert level(found) is Level.WARNING
-    assert "--results-root" in found[2]
+    assert "AIRFLOW__DQX__RESULTS_ROOT" in found[2]
+    assert "/of/the/command/line" in found[2]
+
+
+def test_the_results_root_is_that_of_the_gates(tmp_path: Path) -> None:
+    env = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__DQX__RESULTS_ROOT": str(tmp_path / "results")}
+    assert services.results_store(None, env) == (Level.OK, f"{tmp_path}/results is writable", "")
+    env["AIRFLOW__DQX__RESULTS_CONN_ID"] = "lake"
+    env["AIRFLOW_CONN_LAKE"] = '{"conn_type": "dqx", "host": "s3://lake/dqx"}'
+    assert "type dqx, host s3://lake/dqx" in services.results_store(None, env)[1]
+    env["AIRFLOW_CONN_LAKE"] = '{"conn_type": "aws", "host": "s3://lake/dqx"}'
+    assert services.results_store(None, env)[2] == "its type should be dqx"
+
+
+def test_the_results_root_in_the_configuration_of_airflow_counts(tmp_path: Path) -> None:
+    skip_without_airflow()
+    (tmp_path / "airflow.cfg").write_text("[dqx]\nresults_root = s3://lake/dqx\n")
+    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
+    env.pop("AIRFLOW__DQX__RESULTS_ROOT", None)
+    assert airflow.gate_settings(env) == {"results_root": "s3://lake/dqx"}
 
 
 # The command

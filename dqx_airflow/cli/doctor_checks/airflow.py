@@ -25,6 +25,9 @@ from dqx_airflow.cli.doctor_checks.packages import DISTRIBUTION, installed_versi
 TIMEOUT_S = 45.0
 """Airflow's command needs 2 s on a quiet machine."""
 
+_MARK = "dqx settings: "
+"""Airflow logs to the same output."""
+
 REINSTALL = "pip install --force-reinstall --no-deps dqx-airflow"
 
 
@@ -67,7 +70,47 @@ def database(env: Mapping[str, str] = os.environ) -> Answer:
     )
 
 
-def connection(conn_id: str, env: Mapping[str, str] = os.environ) -> Answer:
+@dataclass(frozen=True, slots=True)
+class ConnectionKind:
+    """What a connection is for: the types that fit, an example, and what is wrong without it."""
+
+    types: tuple[str, ...]
+    host: str
+    others: str
+    missing: str
+
+
+SPARK_CONNECTION = ConnectionKind(
+    ("spark", "spark_connect", "sc"),
+    "local[2]",
+    " (or the master of your cluster)",
+    "gates would silently run on master yarn",
+)
+RESULTS_CONNECTION = ConnectionKind(
+    ("dqx",), "s3://BUCKET/FOLDER", "", "gates have no results store"
+)
+
+
+def gate_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What gates find about their results in section `[dqx]` of the configuration of Airflow."""
+    names = ("results_conn_id", "results_root")
+    if installed_version("apache-airflow") is None or not is_set_up(env):
+        variables = {name: env.get(f"AIRFLOW__DQX__{name.upper()}") for name in names}
+        return {name: value for name, value in variables.items() if value}
+    program = (
+        "import json; from airflow.configuration import conf; "
+        f"found = {{name: conf.get('dqx', name, fallback=None) for name in {names!r}}}; "
+        f"print({_MARK!r} + json.dumps(found))"
+    )
+    reply = ask([sys.executable, "-c", program], env)
+    answers = [line for line in reply.out.splitlines() if line.startswith(_MARK)]
+    found = json.loads(answers[-1].removeprefix(_MARK)) if answers else {}
+    return {name: value for name, value in found.items() if value}
+
+
+def connection(
+    conn_id: str, env: Mapping[str, str] = os.environ, kind: ConnectionKind = SPARK_CONNECTION
+) -> Answer:
     """Does the connection exist? SparkSubmitOperator takes master `yarn` for an unknown one."""
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     if value := env.get(variable):
@@ -75,22 +118,22 @@ def connection(conn_id: str, env: Mapping[str, str] = os.environ) -> Answer:
         if described is None:
             return problem(
                 f"{variable} is neither JSON nor a URI",
-                f"""{variable}='{{"conn_type": "spark", "host": "local[2]"}}'""",
+                f"""{variable}='{{"conn_type": "{kind.types[0]}", "host": "{kind.host}"}}'""",
             )
-        return _judge_connection(described, f"from {variable}")
+        return _judge_connection(described, f"from {variable}", kind)
     if installed_version("apache-airflow") is None:
         return not_asked()
     add = (
-        f"airflow connections add {conn_id} --conn-type spark --conn-host 'local[2]' "
-        "(or the master of your cluster)"
+        f"airflow connections add {conn_id} --conn-type {kind.types[0]} "
+        f"--conn-host '{kind.host}'{kind.others}"
     )
-    missing = f"connection {conn_id!r} does not exist: gates would silently run on master yarn"
+    missing = f"connection {conn_id!r} does not exist: {kind.missing}"
     if not is_set_up(env):
         return problem(missing, f"airflow db migrate, then {add}")
     reply = _airflow(["connections", "get", conn_id, "-o", "json"], env)
     found = listed_connection(reply.out, conn_id)
     if found is not None:
-        return _judge_connection(found, "from Airflow")
+        return _judge_connection(found, "from Airflow", kind)
     # Airflow says the same where its database lacks the tables.
     if "not found" in (reply.out + reply.err).lower():
         return problem(missing, add)
@@ -146,10 +189,12 @@ def _summary(fields: dict[str, Any]) -> ConnectionSummary:
     return ConnectionSummary(str(fields.get("conn_type") or ""), re.sub(r"[^/]*@", "", host))
 
 
-def _judge_connection(found: ConnectionSummary, origin: str) -> Answer:
+def _judge_connection(found: ConnectionSummary, origin: str, kind: ConnectionKind) -> Answer:
     told = f"type {found.conn_type or 'unknown'}, host {found.host or 'none'} ({origin})"
-    if found.conn_type != "spark":
-        return warning(told, "its type should be spark")
+    if found.conn_type not in kind.types:
+        return warning(told, f"its type should be {' or '.join(kind.types[:2])}")
+    if not found.host and kind is RESULTS_CONNECTION:
+        return warning(told, f"write the results root into its host, such as {kind.host}")
     if not found.host:
         return warning(
             told, "without a host the master is yarn: set one, such as local[2] or spark://master"

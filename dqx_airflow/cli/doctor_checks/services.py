@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
+from dqx_airflow.cli.doctor_checks import airflow
+from dqx_airflow.cli.doctor_checks.airflow import RESULTS_CONNECTION
 from dqx_airflow.cli.doctor_checks.finding import Answer, ok, problem, warning
 from dqx_airflow.errors import DqxError
 
 
-def results_store(root: str | None) -> Answer:
-    """Can the results be written below `root`?"""
+def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Answer:
+    """Can the results be written where gates write them?
+
+    :param given: the root on the command line; without it, that of the gates in Airflow is meant.
+    """
+    root = given
+    if root is None:
+        settings = airflow.gate_settings(env)
+        if conn_id := settings.get("results_conn_id"):
+            return airflow.connection(conn_id, env, RESULTS_CONNECTION)
+        root = settings.get("results_root")
     if not root:
+        own = env.get("DQX_RESULTS_ROOT")
+        meant = f", such as {own}, which DQX_RESULTS_ROOT names for the command line" if own else ""
         return warning(
-            "not checked: no results root is set",
-            "dql doctor --results-root ROOT, or set DQX_RESULTS_ROOT",
+            "gates have no results root unless it is an argument of each",
+            f"set AIRFLOW__DQX__RESULTS_ROOT to a path or URI{meant}",
         )
     from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.store import ResultsStore
 
     try:
-        ResultsStore(root, storage_options_of(os.environ)).check_writable()
+        ResultsStore(root, storage_options_of(env)).check_writable()
     except DqxError as error:
         return problem(error.problem, error.hint or "choose a root that this user may write to")
     return ok(f"{root} is writable")

@@ -1,0 +1,84 @@
+"""`dql init`: what it writes can be checked and read, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.config.settings import read_settings
+from dqx_airflow.dataset_settings import dataset_ref
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.values import SourceFile
+
+
+def init(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["init", str(folder), *arguments])
+    return done.exit_code, done.output
+
+
+def assert_sound(folder: Path, name: str) -> None:
+    """The suite has no finding, also over the dataset in dqx.toml; the DAG is Python."""
+    settings = read_settings(folder / "dqx.toml")
+    assert not settings.problems
+    checked = check_source(
+        SourceFile(f"{name}.dql", (folder / f"{name}.dql").read_text()), needs_suite=True
+    )
+    assert checked.diagnostics == ()
+    assert checked.suite is not None
+    refs = [dataset_ref(name, given) for name, given in settings.datasets.items()]
+    assert check_datasets(checked.suite, refs) == ()
+    ast.parse((folder / f"{name}_gate.py").read_text())
+
+
+def test_a_first_gate_has_a_table_a_suite_a_dag_and_settings(tmp_path: Path) -> None:
+    code, output = init(tmp_path / "new")
+    assert code == 0, output
+    names = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert names == ["dqx.toml", "orders.csv", "orders.dql", "orders_gate.py"]
+    assert_sound(tmp_path / "new", "orders")
+    assert "airflow dags test orders_gate" in output
+
+
+def test_a_suite_is_drafted_from_a_table(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "sale id": list(range(30)),
+            "note": [None, *["x"] * 29],
+            "sold_at": pa.array([f"2026-11-{day:02}T06:00:00Z" for day in range(1, 31)]).cast(
+                pa.timestamp("us", tz="UTC")
+            ),
+        }
+    )
+    pq.write_table(table, tmp_path / "Sales 2026.parquet")
+    code, output = init(tmp_path / "new", "--from", str(tmp_path / "Sales 2026.parquet"))
+    assert code == 0, output
+    (suite,) = (tmp_path / "new").glob("*.dql")
+    assert_sound(tmp_path / "new", suite.stem)
+    text = suite.read_text()
+    assert "duplicate_count([`sale id`]) == 0" in text
+    assert "null_count(note)" not in text
+    assert "freshness(sold_at)" in text
+    assert (
+        f'"{tmp_path}/Sales 2026.parquet"'
+        in (tmp_path / "new" / f"{suite.stem}_gate.py").read_text()
+    )
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "dqx.toml").write_text("mine")
+    code, output = init(tmp_path)
+    assert (code, [path.name for path in tmp_path.iterdir()]) == (2, ["dqx.toml"])
+    assert "dqx.toml already exists" in output
+
+
+def test_a_table_that_is_not_there_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    code, output = init(tmp_path / "new", "--from", str(tmp_path / "none.csv"))
+    assert code == 4
+    assert "nothing found" in output
+    assert list((tmp_path / "new").iterdir()) == []

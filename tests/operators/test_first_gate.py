@@ -1,0 +1,39 @@
+"""What `dql init` writes runs in Airflow as it stands, on a real Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from dag_files import read_dags
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.airflow,
+    pytest.mark.spark,
+    pytest.mark.usefixtures("airflow_database"),
+]
+
+
+def test_a_first_gate_passes_and_blocks_a_bad_row(
+    airflow_settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    folder = Path(airflow_settings["AIRFLOW__CORE__DAGS_FOLDER"], "first")
+    done = CliRunner().invoke(app, ["init", str(folder)])
+    assert done.exit_code == 0, done.output
+    dag = read_dags(folder / "orders_gate.py")["orders_gate"]
+    now = datetime.now(timezone.utc)
+    today = datetime(now.year, now.month, now.day, tzinfo=timezone.utc)
+    assert str(dag.test(logical_date=today).state) == "success"
+    with (folder / "orders.csv").open("a") as table:
+        table.write(f"61,,10.00,{today:%Y-%m-%d}\n")
+    ended = dag.test(logical_date=today)
+    states = {ti.task_id: str(ti.state) for ti in ended.get_task_instances()}
+    assert states == {"gate": "failed", "publish": "upstream_failed"}
