@@ -15,6 +15,7 @@ VERBS = {
     "check": "dqx_airflow.cli.check:check",
     "fmt": "dqx_airflow.cli.fmt:fmt",
     "run": "dqx_airflow.cli.run.command:run",
+    "import": "dqx_airflow.cli.import_rules:import_rules",
     "demo": "dqx_airflow.cli.demo.command:demo",
     "contract": "dqx_airflow.cli.contract:app",
     "package": "dqx_airflow.cli.package.command:package",

@@ -1,0 +1,147 @@
+"""`dql import`: rule files of other tools as a DQL suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.diagnostics.json_text import json_text
+
+if TYPE_CHECKING:
+    from dqx_airflow.migration.suite import ImportedRule
+
+EXIT_LEFT, EXIT_WRONG = 1, 2
+
+
+class FailOn(str, Enum):
+    """What ends the command with exit code 1."""
+
+    NOT_TRANSLATED = "not-translated"
+    DIFFERENT = "different"
+    NEVER = "never"
+
+
+class Format(str, Enum):
+    """How the account of the rules is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def import_rules(
+    files: Annotated[list[Path], typer.Argument(help="Rule files of one or several tools.")],
+    *,
+    tool: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TOOL",
+            help="great-expectations, soda, dbt, databricks-dqx, dqdl, deequ or pandera; default: "
+            "recognised by the content.",
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="The dataset of all rules; default: the one that the file names."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the suite; default: that of the first file.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the suite to a file; default: print it."),
+    ] = None,
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Exit with 1 for rules that are: not-translated, different.")
+    ] = FailOn.NOT_TRANSLATED,
+    format: Annotated[
+        Format, typer.Option(help="Format of the account on standard error: table or json.")
+    ] = Format.TABLE,
+) -> None:
+    """Translate rule files of other tools to a DQL suite, with an account of every rule.
+
+    Each rule is translated, translated with a difference that the suite states in a comment, or
+    not translated, with the reason. Exit code 1 if a rule is left, 2 if a file cannot be read.
+    """
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+    from dqx_airflow.migration.foreign_rule import ForeignRule, UntranslatableError
+    from dqx_airflow.migration.suite import Outcome, suite_of
+    from dqx_airflow.migration.tools import TOOLS, read_rules
+
+    if tool is not None and tool not in TOOLS:
+        message = f"unknown tool '{tool}'; known are {', '.join(TOOLS)}"
+        raise typer.BadParameter(message, param_hint="--from")
+    rules: list[ForeignRule] = []
+    origins: list[str] = []
+    wrong = False
+    for path in files:
+        source = read_source(path, str(path))
+        try:
+            if isinstance(source, Unreadable):
+                raise UntranslatableError(source.reason)
+            found, of_file = read_rules(source, tool=tool, dataset=dataset)
+        except UntranslatableError as error:
+            typer.echo(f"error: {path}: {error}", err=True)
+            wrong = True
+            continue
+        rules += of_file
+        origins.append(f"{path.name} ({TOOLS[found].title})")
+    if wrong:
+        raise typer.Exit(EXIT_WRONG)
+    suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
+    _write(suite.text, output)
+    if format is Format.JSON:
+        typer.echo(_as_json(suite.rules), err=True)
+    else:
+        _print_table(suite.rules)
+    failing = {
+        FailOn.NEVER: (),
+        FailOn.NOT_TRANSLATED: (Outcome.NOT_TRANSLATED,),
+        FailOn.DIFFERENT: (Outcome.NOT_TRANSLATED, Outcome.DIFFERENT),
+    }[fail_on]
+    if any(one.outcome in failing for one in suite.rules):
+        raise typer.Exit(EXIT_LEFT)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        typer.echo(f"error: cannot write {output}: {error.strerror}", err=True)
+        raise typer.Exit(EXIT_WRONG) from None
+
+
+def _print_table(rules: Sequence[ImportedRule]) -> None:
+    """The rules that are not simply translated, and how many have each outcome."""
+    from dqx_airflow.migration.suite import Outcome, counted
+
+    for one in rules:
+        if one.outcome is not Outcome.TRANSLATED:
+            typer.echo(f"{one.outcome.value}: {one.rule.place}: {one.rule.shown}", err=True)
+            typer.echo(f"    {one.reason}", err=True)
+    told = ", ".join(f"{count} {outcome.value}" for outcome, count in counted(rules))
+    plural = "rule" if len(rules) == 1 else "rules"
+    typer.echo(f"{len(rules)} {plural}: {told or 'nothing to translate'}", err=True)
+
+
+def _as_json(rules: Sequence[ImportedRule]) -> str:
+    return json_text(
+        [
+            {
+                "dataset": one.rule.dataset,
+                "place": one.rule.place,
+                "rule": one.rule.shown,
+                "outcome": one.outcome.value,
+                "assertions": [name for name, _ in one.assertions],
+                "reason": one.reason or None,
+            }
+            for one in rules
+        ]
+    )

@@ -1,0 +1,40 @@
+"""Files of other tools as plain values: JSON, and YAML with the place of each item."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import yaml
+
+from dqx_airflow.contracts.source.yaml_document import plain, read_document
+from dqx_airflow.diagnostics.diagnostic import Level
+from dqx_airflow.migration.foreign_rule import UntranslatableError
+from dqx_airflow.values import SourceFile
+
+
+def document_of(source: SourceFile) -> Any:
+    """What a file of JSON or YAML holds.
+
+    :raises UntranslatableError: it is neither.
+    """
+    text = source.text.removeprefix("\ufeff")
+    if text.lstrip().startswith(("{", "[")):
+        try:
+            return json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            if source.name.endswith(".json"):
+                raise UntranslatableError(f"not JSON: {error}") from None
+    read = read_document(SourceFile(source.name, text))
+    for found in read.diagnostics:
+        if found.level is Level.ERROR:
+            raise UntranslatableError(f"line {found.span.line}: {found.message}")
+    if read.root is None:
+        raise UntranslatableError("neither JSON nor YAML")
+    return plain(read.root)
+
+
+def one_line(value: object) -> str:
+    """A rule as YAML or JSON has it, on one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False)
+    return " ".join(text.replace("\n...\n", "").split())

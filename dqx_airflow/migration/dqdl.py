@@ -1,0 +1,426 @@
+"""DQDL, the language of AWS Glue Data Quality.
+
+What its rules mean is taken from Deequ, which implements them: `between` leaves both ends out, a
+comparison of `ColumnValues` fails for NULL, `not in` and `!=` let NULL pass, a pattern is matched
+as a whole. The rules of a composite are not taken apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
+
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.model import Required
+from dqx_airflow.migration.dql_text import (
+    column_text,
+    columns_text,
+    percent_text,
+    rows_text,
+    value_text,
+)
+from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
+from dqx_airflow.migration.request import Request
+
+_OPS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_TYPES = {"boolean": "boolean", "date": "date", "timestamp": "timestamp", "integer": "int"}
+_TYPES |= {"double": "double", "float": "float", "long": "bigint"}
+_PRIMARY = re.compile(r"\bprimary\b")
+"""What a query calls the dataset of its rule."""
+_EMPTY_FILTER = "a rule whose filter selects no rows passes in Glue"
+
+
+def recognises(text: str) -> bool:
+    head = text.lstrip()
+    return head.startswith(("Rules", "Analyzers", "#")) and "Rules" in text and "[" in text
+
+
+def rules_of(text: str, request: Request) -> Iterator[ForeignRule]:
+    """:raises UntranslatableError: it is no DQDL."""
+    dataset = request.dataset or "data"
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as error:
+        raise UntranslatableError(f"line {error.line}: not DQDL") from None
+    sections = (child for child in tree.children if isinstance(child, Tree))
+    for section in sections:
+        name, *entries = section.children
+        if name != "Rules":
+            continue
+        for entry in entries:
+            assert isinstance(entry, Tree)
+            place = f"{request.file}: line {entry.meta.line}"
+            shown = " ".join(text[entry.meta.start_pos : entry.meta.end_pos].split())
+            yield _rule(entry, dataset, place, shown)
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files("dqx_airflow.migration").joinpath("dqdl.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="earley", propagate_positions=True, maybe_placeholders=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A condition: `op` is a comparison, `between`, `in` or `matches`."""
+
+    op: str
+    operands: tuple[Any, ...]
+    is_negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyword:
+    """NULL, EMPTY or WHITESPACES_ONLY."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule that is being translated."""
+
+    name: str
+    dataset: str
+    parameters: tuple[str, ...]
+    condition: _Condition | None
+    threshold: _Condition | None
+
+    @property
+    def column(self) -> str:
+        """:raises UntranslatableError: the rule is not about one column."""
+        if len(self.parameters) != 1:
+            raise UntranslatableError(f"{self.name} takes one column")
+        return column_text(self.parameters[0])
+
+
+def _rule(entry: Tree[Token], dataset: str, place: str, shown: str) -> ForeignRule:
+    while entry.data == "grouped":
+        (entry,) = entry.children  # type: ignore[assignment]
+    if entry.data != "rule":
+        reason = "the rules of a composite have to be imported one by one"
+        return ForeignRule(dataset, place, shown, reason)
+    where = None
+    try:
+        rule, where = _read(entry, dataset)
+        if rule.name not in _RULES:
+            raise UntranslatableError(f"{rule.name} has no counterpart")
+        reader, takes_threshold = _RULES[rule.name]
+        if rule.threshold is not None and not takes_threshold:
+            raise UntranslatableError("its threshold has no counterpart")
+        meaning: Claims | Translation | str = reader(rule)
+    except UntranslatableError as error:
+        meaning = str(error)
+    difference = _EMPTY_FILTER if where else None
+    return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
+
+
+def _read(tree: Tree[Token], dataset: str) -> tuple[_Rule, str | None]:
+    name, parameters = "", []
+    condition = threshold = where = None
+    for child in tree.children:
+        match child:
+            case Token(type="NAME"):
+                name = str(child)
+            case Token(type="STRING"):
+                parameters.append(_string(child))
+            case Tree(data="threshold"):
+                threshold = _condition(child.children[0])
+            case Tree(data="filter"):
+                where = _string(child.children[0])
+            case Tree(data="labels"):
+                pass
+            case _:
+                condition = _condition(child)
+    return _Rule(name, column_text(dataset), tuple(parameters), condition, threshold), where
+
+
+def _string(token: object) -> str:
+    return str(token)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+
+
+def _condition(tree: Any) -> _Condition:
+    children = list(tree.children)
+    is_negated = bool(children) and isinstance(children[0], Token) and children[0].type == "NOT"
+    rest = children[is_negated:]
+    if tree.data == "comparison":
+        op, operand = rest
+        return _Condition(_OPS[str(op)], (_operand(operand),), is_negated)
+    if tree.data == "matching":
+        return _Condition("matches", (_string(rest[0]),), is_negated)
+    op = {"between": "between", "listed": "in"}[tree.data]
+    return _Condition(op, tuple(_operand(one) for one in rest), is_negated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Duration:
+    """`24 hours`, as DQL writes it."""
+
+    text: str
+
+
+def _operand(tree: Any) -> Any:
+    match tree.data:
+        case "number":
+            text = str(tree.children[0])
+            return float(text) if "." in text else int(text)
+        case "string":
+            return _string(tree.children[0])
+        case "keyword":
+            return _Keyword(str(tree.children[0]))
+        case "duration":
+            count, unit = map(str, tree.children)
+            return _Duration(f"{count} {unit}")
+        case "grouped_operand":
+            return _operand(tree.children[0])
+    raise UntranslatableError("a computed operand has no counterpart: write its value")
+
+
+# Rules about numbers -----------------------------------------------------------------------------
+
+
+def _compared(subject: str, condition: _Condition | None, *, unit: str = "") -> tuple[str, ...]:
+    """The claims that a metric satisfies a condition.
+
+    :raises UntranslatableError: there is none, or not one on numbers.
+    """
+    if condition is None:
+        raise UntranslatableError("it has no condition")
+    values = []
+    for operand in condition.operands:
+        if isinstance(operand, _Duration):
+            values.append(operand.text)
+        elif isinstance(operand, int | float):
+            values.append(percent_text(operand) if unit == "share" else value_text(operand))
+        else:
+            raise UntranslatableError("its condition is not on numbers")
+    match condition.op, condition.is_negated:
+        case "between", False:
+            low, high = values
+            return f"{subject} > {low}", f"{subject} < {high}"
+        case (("between" | "in" | "matches"), _):
+            raise UntranslatableError("a list, or what lies outside of a range, is not one claim")
+        case op, False:
+            return (f"{subject} {op} {values[0]}",)
+    raise UntranslatableError("its negation has no counterpart")
+
+
+def _metric(kind: str, text: str, *, unit: str = "") -> Callable[[_Rule], Claims]:
+    """A rule about a metric of a column; the braces stand for it."""
+
+    def claims(rule: _Rule) -> Claims:
+        column = rule.column
+        return Claims(kind, _compared(text.format(column), rule.condition, unit=unit), column)
+
+    return claims
+
+
+def _row_count(rule: _Rule) -> Claims:
+    return Claims("row_count", _compared("num_rows()", rule.condition))
+
+
+def _uniqueness(rule: _Rule) -> Claims:
+    columns = ", ".join(f"`{one}`" for one in rule.parameters)
+    raise UntranslatableError(
+        f"the share of values that occur once has no counterpart; see unique_count({columns})"
+    )
+
+
+def _distinct_ratio(rule: _Rule) -> Claims:
+    column = rule.column
+    subject = f"unique_count({column}) / count({column})"
+    return Claims("unique_value_ratio", _compared(subject, rule.condition, unit="share"), column)
+
+
+def _correlation(rule: _Rule) -> Claims:
+    columns = columns_text(rule.parameters)
+    return Claims("correlation", _compared(f"correlation({columns})", rule.condition))
+
+
+def _column_count(rule: _Rule) -> Claims:
+    raise UntranslatableError(
+        "the number of columns is not counted: name them with `column x exists`"
+    )
+
+
+def _custom_sql(rule: _Rule) -> Claims:
+    if len(rule.parameters) != 1 or rule.condition is None:
+        raise UntranslatableError("a query that returns failing rows has no counterpart")
+    query = _PRIMARY.sub(lambda _: rule.dataset, rule.parameters[0].strip().rstrip(";"))
+    return Claims("custom_sql", _compared(f"query({value_text(query)})", rule.condition))
+
+
+def _freshness(rule: _Rule) -> Claims:
+    column = rule.column
+    return Claims("freshness", _compared(f"freshness({column})", rule.condition), column)
+
+
+def _rows_against(rule: _Rule) -> Claims:
+    if len(rule.parameters) != 1:
+        raise UntranslatableError("RowCountMatch takes one dataset")
+    other = column_text(rule.parameters[0])
+    subject = f"num_rows(dataset {rule.dataset}) / num_rows(dataset {other})"
+    return Claims("row_count_match", _compared(subject, rule.condition), others=(other,))
+
+
+# Rules about columns -----------------------------------------------------------------------------
+
+
+def _complete(rule: _Rule) -> Translation:
+    return Translation("is_complete", (Required(),), rule.column)
+
+
+def _unique(rule: _Rule) -> Claims:
+    columns = columns_text(rule.parameters)
+    key = columns if len(rule.parameters) == 1 else f"[{columns}]"
+    column = rule.column if len(rule.parameters) == 1 else None
+    return Claims("is_unique", (f"duplicate_count({key}) == 0",), column)
+
+
+def _primary_key(rule: _Rule) -> Claims:
+    unique = _unique(rule)
+    complete = tuple(f"null_count({column_text(one)}) == 0" for one in rule.parameters)
+    return Claims("is_primary_key", (*unique.texts, *complete), unique.column)
+
+
+def _exists(rule: _Rule) -> Claims:
+    column = rule.column
+    return Claims("column_exists", (f"column {column} exists",), column)
+
+
+def _type(rule: _Rule) -> Claims:
+    column, condition = rule.column, rule.condition
+    match condition:
+        case _Condition("==", (str(kind),), False) if kind.lower() in _TYPES:
+            name = _TYPES[kind.lower()]
+            text = value_text(
+                f"count_if(`{column.strip('`')}` IS NOT NULL AND "
+                f"TRY_CAST(`{column.strip('`')}` AS {name}) IS NULL)"
+            )
+            return Claims("column_data_type", (f"sql({text}) == 0",), column)
+    raise UntranslatableError('it takes one type, such as = "INTEGER"')
+
+
+def _references(rule: _Rule) -> Claims:
+    if len(rule.parameters) != 2 or "." not in rule.parameters[1] or "," in rule.parameters[0]:
+        raise UntranslatableError('it takes a column, and a column of a dataset: "ref.id"')
+    own = column_text(rule.parameters[0])
+    dataset, _, name = rule.parameters[1].partition(".")
+    other = column_text(dataset)
+    predicate = f"{own} in values({column_text(name.strip('{}'))}, dataset {other})"
+    match rule.condition:
+        case None | _Condition("==", (1 | 1.0,), False):
+            share: float = 1
+        case _Condition(">=", (int() | float() as share,), False):
+            pass
+        case _:
+            raise UntranslatableError("its condition is a share of the rows, such as >= 0.9")
+    return Claims("references", (rows_text(predicate, share),), own)
+
+
+def _lengths(rule: _Rule) -> Claims:
+    return _of_values(rule, "column_length", "length({})")
+
+
+def _values(rule: _Rule) -> Claims:
+    return _of_values(rule, "column_values", "{}")
+
+
+def _of_values(rule: _Rule, kind: str, subject: str) -> Claims:
+    column, condition = rule.column, rule.condition
+    if condition is None:
+        raise UntranslatableError("it has no condition")
+    predicate = _predicate(column, subject.format(column), condition)
+    share: float = 1
+    match rule.threshold:
+        case None:
+            pass
+        case _Condition(">=", (int() | float() as share,), False):
+            pass
+        case _:
+            raise UntranslatableError("its threshold is a share, such as >= 0.9")
+    return Claims(kind, (rows_text(predicate, share),), column)
+
+
+def _predicate(column: str, value: str, condition: _Condition) -> str:
+    """A predicate that is never NULL: DQDL says what becomes of NULL, condition by condition."""
+    words = [one.text for one in condition.operands if isinstance(one, _Keyword)]
+    plain = [one for one in condition.operands if not isinstance(one, _Keyword)]
+    if any(isinstance(one, _Duration) for one in plain):
+        raise UntranslatableError("a duration has no counterpart here")
+    there, missing = f"{column} is not null", f"{column} is null"
+    op, is_not = condition.op, condition.is_negated
+    if op in ("==", "!="):
+        op, is_not = "in", is_not != (op == "!=")
+    if op == "in":
+        return _listed(column, value, plain, words, is_not=is_not)
+    if words:
+        raise UntranslatableError(f"{words[0]} is no limit")
+    texts = [value_text(one) for one in plain]
+    match op:
+        case "between" if is_not:
+            low, high = texts
+            return f"{there} and ({value} <= {low} or {value} >= {high})"
+        case "between":
+            low, high = texts
+            return f"{there} and {value} > {low} and {value} < {high}"
+        case "matches" if is_not:
+            raise UntranslatableError(
+                "`not matches` means a word that is not there: write it in DQL"
+            )
+        case "matches":
+            pattern = value_text(f"^({plain[0]})$")
+            return f"{there} and {value} matches {pattern}"
+        case _ if not is_not:
+            return f"{there} and {value} {op} {texts[0]}"
+    return f"{missing} or not ({value} {op} {texts[0]})"
+
+
+def _listed(
+    column: str, value: str, plain: Sequence[Any], words: Sequence[str], *, is_not: bool
+) -> str:
+    there, missing = f"{column} is not null", f"{column} is null"
+    blank = {"EMPTY": f'{column} == ""', "WHITESPACES_ONLY": f'{column} matches "^\\\\s+$"'}
+    items = ", ".join(map(value_text, plain))
+    if is_not:
+        parts = [f"({missing} or {value} not in [{items}])"] if plain else []
+        parts += [there] if "NULL" in words else []
+        parts += [f"({missing} or not ({blank[word]}))" for word in words if word in blank]
+        return " and ".join(parts)
+    parts = [f"({there} and {value} in [{items}])"] if plain else []
+    parts += [missing] if "NULL" in words else []
+    parts += [f"({there} and {blank[word]})" for word in words if word in blank]
+    return " or ".join(parts)
+
+
+_RULES: dict[str, tuple[Callable[[_Rule], Claims | Translation], bool]] = {
+    "RowCount": (_row_count, False),
+    "ColumnCount": (_column_count, False),
+    "ColumnExists": (_exists, False),
+    "ColumnDataType": (_type, False),
+    "IsComplete": (_complete, False),
+    "Completeness": (_metric("completeness", "count({0}) / num_rows()", unit="share"), False),
+    "IsUnique": (_unique, False),
+    "IsPrimaryKey": (_primary_key, False),
+    "Uniqueness": (_uniqueness, False),
+    "UniqueValueRatio": (_distinct_ratio, False),
+    "DistinctValuesCount": (_metric("distinct_values_count", "unique_count({})"), False),
+    "ColumnValues": (_values, True),
+    "ColumnLength": (_lengths, True),
+    "Mean": (_metric("mean", "average({})"), False),
+    "Sum": (_metric("sum", "sum({})"), False),
+    "StandardDeviation": (_metric("standard_deviation", 'sql("stddev_pop({})")'), False),
+    "ColumnCorrelation": (_correlation, False),
+    "CustomSql": (_custom_sql, False),
+    "ReferentialIntegrity": (_references, False),
+    "DataFreshness": (_freshness, False),
+    "RowCountMatch": (_rows_against, False),
+}
+"""The rule types: how each is read, and whether it takes a threshold."""

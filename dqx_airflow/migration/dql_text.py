@@ -1,0 +1,94 @@
+"""Parts of DQL as text: columns and values of other tools as the language writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from math import isfinite
+
+from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.migration.foreign_rule import UntranslatableError
+
+COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+
+
+def column_text(name: object) -> str:
+    """A column; a dot leads into a struct, as in Spark.
+
+    :raises UntranslatableError: it is no name.
+    """
+    if not isinstance(name, str) or not name.strip() or "\n" in name:
+        raise UntranslatableError("it names no column")
+    bare = name.strip()
+    if bare.startswith("`") and bare.endswith("`") and len(bare) > 2:
+        return "`" + bare[1:-1].replace("``", "`").replace("`", "``") + "`"
+    return ".".join(map(show_name, bare.split(".")))
+
+
+def columns_text(names: Sequence[object]) -> str:
+    """Columns as arguments: `id, shop`.
+
+    :raises UntranslatableError: there are none, or one is no name.
+    """
+    if not names:
+        raise UntranslatableError("it names no columns")
+    return ", ".join(map(column_text, names))
+
+
+def value_text(value: object) -> str:
+    """A literal: a number, a string, a truth value or a date.
+
+    :raises UntranslatableError: DQL has no literal for it.
+    """
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case float() if isfinite(value):
+            return format(value, "f") if abs(value) < 1e-4 else repr(value)
+        case datetime():
+            return show_text(value.isoformat(sep=" "))
+        case date():
+            return value.isoformat()
+        case str():
+            return show_text(value)
+        case _:
+            raise UntranslatableError(f"{value!r} is no value to compare with")
+
+
+def list_text(values: Iterable[object]) -> str:
+    """A list of literals: `["a", "b"]`.
+
+    :raises UntranslatableError: it is empty, or DQL has no literal for one of them.
+    """
+    items = [value_text(value) for value in values]
+    if not items:
+        raise UntranslatableError("its list of values is empty")
+    return f"[{', '.join(items)}]"
+
+
+def percent_text(share: float) -> str:
+    """A share as a percentage: 0.95 is `95%`.
+
+    :raises UntranslatableError: it is no share.
+    """
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise UntranslatableError("a share is a number from 0 to 1")
+    return f"{round(share * 100, 9):.9f}".rstrip("0").rstrip(".") + "%"
+
+
+def rows_text(predicate: str, share: float = 1) -> str:
+    """`each row: ...`, or `95% of rows: ...`.
+
+    :raises UntranslatableError: `share` is no share.
+    """
+    scope = "each row" if share == 1 else f"{percent_text(share)} of rows"
+    return f"{scope}: {predicate}"
+
+
+def number(value: object) -> int | float:
+    """:raises UntranslatableError: it is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise UntranslatableError(f"{value!r} is not a number")
+    return value

@@ -1,0 +1,46 @@
+"""A rule of another tool, and what it becomes in DQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.values import Severity
+
+
+class UntranslatableError(ValueError):
+    """Why a rule, or a file, has no counterpart in DQL; in words that follow the rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a rule claims, as DQL: each text follows `assert`, and is one assertion.
+
+    `kind` names them where the rule has no name of its own. `others` are the datasets that they
+    read beside the one of the rule.
+    """
+
+    kind: str
+    texts: tuple[str, ...]
+    column: str | None = None
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRule:
+    """A rule as its tool has it.
+
+    `place` says where in the file it stands, and `shown` is the rule on one line. `meaning` is
+    what it becomes: claims in DQL, or demands, which are compiled to them; a string says why there
+    is no counterpart. `where` is a filter in SQL: the rule is about the rows for which it is true.
+    `difference` says when the verdicts of the two tools differ.
+    """
+
+    dataset: str
+    place: str
+    shown: str
+    meaning: Claims | Translation | str
+    name: str | None = None
+    severity: Severity | None = None
+    where: str | None = None
+    difference: str | None = None

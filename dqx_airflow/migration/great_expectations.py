@@ -1,0 +1,142 @@
+"""Great Expectations: expectation suites of 0.x and 1.x as JSON, and checkpoints.
+
+Expectations are translated as contracts translate them. A `row_condition` is a filter: those of
+pandas and Spark are read as SQL, `col("x").notNull()` as `x IS NOT NULL`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dqx_airflow.contracts.dialects.foreign import great_expectations
+from dqx_airflow.contracts.dialects.foreign.severities import severity_of
+from dqx_airflow.migration.documents import one_line
+from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
+from dqx_airflow.migration.request import Request
+
+_COLUMN = re.compile(r"""col\((['"])(.+?)\1\)""")
+_NULLS = ((re.compile(r"\.notNull\(\)"), " IS NOT NULL"), (re.compile(r"\.isNull\(\)"), " IS NULL"))
+_OF_CONDITIONS = ("row_condition", "condition_parser")
+
+
+def recognises(document: Any) -> bool:
+    return isinstance(document, Mapping) and (
+        isinstance(document.get("expectations"), list)
+        or bool({"validations", "validation_definitions", "expectation_suite_name"} & set(document))
+    )
+
+
+def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
+    """The expectations of a suite; of a checkpoint, those of the suites that it runs.
+
+    :raises UntranslatableError: a suite of the checkpoint cannot be read.
+    """
+    if isinstance(document.get("expectations"), list):
+        yield from _of_suite(document, request, request.dataset or _dataset_of(document))
+        return
+    for suite, dataset in _validations(document):
+        path = f"expectations/{suite.replace('.', '/')}.json"
+        found = request.read_beside(path) or request.read_beside(f"../{path}")
+        if found is None:
+            message = f"there is no {path} beside it: import the expectation suites themselves"
+            raise UntranslatableError(message)
+        yield from _of_suite(found, request, request.dataset or dataset or _dataset_of(found))
+
+
+def _dataset_of(document: Mapping[str, Any]) -> str:
+    """The dataset that a suite is about: the asset it was made for, else the start of its name."""
+    meta = document.get("meta")
+    citations = meta.get("citations") if isinstance(meta, Mapping) else None
+    for citation in citations if isinstance(citations, list) else []:
+        batch = citation.get("batch_request") if isinstance(citation, Mapping) else None
+        if isinstance(batch, Mapping) and batch.get("data_asset_name"):
+            return str(batch["data_asset_name"])
+    name = str(document.get("name") or document.get("expectation_suite_name") or "data")
+    return name.split(".", maxsplit=1)[0]
+
+
+def _validations(document: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """The suites that a checkpoint runs, each with its data asset."""
+    validations = document.get("validations") or document.get("validation_definitions") or []
+    top = document.get("expectation_suite_name")
+    if top and not validations:
+        yield str(top), _asset(document)
+    for validation in validations if isinstance(validations, list) else []:
+        if not isinstance(validation, Mapping):
+            continue
+        suite = validation.get("expectation_suite_name") or top or validation.get("suite")
+        suite = suite.get("name") if isinstance(suite, Mapping) else suite
+        if not suite:
+            message = "it names validation definitions: import the expectation suites themselves"
+            raise UntranslatableError(message)
+        yield str(suite), _asset(validation) or _asset(document)
+
+
+def _asset(owner: Mapping[str, Any]) -> str | None:
+    batch = owner.get("batch_request")
+    asset = batch.get("data_asset_name") if isinstance(batch, Mapping) else None
+    return str(asset) if asset else None
+
+
+def _of_suite(document: Mapping[str, Any], request: Request, dataset: str) -> Iterator[ForeignRule]:
+    for number, expectation in enumerate(document["expectations"]):
+        place = f"{request.file}: expectations[{number}]"
+        if not isinstance(expectation, Mapping):
+            yield ForeignRule(dataset, place, one_line(expectation), "it is no expectation")
+            continue
+        yield _rule(expectation, dataset, place)
+
+
+def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRule:
+    given = expectation.get("kwargs")
+    arguments = dict(given) if isinstance(given, Mapping) else {}
+    condition = arguments.get("row_condition")
+    bare = {key: value for key, value in arguments.items() if key not in _OF_CONDITIONS}
+    meaning = table_claims(str(_kind(expectation)), bare) or great_expectations.translate(
+        {**expectation, "kwargs": bare}, None
+    )
+    severity = expectation.get("severity")
+    shown = f"{_kind(expectation)}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
+    return ForeignRule(
+        dataset,
+        place,
+        shown,
+        meaning,
+        severity=severity_of(severity) if isinstance(severity, str) else None,
+        where=row_condition(str(condition)) if condition else None,
+    )
+
+
+def _kind(expectation: Mapping[str, Any]) -> object:
+    return expectation.get("type") or expectation.get("expectation_type") or "expectation"
+
+
+def row_condition(condition: str) -> str:
+    """A `row_condition` as SQL."""
+    sql = _COLUMN.sub(lambda found: "`" + found[2].replace("`", "``") + "`", condition)
+    for pattern, words in _NULLS:
+        sql = pattern.sub(words, sql)
+    return sql.replace("==", "=").replace(" & ", " AND ").replace(" | ", " OR ")
+
+
+def table_claims(kind: str, arguments: Mapping[str, Any]) -> Claims | str | None:
+    """What an expectation about the columns of a table claims; None for any other."""
+    from dqx_airflow.migration.dql_text import columns_text
+
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
+    try:
+        match name:
+            case "expect_table_columns_to_match_set":
+                columns = list(arguments.get("column_set") or ())
+                exist = tuple(f"column {columns_text([one])} exists" for one in columns)
+                if arguments.get("exact_match", True) is False:
+                    return Claims("columns", exist)
+                closed = f"extra_column_count([{columns_text(columns)}]) == 0"
+                return Claims("columns", (*exist, closed))
+            case "expect_table_columns_to_match_ordered_list":
+                return "the order of columns is not checked: use expect_table_columns_to_match_set"
+    except UntranslatableError as error:
+        return str(error)
+    return None

@@ -1,0 +1,248 @@
+"""From the rules of another tool to a suite, with an account of every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.demands import DEMANDS
+from dqx_airflow.contracts.compile.rule_context import Claim, RuleContext
+from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, row_rule
+from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.naming import slug
+from dqx_airflow.contracts.model import Contract, Demand, Dialect, Field, Model, Rule
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.printer import show, show_name, show_text
+from dqx_airflow.migration.foreign_rule import Claims, ForeignRule
+from dqx_airflow.values import SourceFile
+
+_FILE = "suite.dql"
+_LONGEST_ORIGIN = 88
+
+
+class Outcome(str, Enum):
+    """What became of a rule."""
+
+    TRANSLATED = "translated"
+    DIFFERENT = "translated with a difference"
+    NOT_TRANSLATED = "not translated"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRule:
+    """A rule and its assertions, by name, with the datasets that they read.
+
+    `reason` says how its verdicts differ, or why it has no assertion.
+    """
+
+    rule: ForeignRule
+    outcome: Outcome
+    assertions: tuple[tuple[str, str], ...] = ()
+    datasets: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSuite:
+    """The suite as text, formatted, and what became of each rule, in their order.
+
+    `dql check` finds no error in it. Without any translated rule it has no check.
+    """
+
+    text: str
+    rules: tuple[ImportedRule, ...]
+
+
+def suite_of(name: str, origin: str, rules: Sequence[ForeignRule]) -> ImportedSuite:
+    """The suite of the rules.
+
+    :param name: of the suite.
+    :param origin: what the first comment says it comes from.
+    """
+    drafts = [_drafted(rule) for rule in rules]
+    while True:
+        named = _named(drafts)
+        text, places = _written(name, origin, named)
+        wrong = _errors(text, places)
+        if not wrong:
+            break
+        for number, reason in wrong.items():
+            drafts[number] = _Draft(drafts[number].rule, (), reason)
+    return ImportedSuite(format_source(SourceFile(_FILE, text)), tuple(named))
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A rule with its claims, or why it has none."""
+
+    rule: ForeignRule
+    claims: tuple[Claim, ...]
+    reason: str = ""
+    kind: str = ""
+    column: str | None = None
+
+
+def _drafted(rule: ForeignRule) -> _Draft:
+    meaning = rule.meaning
+    try:
+        filter_text = _filter(rule)
+        match meaning:
+            case str():
+                return _Draft(rule, (), meaning)
+            case Claims():
+                claims = tuple(Claim(text, meaning.others) for text in meaning.texts)
+                kind, column = meaning.kind, meaning.column
+            case Translation():
+                claims = tuple(_compiled(rule.dataset, meaning, one) for one in meaning.demands)
+                kind, column = meaning.name or meaning.kind, meaning.column
+    except UnenforceableError as error:
+        return _Draft(rule, (), str(error))
+    if filter_text is not None:
+        claims = tuple(Claim(f"{one.text} {filter_text}", one.others) for one in claims)
+    return _Draft(rule, claims, rule.difference or "", rule.name or kind, column)
+
+
+def _filter(rule: ForeignRule) -> str | None:
+    """The filter of a rule as a modifier of its assertions.
+
+    :raises UnenforceableError: DQL cannot say it.
+    """
+    if rule.where is None:
+        return None
+    found = row_rule(rule.where, None, rule.dataset, lambda table: table)
+    match found:
+        case RowSql() | TableSql() | Query():
+            raise UnenforceableError("its filter is more than a predicate of DQL")
+        case _:
+            return f"where {show(found)}"
+
+
+def _compiled(dataset: str, translation: Translation, demand: Demand) -> Claim:
+    """:raises UnenforceableError: nothing can be claimed for the demand."""
+    model = Model(dataset, terms.NOWHERE)
+    contract = Contract(Dialect.DCS, None, dataset, None, terms.NOWHERE, models=(model,))
+    column = translation.column
+    name = column.strip("`") if column else ""
+    way = (Field(name, column, None, terms.NOWHERE),) if column else ()
+    rule = Rule(translation.kind, demand, (), share=translation.share)
+    claim = DEMANDS[type(demand)](RuleContext(contract, model, way, rule))
+    if not isinstance(claim, Claim):
+        raise UnenforceableError("the type of the column is not known here")
+    return claim
+
+
+def _named(drafts: Sequence[_Draft]) -> list[ImportedRule]:
+    """The rules with names for their assertions: unique in each dataset."""
+    taken: set[tuple[str, str]] = set()
+    named = []
+    for draft in drafts:
+        assertions = []
+        for claim in draft.claims:
+            base = _base_name(draft)
+            name, number = base, 1
+            while (draft.rule.dataset, name) in taken:
+                number += 1
+                name = f"{base}_{number}"
+            taken.add((draft.rule.dataset, name))
+            assertions.append((name, claim.text))
+        outcome = Outcome.DIFFERENT if draft.rule.difference else Outcome.TRANSLATED
+        outcome = outcome if draft.claims else Outcome.NOT_TRANSLATED
+        others = (other for claim in draft.claims for other in claim.others)
+        datasets = tuple(dict.fromkeys((draft.rule.dataset, *others)))
+        named.append(ImportedRule(draft.rule, outcome, tuple(assertions), datasets, draft.reason))
+    return named
+
+
+def _base_name(draft: _Draft) -> str:
+    if draft.rule.name:
+        return " ".join(draft.rule.name.split())
+    column = slug((draft.column or "").replace("`", ""))
+    return ".".join(filter(None, (column, slug(draft.kind) or "rule")))
+
+
+# The text ----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of a suite, and the number of the rule that each line of an assertion is of."""
+
+    lines: list[str] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+
+    def add(self, text: str, number: int | None = None) -> None:
+        self.lines.append(text)
+        if number is not None:
+            self.places[len(self.lines)] = number
+
+
+def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str, dict[int, int]]:
+    out = _Lines()
+    counts = {outcome: sum(one.outcome is outcome for one in rules) for outcome in Outcome}
+    told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
+    out.add(f"# {_one_line(origin)}: {told or 'no rules'}.")
+    out.add(f"suite {show_text(name)} {{")
+    for datasets, numbers in _checks(rules).items():
+        title = " with ".join(datasets)
+        out.add(f"check {show_text(title)} on {', '.join(map(show_name, datasets))} {{")
+        for number in numbers:
+            _write_rule(out, rules[number], number)
+        out.add("}")
+    out.add("}")
+    left = [one for one in rules if one.outcome is Outcome.NOT_TRANSLATED]
+    if left:
+        out.add("")
+        out.add("# Not translated:")
+        for one in left:
+            out.add(f"#   {_one_line(f'{one.rule.place}: {one.rule.shown}')}")
+            out.add(f"#     {_one_line(one.reason)}")
+    return "\n".join(out.lines) + "\n", out.places
+
+
+def _checks(rules: Sequence[ImportedRule]) -> Mapping[tuple[str, ...], list[int]]:
+    """The numbers of the translated rules by the datasets that they read."""
+    grouped: dict[tuple[str, ...], list[int]] = {}
+    for number, one in enumerate(rules):
+        if one.assertions:
+            grouped.setdefault(one.datasets, []).append(number)
+    return grouped
+
+
+def _write_rule(out: _Lines, one: ImportedRule, number: int) -> None:
+    out.add("")
+    out.add(f"# {_one_line(one.rule.shown)}")
+    if one.reason:
+        out.add(f"# Differs: {_one_line(one.reason)}")
+    for name, claim in one.assertions:
+        out.add(f"assert {claim}", number)
+        out.add(f"name {show_text(name)}", number)
+        if one.rule.severity is not None:
+            out.add(f"severity {one.rule.severity.value}", number)
+
+
+def _errors(text: str, places: Mapping[int, int]) -> dict[int, str]:
+    """What the language refuses, by the number of the rule at fault."""
+    checked = check_source(SourceFile(_FILE, text))
+    wrong: dict[int, str] = {}
+    for error in checked.errors:
+        number = places.get(error.span.line)
+        assert number is not None, error.message
+        wrong.setdefault(number, f"DQL refuses it: {error.message}")
+    return wrong
+
+
+def _one_line(text: str) -> str:
+    shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return shown if len(shown) <= _LONGEST_ORIGIN else shown[: _LONGEST_ORIGIN - 3].rstrip() + "..."
+
+
+def counted(rules: Sequence[ImportedRule]) -> Iterator[tuple[Outcome, int]]:
+    """How many rules have each outcome; those that none has are left out."""
+    for outcome in Outcome:
+        count = sum(one.outcome is outcome for one in rules)
+        if count:
+            yield outcome, count

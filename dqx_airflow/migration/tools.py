@@ -1,0 +1,92 @@
+"""The table of tools: how a file of each is recognised, and read. A new tool is one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dqx_airflow.migration import (
+    databricks_dqx,
+    dbt,
+    deequ,
+    dqdl,
+    great_expectations,
+    pandera,
+    soda,
+)
+from dqx_airflow.migration.documents import document_of
+from dqx_airflow.migration.foreign_rule import ForeignRule, UntranslatableError
+from dqx_airflow.migration.request import Request
+from dqx_airflow.values import SourceFile
+
+Recognises = Callable[[Any], bool]
+Reader = Callable[[Any, Request], Iterator[ForeignRule]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool: its title, and how its documents (JSON, YAML) or other texts are read."""
+
+    title: str
+    of_document: tuple[Recognises, Reader] | None = None
+    of_text: tuple[Recognises, Reader] | None = None
+
+
+TOOLS = {
+    "great-expectations": Tool(
+        "Great Expectations", (great_expectations.recognises, great_expectations.rules_of)
+    ),
+    "soda": Tool("Soda", (soda.recognises, soda.rules_of)),
+    "dbt": Tool("dbt", (dbt.recognises, dbt.rules_of)),
+    "databricks-dqx": Tool("Databricks DQX", (databricks_dqx.recognises, databricks_dqx.rules_of)),
+    "dqdl": Tool("AWS Glue DQDL", of_text=(dqdl.recognises, dqdl.rules_of)),
+    "deequ": Tool(
+        "Deequ",
+        (deequ.recognises, deequ.rules_of),
+        (deequ.recognises_python, deequ.rules_of_python),
+    ),
+    "pandera": Tool("pandera", (pandera.recognises, pandera.rules_of)),
+}
+
+
+def read_rules(
+    source: SourceFile, *, tool: str | None = None, dataset: str | None = None
+) -> tuple[str, tuple[ForeignRule, ...]]:
+    """The tool that a file is of, and its rules.
+
+    :param tool: a name of `TOOLS`; by default the tool is recognised.
+    :param dataset: the dataset of all rules; by default, what the file says.
+    :raises UntranslatableError: the file cannot be read, or is of no tool that is known.
+    """
+    request = Request(Path(source.name).name, source.text, dataset, _beside(Path(source.name)))
+    asked = {tool: TOOLS[tool]} if tool else TOOLS
+    for name, known in asked.items():
+        if (
+            known.of_text
+            and (tool is None or not known.of_document)
+            and (known.of_text[0](source.text) or (tool and not known.of_document))
+        ):
+            return name, tuple(known.of_text[1](source.text, request))
+    try:
+        document = document_of(source)
+    except UntranslatableError as error:
+        if tool is None:
+            raise UntranslatableError(f"{error}, and no other format that is known") from None
+        raise
+    for name, known in asked.items():
+        if known.of_document and known.of_document[0](document):
+            return name, tuple(known.of_document[1](document, request))
+    titles = ", ".join(one.title for one in asked.values())
+    raise UntranslatableError(f"not recognised as a file of {titles}")
+
+
+def _beside(file: Path) -> Callable[[str], Any]:
+    def read(path: str) -> Any:
+        place = file.parent / path
+        if not place.is_file():
+            return None
+        return document_of(SourceFile(str(place), place.read_text(encoding="utf-8")))
+
+    return read
