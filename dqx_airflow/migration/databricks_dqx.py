@@ -165,7 +165,7 @@ def _unique(arguments: _Arguments) -> Claims:
         names = ", ".join(f"`{str(one).strip('`')}`" for one in columns)
         text = value_text(f"count(*) - count(DISTINCT struct({names}))")
         return Claims("unique", (f"sql({text}) == 0",))
-    return Claims("unique", (f"duplicate_count({_key(columns)}) == 0",), _single(columns))
+    return Claims("unique", (f"repeated_count({_key(columns)}) == 0",), _single(columns))
 
 
 def _key(columns: list[object]) -> str:

@@ -278,10 +278,12 @@ def _complete(rule: _Rule) -> Translation:
 
 
 def _unique(rule: _Rule) -> Claims:
+    """Rows in which all of the columns are NULL do not count."""
+    if len(rule.parameters) == 1:
+        return Claims("is_unique", (f"repeated_count({rule.column}) == 0",), rule.column)
     columns = columns_text(rule.parameters)
-    key = columns if len(rule.parameters) == 1 else f"[{columns}]"
-    column = rule.column if len(rule.parameters) == 1 else None
-    return Claims("is_unique", (f"duplicate_count({key}) == 0",), column)
+    there = " or ".join(f"{column_text(one)} is not null" for one in rule.parameters)
+    return Claims("is_unique", (f"duplicate_count([{columns}], where {there}) == 0",))
 
 
 def _primary_key(rule: _Rule) -> Claims:

@@ -78,7 +78,8 @@ def soda(rows: list[dict[str, Any]]) -> list[bool]:
     scan.add_sodacl_yaml_str((HERE / "soda.yml").read_text())
     scan.execute()
     assert not scan.has_error_logs(), scan.get_error_logs_text()
-    return [check.outcome.value == "pass" for check in scan._checks]
+    checks = sorted(scan._checks, key=lambda check: check.check_cfg.location.line)
+    return [check.outcome.value == "pass" for check in checks]
 
 
 def _duckdb(rows: list[dict[str, Any]], path: str = ":memory:") -> Any:
@@ -127,7 +128,8 @@ def dbt(rows: list[dict[str, Any]]) -> list[bool]:
         (home / "models").mkdir()
         (home / "models" / "schema.yml").write_text((HERE / "dbt.yml").read_text())
         (home / "models" / "orders.sql").write_text("SELECT * FROM main.given")
-        (home / "dbt_project.yml").write_text("name: t\nversion: '1.0.0'\nconfig-version: 2\nprofile: t\n")
+        project = "name: t\nversion: '1.0.0'\nconfig-version: 2\nprofile: t\n"
+        (home / "dbt_project.yml").write_text(project)
         profile = f"t:\n  target: d\n  outputs:\n    d: {{type: duckdb, path: {home}/t.db}}\n"
         (home / "profiles.yml").write_text(profile)
         connection = _duckdb(rows, f"{home}/t.db")
@@ -140,8 +142,11 @@ def dbt(rows: list[dict[str, Any]]) -> list[bool]:
         verdicts = {one["unique_id"]: one["status"] for one in results}
         tests = [node for key, node in manifest.items() if key.startswith("test.")]
         keys = {
-            (node["column_name"], node["test_metadata"]["name"], str(node["config"]["where"])):
-            verdicts[node["unique_id"]] == "pass"
+            (
+                node["column_name"],
+                node["test_metadata"]["name"],
+                str(node["config"]["where"]),
+            ): verdicts[node["unique_id"]] == "pass"
             for node in tests
         }
         due = [

@@ -1,0 +1,108 @@
+"""Rule files of other tools, and the suite and the account that `dql import` makes of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from markdown_cases import REWRITE
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.values import SourceFile
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "cases").iterdir())
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["import", *map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
+def test_a_file_becomes_the_suite_and_the_account_of_the_case(path: Path) -> None:
+    _, suite, account = run(path)
+    due = HERE / "expected" / f"{path.name}.dql"
+    found = suite + "\n# The account:\n" + "".join(f"# {line}\n" for line in account.splitlines())
+    if REWRITE:
+        due.parent.mkdir(exist_ok=True)
+        due.write_text(found, encoding="utf-8")
+    assert found == due.read_text(encoding="utf-8")
+    assert check_source(SourceFile("suite.dql", suite)).errors == ()
+
+
+def test_the_account_as_json_has_every_rule(tmp_path: Path) -> None:
+    output = tmp_path / "suite.dql"
+    code, printed, account = run(
+        HERE / "cases" / "glue.dqdl", "--format", "json", "-o", output, "--dataset", "orders"
+    )
+    rules = json.loads(account)
+    assert (code, printed) == (1, "")
+    assert len(rules) == 20
+    assert {one["dataset"] for one in rules} == {"orders"}
+    assert all(bool(one["assertions"]) != (one["outcome"] == "not translated") for one in rules)
+    assert output.read_text().startswith("# Imported from glue.dqdl (AWS Glue DQDL): 16 translated")
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "name", "code"),
+    [
+        ("never", "glue.dqdl", 0),
+        ("not-translated", "glue.dqdl", 1),
+        ("not-translated", "deequ_suggestions.json", 0),
+        ("different", "soda_contract.yml", 1),
+        ("different", "deequ_suggestions.json", 0),
+    ],
+)
+def test_the_exit_code_says_whether_rules_are_left(fail_on: str, name: str, code: int) -> None:
+    assert run(HERE / "cases" / name, "--fail-on", fail_on)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "{", "not JSON"),
+        ("a.yml", "a: [", "line 1"),
+        ("a.yml", "models: 3", "not recognised as a file of Great Expectations, Soda, dbt"),
+        ("a.dqdl", "Rules = [ IsComplete ]]", "not DQDL"),
+        ("a.py", "import pydeequ\nCheck(", "line 2: not Python"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_said(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    code, suite, account = run(tmp_path / name)
+    assert (code, suite) == (2, "")
+    assert account.startswith(f"error: {tmp_path / name}: ")
+    assert message in account
+
+
+def test_a_checkpoint_runs_the_suites_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "expectations" / "orders").mkdir(parents=True)
+    suite = (HERE / "cases" / "orders_suite.json").read_text()
+    (tmp_path / "expectations" / "orders" / "warning.json").write_text(suite)
+    checkpoint = {
+        "name": "nightly",
+        "validations": [
+            {
+                "batch_request": {"data_asset_name": "silver_orders"},
+                "expectation_suite_name": "orders.warning",
+            }
+        ],
+    }
+    path = tmp_path / "checkpoints" / "nightly.json"
+    path.write_text(json.dumps(checkpoint))
+    _, suite, account = run(path)
+    assert 'check "silver_orders" on silver_orders {' in suite
+    assert account.splitlines()[-1].startswith("8 rules: ")
+
+
+def test_an_unknown_tool_is_refused_with_the_known_ones() -> None:
+    code, _, account = run(HERE / "cases" / "glue.dqdl", "--from", "griffin")
+    assert code == 2
+    assert "great-expectations" in account
