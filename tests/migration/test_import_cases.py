@@ -65,7 +65,7 @@ def test_the_exit_code_says_whether_rules_are_left(fail_on: str, name: str, code
     ("name", "text", "message"),
     [
         ("a.json", "{", "not JSON"),
-        ("a.yml", "a: [", "line 1"),
+        ("a.yml", "a: [", "invalid YAML"),
         ("a.yml", "models: 3", "not recognised as a file of Great Expectations, Soda, dbt"),
         ("a.dqdl", "Rules = [ IsComplete ]]", "not DQDL"),
         ("a.py", "import pydeequ\nCheck(", "line 2: not Python"),
