@@ -45,7 +45,7 @@ def rules_of(document: list[Any], request: Request) -> Iterator[ForeignRule]:
         place = f"{request.file}: [{index}]"
         check = entry.get("check") if isinstance(entry, Mapping) else None
         if not isinstance(check, Mapping):
-            yield ForeignRule(dataset, place, one_line(entry), "it is no check")
+            yield ForeignRule(dataset, place, one_line(entry), "this is not a check")
             continue
         for arguments in _each(check):
             yield _rule(entry, str(check.get("function")), arguments, dataset, place)

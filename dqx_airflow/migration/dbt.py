@@ -115,7 +115,7 @@ def _rule(test: object, column: str | None, dataset: str, place: str) -> Foreign
     if isinstance(test, str):
         test = {test: {}}
     if not isinstance(test, Mapping) or not test:
-        return ForeignRule(dataset, place, shown, "it is no test")
+        return ForeignRule(dataset, place, shown, "this is not a test")
     if "test_name" in test:
         kind, given = str(test["test_name"]), test
     else:

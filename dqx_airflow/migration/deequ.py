@@ -96,7 +96,7 @@ def _of_chain(
     except SyntaxError:
         links = []
     if not links:
-        yield ForeignRule(dataset, place, shown, "it is no constraint")
+        yield ForeignRule(dataset, place, shown, "this is not a constraint")
         return
     for rule in _of_links(links, dataset, place, severity):
         yield replace(rule, shown=shown) if len(links) == 1 else rule

@@ -364,7 +364,7 @@ def _predicate(column: str, value: str, condition: _Condition) -> str:
     if op == "in":
         return _listed(column, value, plain, words, is_not=is_not)
     if words:
-        raise UntranslatableError(f"{words[0]} is no limit")
+        raise UntranslatableError(f"{words[0]} is not a limit")
     texts = [value_text(one) for one in plain]
     match op:
         case "between" if is_not:

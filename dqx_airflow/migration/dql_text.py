@@ -54,7 +54,7 @@ def value_text(value: object) -> str:
         case str():
             return show_text(value)
         case _:
-            raise UntranslatableError(f"{value!r} is no value to compare with")
+            raise UntranslatableError(f"{value!r} is not a value to compare with")
 
 
 def list_text(values: Iterable[object]) -> str:

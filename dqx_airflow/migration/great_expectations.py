@@ -84,7 +84,7 @@ def _of_suite(document: Mapping[str, Any], request: Request, dataset: str) -> It
     for number, expectation in enumerate(document["expectations"]):
         place = f"{request.file}: expectations[{number}]"
         if not isinstance(expectation, Mapping):
-            yield ForeignRule(dataset, place, one_line(expectation), "it is no expectation")
+            yield ForeignRule(dataset, place, one_line(expectation), "this is not an expectation")
             continue
         yield _rule(expectation, dataset, place)
 

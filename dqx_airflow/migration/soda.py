@@ -216,7 +216,7 @@ def _contract_rule(
     if isinstance(check, str):
         check = {check: None}
     if not isinstance(check, Mapping) or not check:
-        return ForeignRule(dataset, place, shown, "it is no check")
+        return ForeignRule(dataset, place, shown, "this is not a check")
     path = column_text(column) if column else None
     if "type" in check:
         return ForeignRule(dataset, place, shown, soda.translate(check, path), where=where)

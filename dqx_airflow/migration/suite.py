@@ -231,7 +231,7 @@ def _errors(text: str, places: Mapping[int, int]) -> dict[int, str]:
     for error in checked.errors:
         number = places.get(error.span.line)
         assert number is not None, error.message
-        wrong.setdefault(number, f"DQL refuses it: {error.message}")
+        wrong.setdefault(number, f"in DQL: {error.message}")
     return wrong
 
 
