@@ -37,6 +37,12 @@ def runs_address(dag_id: str, task_id: str, map_index: int = -1) -> str:
     return address("runs", dag_id=dag_id, task_id=task_id, instance=instance)
 
 
+def incident_address(dag_id: str, task_id: str, map_index: int = -1, on: object = "") -> str:
+    """The incident of a gate: the newest, or that of a date of its data."""
+    instance = map_index if map_index >= 0 else ""
+    return address("incident", dag_id=dag_id, task_id=task_id, instance=instance, on=on)
+
+
 def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str) -> str:
     """The page of what an attempt of a task reported."""
     return address(

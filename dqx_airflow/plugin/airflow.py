@@ -19,6 +19,11 @@ from airflow.api_fastapi.auth.tokens import get_signing_key
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
 from airflow.configuration import conf
+from airflow.models.asset import (
+    AssetModel,
+    DagScheduleAssetReference,
+    TaskOutletAssetReference,
+)
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.log import Log
@@ -45,6 +50,7 @@ __all__ = [
     "SessionDep",
     "TaskPlace",
     "TaskRun",
+    "assets_of",
     "attempts_of",
     "ended_gates",
     "gate_tasks",
@@ -53,11 +59,13 @@ __all__ = [
     "may_edit",
     "may_read",
     "own_origin",
+    "owners_of",
     "places_of",
     "recent_runs",
     "record",
     "signing_key",
     "silent_runs",
+    "states_of",
     "task_runs",
 ]
 
@@ -297,6 +305,49 @@ def graph_of_dag(session: Any, dag_id: str) -> DagGraph:
     """The tasks of the newest version of a DAG; an empty graph where it is not known."""
     found = session.scalar(SerializedDagModel.latest_item_select_object(dag_id))
     return graph_of(found.data if found else None)
+
+
+def states_of(session: Any, dag_id: str, run_id: str, task_ids: Collection[str]) -> dict[str, str]:
+    """The states of tasks in a run of their DAG; of a mapped one that of its first instance."""
+    rows = session.execute(
+        select(TaskInstance.task_id, TaskInstance.state)
+        .where(
+            TaskInstance.dag_id == dag_id,
+            TaskInstance.run_id == run_id,
+            TaskInstance.task_id.in_(task_ids),
+        )
+        .order_by(TaskInstance.map_index.desc())
+    )
+    return {task_id: str(state or "") for task_id, state in rows}
+
+
+def assets_of(session: Any, dag_id: str, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The assets that tasks update, each with the DAGs that are scheduled on it."""
+    rows = session.execute(
+        select(AssetModel.name, DagScheduleAssetReference.dag_id)
+        .join(TaskOutletAssetReference, TaskOutletAssetReference.asset_id == AssetModel.id)
+        .join(
+            DagScheduleAssetReference,
+            DagScheduleAssetReference.asset_id == AssetModel.id,
+            isouter=True,
+        )
+        .where(
+            TaskOutletAssetReference.dag_id == dag_id,
+            TaskOutletAssetReference.task_id.in_(task_ids),
+        )
+        .order_by(AssetModel.name, DagScheduleAssetReference.dag_id)
+    )
+    found: dict[str, list[str]] = {}
+    for name, consumer in rows:
+        waiting = found.setdefault(name, [])
+        if consumer and consumer not in waiting:
+            waiting.append(consumer)
+    return {name: tuple(consumers) for name, consumers in found.items()}
+
+
+def owners_of(session: Any, dag_id: str) -> str:
+    """The owners of a DAG, as Airflow joins them."""
+    return str(session.scalar(select(DagModel.owners).where(DagModel.dag_id == dag_id)) or "")
 
 
 def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:

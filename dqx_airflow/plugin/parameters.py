@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -10,3 +11,11 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 def whole_number(text: str) -> int | None:
     """The number that a parameter is; None for anything else."""
     return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def day(text: str) -> date | None:
+    """The date that a parameter is; None for anything else."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None

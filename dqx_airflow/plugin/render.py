@@ -77,6 +77,8 @@ def _environment() -> Environment:
         "dag_address": addresses.dag_address,
         "dag_run_address": addresses.dag_run_address,
         "gate_address": addresses.gate_address,
+        "incident_address": addresses.incident_address,
+        "report_address": addresses.report_address,
         "runs_address": addresses.runs_address,
         "task_address": addresses.task_address,
         "style": Markup(STYLE),  # noqa: S704 (our own file)

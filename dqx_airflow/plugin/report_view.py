@@ -74,7 +74,7 @@ class ReportView:
     @property
     def worst(self) -> Verdict | None:
         """The verdict that the headline names, or the one that the summary begins with."""
-        bad = [verdict for verdict in self.verdicts if self.lacks(verdict) or is_bad(verdict)]
+        bad = [verdict for verdict in self.verdicts if self.is_wrong(verdict)]
         if self.outcome is Outcome.BROKEN:
             bad.sort(
                 key=lambda verdict: (verdict.status is not Status.ERROR, not self.lacks(verdict))
@@ -82,6 +82,10 @@ class ReportView:
         elif self.outcome is Outcome.BLOCKED:
             bad.sort(key=self.lacks)
         return bad[0] if bad else None
+
+    def is_wrong(self, verdict: Verdict) -> bool:
+        """True for an assertion that failed, or that could fail the gate and was not evaluated."""
+        return is_bad(verdict) or self.lacks(verdict)
 
     def lacks(self, verdict: Verdict) -> bool:
         """True for an assertion that could fail the gate, and lacks data of other dates."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from dqx_airflow.plugin.addresses import address, report_address
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.board_page import Cell
+from dqx_airflow.plugin.parameters import day, whole_number
 from dqx_airflow.results.run_lines import RunLine, RunsWanted
 from dqx_airflow.values import Outcome
 
@@ -30,9 +30,9 @@ class RunFilters:
         return RunsWanted(
             gates,
             next((one for one in Outcome if one.value == self.outcome), None),
-            _day(self.since),
-            _day(self.until),
-            int(self.instance) if self.instance.isdecimal() and len(self.instance) < 10 else None,
+            day(self.since),
+            day(self.until),
+            whole_number(self.instance),
         )
 
 
@@ -92,10 +92,3 @@ def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[RunRow
         RunRow(line, report_address(dag_id, task_id, line.run_key, line.attempt_id))
         for line in lines
     )
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None

@@ -454,6 +454,19 @@ LABELS = (
 """One row for each time that a person said what a verdict was worth. Of several about the same
 assertion, gate and date the last one counts."""
 
+INCIDENT_NOTES = (
+    Column("event_id", _TEXT, "a UUID of this note"),
+    Column("gate", _TEXT, "the name of the gate, `dag_id.task_id` if it has no other"),
+    Column("dataset_date", _DATE, "the date of the data"),
+    Column("map_index", _WHOLE, "the map index of a mapped task, -1 for others"),
+    Column("kind", _TEXT, "`acknowledged` (the author takes care of it) or `comment`"),
+    Column("text", _TEXT, "the comment"),
+    Column("author", _TEXT, "the author of the note"),
+    Column("event_at", _TIME, "when it was written"),
+    MONTH,
+)
+"""One row for each note of a person about a gate that is blocked or broken."""
+
 PROPOSALS = (
     Column("event_id", _TEXT, "a UUID of this event"),
     Column("proposal_id", _TEXT, "the id of the proposal, which `dql review` shows"),

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
+    INCIDENT_NOTES,
     LABELS,
     PROPOSALS,
     RESULTS,
@@ -20,7 +21,7 @@ from dqx_airflow.results.schema import (
 _OPENING = """\
 # The results tables
 
-A results root contains seven Delta tables. Gates, people and tuners append to them and never
+A results root contains eight Delta tables. Gates, people and tuners append to them and never
 change a row. Read them with deltalake, Spark or DuckDB.
 
 A run key is a gate, a date of its data, and a run of the scheduler. Each attempt of a task appends
@@ -123,6 +124,10 @@ _TABLES: Mapping[str, str] = {
     PROPOSALS: (
         "One row for each event of a proposed change of a suite: `proposed`, `approved`, "
         "`rejected`, `applied`. Proposals are never pruned."
+    ),
+    INCIDENT_NOTES: (
+        "One row for each note about an incident: a person acknowledged it, or wrote a comment. "
+        "Notes are never pruned."
     ),
 }
 

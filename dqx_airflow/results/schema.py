@@ -26,6 +26,7 @@ SOURCES = "sources"
 STATES = "states"
 LABELS = "labels"
 PROPOSALS = "proposals"
+INCIDENT_NOTES = "incident_notes"
 
 
 def _schema(table: tuple[columns.Column, ...]) -> Schema:
@@ -38,6 +39,7 @@ FAILING_ROWS_SCHEMA = _schema(columns.FAILING_ROWS)
 SOURCES_SCHEMA = _schema(columns.SOURCES)
 LABELS_SCHEMA = _schema(columns.LABELS)
 PROPOSALS_SCHEMA = _schema(columns.PROPOSALS)
+INCIDENT_NOTES_SCHEMA = _schema(columns.INCIDENT_NOTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,14 @@ TABLES: Mapping[str, TableDefinition] = {
             "event_at",
             ("suite", "event_at"),
             ("suite", "proposal_id", "event_at"),
+            is_of_people=True,
+        ),
+        TableDefinition(
+            INCIDENT_NOTES,
+            columns.INCIDENT_NOTES,
+            "event_at",
+            ("gate", "event_at"),
+            ("gate", "dataset_date", "event_at"),
             is_of_people=True,
         ),
     )

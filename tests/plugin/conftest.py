@@ -92,9 +92,16 @@ def api_environment(
 @pytest.fixture
 def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Scene]:
     """An empty scene; what a test puts into the database is gone after it."""
+    from airflow.models.asset import (
+        AssetModel,
+        DagScheduleAssetReference,
+        TaskOutletAssetReference,
+    )
     from airflow.models.dag import DagModel
+    from airflow.models.dag_version import DagVersion
     from airflow.models.dagrun import DagRun
     from airflow.models.log import Log
+    from airflow.models.serialized_dag import SerializedDagModel
     from airflow.models.taskinstance import TaskInstance
     from airflow.models.taskinstancehistory import TaskInstanceHistory
     from airflow.models.xcom import XComModel
@@ -103,7 +110,11 @@ def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Sc
     with create_session() as session:
         yield Scene(tmp_path / "results", session)
         session.rollback()
-        for model in (Log, XComModel, TaskInstanceHistory, TaskInstance, DagRun, DagModel):
+        for model in (
+            *(TaskOutletAssetReference, DagScheduleAssetReference, AssetModel),
+            *(Log, XComModel, TaskInstanceHistory, TaskInstance, DagRun),
+            *(SerializedDagModel, DagVersion, DagModel),
+        ):
             session.execute(model.__table__.delete())
 
 

@@ -221,6 +221,17 @@ def test_a_gate_that_did_not_run_names_the_gate_that_stopped_it(tab: Get, scene:
     assert "task_id=bronze" in page.links["lake.bronze"]
 
 
+def test_a_gate_that_is_not_upstream_stopped_nothing(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.chain("bronze", "gate", "gold")
+    scene.ran(report_of(task_id="bronze"), task_id="bronze")
+    scene.ran(report_of(2, task_id="side"), task_id="side", number=2)
+    scene.task(state="upstream_failed", number=3)
+    text = Html(tab().text).text
+    assert "lake.bronze" in text
+    assert "lake.side" not in text
+
+
 def test_ten_thousand_runs_are_listed_at_once(get: Get, scene: Scene) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -214,6 +215,34 @@ class Scene:
             pool="default_pool",
             span_status="not_started",
         )
+        self.session.commit()
+
+    def chain(self, *task_ids: str, dag_id: str = "lake") -> None:
+        """The DAG as Airflow keeps it: these tasks, one after the other."""
+        from airflow.models.serialized_dag import SerializedDagModel
+        from airflow.providers.standard.operators.empty import EmptyOperator
+        from airflow.sdk import DAG
+        from airflow.serialization.serialized_objects import LazyDeserializedDAG
+
+        with DAG(dag_id, schedule=None) as dag:
+            tasks = [EmptyOperator(task_id=task_id) for task_id in task_ids]
+            for one, other in pairwise(tasks):
+                one >> other
+        lazy = LazyDeserializedDAG.from_dag(dag)
+        SerializedDagModel.write_dag(lazy, bundle_name="red-dags", session=self.session)
+        self.session.commit()
+
+    def updates(self, task_id: str, asset: str, consumer: str, dag_id: str = "lake") -> None:
+        """A task updates an asset on which another DAG is scheduled."""
+        from airflow.models.asset import (
+            AssetModel,
+            DagScheduleAssetReference,
+            TaskOutletAssetReference,
+        )
+
+        self._insert(AssetModel, id=1, name=asset, uri=f"s3://{asset}", group="asset", extra={})
+        self._insert(TaskOutletAssetReference, asset_id=1, dag_id=dag_id, task_id=task_id)
+        self._insert(DagScheduleAssetReference, asset_id=1, dag_id=consumer)
         self.session.commit()
 
     def _insert(self, model: Any, **values: Any) -> None:

@@ -42,7 +42,11 @@
 
   // Replaces the page by its newest state, unless the reader is busy with it.
   const refresh = async (main) => {
-    const isBusy = main.contains(document.activeElement) || main.querySelector("details[open]");
+    const fields = [...main.querySelectorAll("input")];
+    const isBusy =
+      main.contains(document.activeElement) ||
+      main.querySelector("details[open]") ||
+      fields.some((field) => field.value !== field.defaultValue);
     if (document.hidden || isBusy) return main;
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });

@@ -1,0 +1,94 @@
+"""What people said of incidents: who takes care of one, and comments. Appended only."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+
+from dqx_airflow.results.columns import Row, as_utc
+from dqx_airflow.results.past import Select
+from dqx_airflow.results.query import date_literal, text_literal
+from dqx_airflow.results.schema import INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA
+from dqx_airflow.results.tables import foreign_errors_told, locate
+
+ACKNOWLEDGED, COMMENT = "acknowledged", "comment"
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentNote:
+    """A note about a gate that is blocked or broken, on a date of its data.
+
+    `kind` is `acknowledged` (the author takes care of it) or `comment`. `map_index` is that of an
+    instance of a mapped gate, -1 for others. `at` is in UTC.
+    """
+
+    gate: str
+    date: date
+    kind: str
+    author: str
+    text: str = ""
+    map_index: int = -1
+    at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+def write_note(
+    root: str, note: IncidentNote, *, storage_options: Mapping[str, str] | None = None
+) -> None:
+    """Appends a note.
+
+    :raises StoreError: the store cannot be written.
+    """
+    location = locate(root, storage_options)
+    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
+
+    with foreign_errors_told(location, "write"):
+        appended = append_once(location, INCIDENT_NOTES, {note.id: [_row(note)]})
+    if appended is not None:
+        tidy(location, *appended)
+
+
+def notes_from(
+    select: Select, gate: str, since: date, until: date, map_index: int = -1
+) -> tuple[IncidentNote, ...]:
+    """The notes about a gate and the data of some days, oldest first.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    where = [
+        f'"gate" = {text_literal(gate)}',
+        f'"dataset_date" >= {date_literal(since)}',
+        f'"dataset_date" <= {date_literal(until)}',
+        f'"map_index" = {int(map_index)}',
+    ]
+    order = 'ORDER BY "event_at", "event_id"'
+    rows = select(INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA.names, where, order)
+    return tuple({note.id: note for note in map(_note, rows)}.values())
+
+
+def _row(note: IncidentNote) -> Row:
+    return {
+        "event_id": note.id,
+        "gate": note.gate,
+        "dataset_date": note.date,
+        "map_index": note.map_index,
+        "kind": note.kind,
+        "text": note.text,
+        "author": note.author,
+        "event_at": note.at,
+    }
+
+
+def _note(row: Row) -> IncidentNote:
+    return IncidentNote(
+        row["gate"],
+        row["dataset_date"],
+        row["kind"],
+        row["author"],
+        row.get("text") or "",
+        row["map_index"],
+        as_utc(row["event_at"]),
+        row["event_id"],
+    )

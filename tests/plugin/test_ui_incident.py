@@ -1,0 +1,166 @@
+"""The page of an incident: what it says, what it lets people say, and who may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
+
+from dqx_airflow.results.incident_notes import notes_from
+from dqx_airflow.results.past import selecting
+from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+pytestmark = pytest.mark.airflow
+
+Get = Callable[..., "Response"]
+HERE = "incident?dag_id=lake&task_id=gate"
+CONTRACT = EnforcedContract(
+    "orders",
+    "2.3.0",
+    "odcs",
+    responsible=Responsible(
+        owner="Sales data", channel="#sales", runbook="https://wiki.example.com/orders"
+    ),
+)
+LATE = replace(NOT_EMPTY, name="orders.late")
+
+
+def days_of(scene: Scene, outcomes: str, **changes: Any) -> None:
+    """The runs of a gate on the last days, oldest first: p(assed) or b(locked)."""
+    for place, letter in enumerate(reversed(outcomes)):
+        on, is_bad = DAY - timedelta(days=place), letter == "b"
+        version = 100 - place
+        report = report_of(
+            place + 1,
+            on=on,
+            verdicts=(BAD_NULLS if is_bad else NULLS, NOT_EMPTY),
+            outcome=Outcome.BLOCKED if is_bad else Outcome.PASSED,
+            datasets=(DatasetSnapshot("orders", "s3://lake/orders", "delta", version, 5000),),
+            contract=CONTRACT,
+            **changes,
+        )
+        scene.ran(report, number=place + 1)
+
+
+def test_it_says_since_when_and_from_which_version(get: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "ppbbb")
+    page = Html(get(HERE).text)
+    assert page.unbalanced == []
+    assert "Open incident: lake.gate" in page.text
+    assert "since 2024-03-18 12:00:40 UTC" in page.text
+    assert "data from 2024-03-18 runs 3" in page.text
+    assert "orders 98 97 s3://lake/orders" in page.text
+    assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-18" in page.text
+
+
+def test_it_says_whom_to_ask(get: Get, scene: Scene) -> None:
+    scene.dag(owners="carla")
+    days_of(scene, "pb")
+    text = Html(get(HERE).text).text
+    assert "owner of the DAG carla contract orders owner Sales data channel #sales" in text
+    assert "runbook https://wiki.example.com/orders" in text
+
+
+def test_it_says_which_tasks_and_assets_wait(get: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "pb")
+    scene.chain("load", "gate", "silver", "gold")
+    scene.dag("shop")
+    scene.updates("gold", "revenue", "shop")
+    scene.task(task_id="silver", state="upstream_failed", number=7, operator="BashOperator")
+    scene.task(task_id="load", state="success", number=8, operator="BashOperator")
+    page = Html(get(HERE).text)
+    assert "task silver upstream_failed" in page.text
+    assert "asset revenue for DAG shop" in page.text
+    assert "task load" not in page.text
+    assert page.links["silver"] == "../dags/lake/runs/scheduled__2024-03-20/tasks/silver"
+
+
+def test_a_good_run_resolves_it_and_gives_the_recovery_time(get: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "bpbbp")
+    page = Html(get(HERE).text)
+    assert "Resolved incident: lake.gate" in page.text
+    assert "recovered 2024-03-20 12:00:40 UTC recovery time 2 days" in page.text
+    earlier = Html(get(page.links["2024-03-16"]).text).text
+    assert "data from 2024-03-16 runs 1" in earlier
+    assert "recovery time 1 day" in earlier
+
+
+def test_where_there_is_none_it_says_so(get: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "pp")
+    assert get(HERE).status_code == 404
+    assert get(f"{HERE}&on=1999-01-01").status_code == 404
+
+
+def test_the_tab_and_the_board_lead_to_it(get: Get, tab: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "pb")
+    for page in (Html(tab().text).links["Incident"], Html(get("board").text).links["incident"]):
+        assert "Open incident" in get(page).text
+
+
+def notes(scene: Scene) -> list[tuple[str, str, str]]:
+    found = notes_from(selecting(str(scene.root)), "lake.gate", date.min, date.max)
+    return [(one.kind, one.author, one.text) for one in found]
+
+
+def test_who_may_edit_the_dag_acknowledges_and_comments(get: Get, post: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "pb")
+    (form,) = Html(get(HERE, "eve").text).forms
+    answer = post("incident", **form, kind="acknowledged", text="")
+    assert answer.status_code == 303
+    (form,) = Html(get(HERE, "eve").text).forms
+    for _ in range(2):  # sent twice, stored once
+        post("incident", **form, kind="comment", text="the source sent NULLs <b>again</b>")
+    assert notes(scene) == [
+        ("acknowledged", "eve", ""),
+        ("comment", "eve", "the source sent NULLs <b>again</b>"),
+    ]
+    page = Html(get(answer.headers["location"]).text)
+    assert "taken care of by eve" in page.text
+    assert "the source sent NULLs <b>again</b>" in page.text
+    assert not page.all("b")
+
+
+def test_a_note_is_about_its_own_incident(get: Get, post: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "bpb")
+    (form,) = Html(get(HERE, "eve").text).forms
+    post("incident", **form, kind="comment", text="a new one")
+    assert "a new one" in get(HERE).text
+    assert "a new one" not in get(f"{HERE}&on=2024-03-18").text
+
+
+def test_nobody_else_writes(get: Get, post: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "pb")
+    (form,) = Html(get(HERE, "eve").text).forms
+    assert not Html(get(HERE, "ada").text).forms
+    said = {"kind": "comment", "text": "x"}
+    refused = [
+        post("incident", "ada", **form, **said),
+        post("incident", "ben", **form, **said),
+        post("incident", None, **form, **said),
+        post("incident", **{**form, "token": "x"}, **said),
+        post("incident", headers={"Origin": "https://evil.example"}, **form, **said),
+        post("incident", headers={}, **form, **said),
+    ]
+    assert {answer.status_code for answer in refused} <= {401, 403, 404}
+    assert post("incident", **form, kind="delete", text="x").status_code == 400
+    assert post("incident", **form, kind="comment", text=" ").status_code == 400
+    assert post("incident", **form, kind="comment", text="x" * 2001).status_code == 400
+    assert post("incident", **{**form, "note": "x"}, **said).status_code == 400
+    assert notes(scene) == []
+    assert get(HERE, "ben").status_code == 403
+    assert get(HERE, None).status_code == 401
