@@ -16,9 +16,10 @@ from dqx_airflow.api.expressions import (
     name_of,
     number,
 )
-from dqx_airflow.api.fragments import parse_predicate
+from dqx_airflow.api.fragments import filter_of, parse_predicate
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.filters import joined
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Severity
 
@@ -64,6 +65,7 @@ class AssertionDraft:
         experimental: bool = False,
         required: bool = False,
         cost: Mapping[str, float] | None = None,
+        rows: str | None = None,
     ) -> D:
         """The assertion with a name, a severity, tags and annotations, beside those it has.
 
@@ -73,6 +75,8 @@ class AssertionDraft:
         :param experimental: proposed by an algorithm, not yet validated.
         :param required: not to be removed or disabled.
         :param cost: of a false positive and a false negative: `{"fp": 1, "fn": 100}`.
+        :param rows: the rows that it is about, as a predicate of DQL: `'status == "paid"'`.
+        :raises RequestError: `rows` is no predicate.
         """
         place = caller_place()
         marks: dict[str, Mapping[str, float]] = {}
@@ -92,6 +96,7 @@ class AssertionDraft:
                 *before.annotations,
                 *(_annotation(mark, given, place) for mark, given in marks.items()),
             ),
+            where=joined(before.where, filter_of(rows, place) if rows is not None else None),
         )
         self._entry.settle(before)
         return type(self)(assertion, self._entry)

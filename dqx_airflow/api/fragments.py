@@ -11,6 +11,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.walk import parts_of
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
 
 Report = Callable[[Diagnostic], None]
@@ -26,6 +27,19 @@ def parse_predicate(text: str, place: CallSite, report: Report) -> nodes.Express
         report(Diagnostic("expected a single predicate", place.span, code="E106"))
         return None
     return claim.predicate
+
+
+def filter_of(text: str, place: CallSite) -> nodes.Expression:
+    """The predicate over the rows that something is about.
+
+    :raises RequestError: it is none.
+    """
+    wrong: list[Diagnostic] = []
+    predicate = parse_predicate(text, place, wrong.append)
+    if predicate is None:
+        hint = wrong[0].help or 'write a predicate over rows, such as status == "paid"'
+        raise RequestError(f"{text!r} is not a filter: {wrong[0].message}", hint)
+    return predicate
 
 
 def parse_profiles(text: str, place: CallSite, report: Report) -> tuple[nodes.Profile, ...]:

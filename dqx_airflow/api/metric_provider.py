@@ -10,6 +10,7 @@ from typing import Any
 
 from dqx_airflow.api.call_site import CallSite, caller_place
 from dqx_airflow.api.expressions import MetricExpression, expression_of, name_of
+from dqx_airflow.api.fragments import filter_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import (
@@ -28,7 +29,8 @@ class MetricProvider:
     """The metrics and functions of the language: `mp.average("price", lag=1)`.
 
     Columns and datasets are texts, as are the texts of `count_values` and `in_set`; several columns
-    are a list. A name that the language does not know is reported when the suite is checked.
+    are a list. A filter is a predicate of DQL: `mp.average("price", where="paid == true")`. A name
+    that the language does not know is reported when the suite is checked.
     """
 
     def __getattr__(self, name: str) -> Callable[..., MetricExpression]:
@@ -74,12 +76,15 @@ def _metric_form(metric: Metric) -> _Form:
     parameters = tuple(item.name for item in metric.parameters)
     if metric.scan not in (Scan.QUERY, Scan.MATCH):
         parameters += ("lag", "dataset")
+    if metric.takes_where:
+        parameters += ("where",)
     arguments = tuple((argument.name, argument.kind) for argument in metric.arguments)
     return _Form(arguments, f"{metric.doc}\n\nIn DQL: `{metric.example}`", parameters)
 
 
 _METRIC = (("metric", None),)
 _COLUMN = (("column", ArgumentKind.COLUMN),)
+_OF_ROWS = ("dataset", "where")
 _SHORTCUT_ARGUMENTS: dict[str, tuple[tuple[str, ArgumentKind | None], ...]] = {
     "in_set": (*_COLUMN, ("values", ArgumentKind.LITERAL)),
     "not_empty": (),
@@ -98,14 +103,14 @@ def _forms() -> Mapping[str, _Form]:
         metrics = tuple(("metric", None) for _ in range(fewest))
         forms[name] = _Form(metrics, f"The function `{name}` of metrics.", repeats=most is None)
     for name, told in AGES.items():
-        forms[name] = _Form(_COLUMN, f"In seconds, {told}; for a timedelta.", ("dataset",))
+        forms[name] = _Form(_COLUMN, f"In seconds, {told}; for a timedelta.", _OF_ROWS)
     for name, claim in SHORTCUTS.items():
         arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", ArgumentKind.COLUMN),))
         doc = f"A complete assertion, which takes no condition: {claim}."
-        forms[name] = _Form(arguments, doc, ("dataset",), name not in _SHORTCUT_ARGUMENTS)
+        forms[name] = _Form(arguments, doc, _OF_ROWS, name not in _SHORTCUT_ARGUMENTS)
     conditions = {"values": "is_in_values", TIMELINESS: "is_by", DISTRIBUTION: "matches_shares"}
     for name, condition in conditions.items():
-        forms[name] = _Form(_COLUMN, f"Only to be compared with `{condition}`.", ("dataset",))
+        forms[name] = _Form(_COLUMN, f"Only to be compared with `{condition}`.", _OF_ROWS)
     return forms
 
 
@@ -141,7 +146,10 @@ def _argument(given: object, kind: ArgumentKind | None, place: CallSite) -> node
 
 
 def _parameter(name: str, given: object, place: CallSite) -> nodes.Parameter:
-    value = _argument(given, ArgumentKind.COLUMN, place)
+    if name == "where" and isinstance(given, str):
+        value = filter_of(given, place)
+    else:
+        value = _argument(given, ArgumentKind.COLUMN, place)
     return nodes.Parameter(nodes.Name(name, place.of(name)), value, place.span)
 
 

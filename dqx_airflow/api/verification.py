@@ -11,7 +11,7 @@ from dqx_airflow.api.assertions import Context
 from dqx_airflow.api.call_site import CallSite, caller_place, source_of
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.expressions import name_of, number
-from dqx_airflow.api.fragments import parse_profiles
+from dqx_airflow.api.fragments import filter_of, parse_profiles
 from dqx_airflow.api.metric_provider import MetricProvider
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import plan_of, raise_errors, run
@@ -34,29 +34,33 @@ CheckFunction: TypeAlias = Callable[[MetricProvider, Context], None]
 class PythonCheck:
     """A function that asserts, with the name and the datasets of its check.
 
-    Without `datasets` it is about those of the suite's database.
+    Without `datasets` it is about those of the suite's database, with `where` about some rows.
     """
 
     name: str
     datasets: tuple[str, ...]
     function: CheckFunction
     place: CallSite
+    where: nodes.Expression | None = None
 
     def __call__(self, mp: MetricProvider, ctx: Context) -> None:
         self.function(mp, ctx)
 
 
 def check(
-    *, name: str, datasets: str | Iterable[str] = ()
+    *, name: str, datasets: str | Iterable[str] = (), where: str | None = None
 ) -> Callable[[CheckFunction], PythonCheck]:
     """Makes a check of a function of a `MetricProvider` and a `Context`.
 
     :param name: the name of the check in results.
     :param datasets: what it is about; by default all datasets of the suite's database.
+    :param where: the rows that it is about, as a predicate of DQL: `'status == "paid"'`.
+    :raises RequestError: `where` is no predicate.
     """
     place = caller_place()
     names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
-    return lambda function: PythonCheck(name, names, function, place)
+    rows = None if where is None else filter_of(where, place)
+    return lambda function: PythonCheck(name, names, function, place, rows)
 
 
 class VerificationSuite:
@@ -239,7 +243,7 @@ class VerificationSuite:
             raise RequestError(f"check '{item.name}' has no dataset", hint)
         names = tuple(name_of(dataset, place) for dataset in datasets)
         name = nodes.Text(item.name, place.of(item.name))
-        return nodes.Check(name, names, context.assertions, place.span)
+        return nodes.Check(name, names, context.assertions, place.span, item.where)
 
 
 def _spans(suite: nodes.Suite, found: Iterable[Diagnostic]) -> Iterator[Span]:

@@ -99,9 +99,9 @@ def test_a_text_imports_from_the_folder_that_is_given(
 
 def test_all_mistakes_of_a_suite_are_drawn(interpreter: Interpreter) -> None:
     with pytest.raises(SourceError) as raised:
-        interpreter.run_string(SUITE.replace("num_rows", "rows").replace("P2", "P9"))
+        interpreter.run_string(SUITE.replace("num_rows", "num_row").replace("P2", "P9"))
     assert [found.code for found in raised.value.diagnostics] == ["E001", "E004"]
-    assert str(raised.value).startswith("error[E001]: unknown metric 'rows'\n --> <text>:3:16\n")
+    assert str(raised.value).startswith("error[E001]: unknown metric 'num_row'\n --> <text>:3:16\n")
 
 
 def test_a_dataset_that_is_missing_is_a_mistake_of_the_suite(interpreter: Interpreter) -> None:

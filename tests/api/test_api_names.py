@@ -38,9 +38,14 @@ def test_a_name_that_is_not_offered_is_none() -> None:
 def test_editors_see_every_call_of_the_language_with_its_arguments() -> None:
     names = {*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS}
     assert names <= set(dir(MetricProvider()))
-    assert _signature("average") == "(column, /, *, lag=None, dataset=None)"
-    assert _signature("first") == "(column, /, *, order_by=None, lag=None, dataset=None)"
-    assert _signature("correlation") == "(column_1, column_2, /, *, lag=None, dataset=None)"
+    assert _signature("average") == "(column, /, *, lag=None, dataset=None, where=None)"
+    assert (
+        _signature("first") == "(column, /, *, order_by=None, lag=None, dataset=None, where=None)"
+    )
+    assert (
+        _signature("correlation")
+        == "(column_1, column_2, /, *, lag=None, dataset=None, where=None)"
+    )
     assert _signature("stddev") == "(metric, /, *, n, lag=None)"
     assert _signature("coalesce") == "(*metric)"
     assert _signature("query") == "(select, /)"

@@ -135,6 +135,8 @@ def test_warnings_come_with_the_results() -> None:
         ("ctx.assert_that(mp.num_rows()).where(tags=['a b']).is_gt(0)", "'a b' is not a valid tag"),
         ("ctx.assert_that(mp.sum('a`b')).is_gt(0)", "'a`b' is not a valid name of a column"),
         ("ctx.assert_that(mp.num_rows).is_gt(0)", "is not a valid operand"),
+        ("mp.sum('a', where='a >')", "'a >' is not a filter: unexpected end"),
+        ("ctx.assert_each_row('a > 1').where(rows='a > 1 name')", "is not a filter"),
     ],
 )
 def test_values_that_the_language_does_not_have_are_refused(text: str, message: str) -> None:

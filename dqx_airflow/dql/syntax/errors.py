@@ -58,6 +58,7 @@ _OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
 _ROWS = "start a rule for rows with `each row:`"
 _SIGNS_ELSEWHERE = (
     (r"\b(?i:count)\s*\(\s*", r"\*", "", "count rows with `num_rows()`"),
+    (r"\brows\s*", r"\(", "OF", "count rows with `num_rows()`"),
     (r"<\s*", r">", "", "write `!=`"),
     (r"", r"=>", "COMPARATOR", "write `>=`"),
     (r"", r"=<", "COMPARATOR", "write `<=`"),
