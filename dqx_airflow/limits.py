@@ -8,5 +8,11 @@ DEFAULT_SAMPLE_ROWS = 20
 MOST_SAMPLE_ROWS = 1000
 """A sample larger than this is no sample: that is what a quarantine is for."""
 
+DEFAULT_MOST_GROUPS = 10_000
+"""So many groups an assertion is judged for at most, unless `@max_groups` allows more."""
+
+MOST_GROUPS = 1_000_000
+"""`@max_groups` allows no more: the groups are judged in one process."""
+
 LONGEST_KEPT_SOURCE = 256 * 1024
 """A suite or a contract with more characters is not kept with the results."""

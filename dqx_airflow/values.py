@@ -445,7 +445,8 @@ class Verdict:
     `disabled_by` is the profile that disabled it. What `is_experimental` never blocks. `measured`
     are the metric values behind it as JSON (see `plan.measured`), to judge it again by. `let_by`
     names who lets an assertion through that cannot be evaluated: an error is then a warning, and
-    what is skipped for it is not even that.
+    what is skipped for it is not even that. An assertion that is judged for each group tells how
+    many `groups` there were, how many of them failed, and which is the worst: the values are its.
     """
 
     name: str
@@ -474,6 +475,9 @@ class Verdict:
     is_experimental: bool = False
     measured: str | None = None
     let_by: str | None = None
+    groups: int | None = None
+    failed_groups: int | None = None
+    worst_group: str | None = None
 
     def can_block(self, fail_on: Severity) -> bool:
         """True where a gate is blocked if this fails, and broken if it cannot be evaluated."""

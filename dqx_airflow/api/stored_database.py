@@ -53,7 +53,7 @@ class StoredDatabase:
         keys = keys_of(plan.requests, plan.date)
         found = day.measured.scanned(keys)
         for request, key in keys.items():
-            if request not in found.values and request not in found.failures:
+            if not any(request in known for known in (found.values, found.groups, found.failures)):
                 found.failures[request] = f"no stored value of {key}"
         return found, tuple(snapshot_of(ref, plan, found) for ref in self.datasets)
 

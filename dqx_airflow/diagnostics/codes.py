@@ -39,6 +39,9 @@ CODES: dict[str, str] = {
     "E120": "unbounded regular expression",
     "E121": "filter where there are no rows to choose from",
     "E130": "datasets that cannot be compared",
+    # Groups
+    "E140": "no value for each group",
+    "E141": "bad groups",
     # Macros and imports
     "E005": "circular import",
     "E006": "import not found",
@@ -126,4 +129,5 @@ CODES: dict[str, str] = {
     "W042": "DataLex without a manifest",
     "W043": "unknown block status",
     "W050": "damaged line in a history",
+    "W060": "missing groups are not seen",
 }

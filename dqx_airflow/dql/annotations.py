@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
+from dqx_airflow.limits import MOST_GROUPS
 
 ANNOTATED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "assertion": {
@@ -15,6 +16,7 @@ ANNOTATED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "cost": ("false_positive", "false_negative"),
         "human_review": (),
         "auto_approve": (),
+        "max_groups": ("count",),
     },
     "profile": {"allow_required": ()},
     "suite": {"require_history": ()},
@@ -43,5 +45,19 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
             message = f"@{name.text} has no argument '{argument.text}'"
             help_line = did_you_mean(argument.text, allowed)
             yield Diagnostic(message, argument.span, code="E012", help=help_line)
+        elif name.text == "max_groups" and not _is_count(value):
+            help_line = f"write a whole number from 1 to {MOST_GROUPS:,}"
+            yield Diagnostic(
+                "this is not a number of groups", value.span, code="E109", help=help_line
+            )
         elif not isinstance(value, nodes.Number):
             yield Diagnostic("a cost must be a number", value.span, code="E107")
+
+
+def _is_count(value: nodes.Expression) -> bool:
+    return (
+        isinstance(value, nodes.Number)
+        and value.unit is nodes.Unit.PLAIN
+        and isinstance(value.value, int)
+        and 1 <= value.value <= MOST_GROUPS
+    )

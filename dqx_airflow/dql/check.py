@@ -369,6 +369,10 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
         yield Diagnostic("duplicate modifier", repeated, code="E013", help="remove one of them")
     for annotation in assertion.annotations:
         yield from check_annotation(annotation, "assertion")
+        if annotation.name.text == "max_groups" and assertion.for_each is None:
+            message = "'@max_groups' is about groups, and this assertion has none"
+            help_line = "remove it, or write `for each column`"
+            yield Diagnostic(message, annotation.name.span, code="E012", help=help_line)
     if assertion.name is not None:
         yield from _check_title(assertion.name)
     if assertion.name is None:

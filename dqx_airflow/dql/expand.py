@@ -407,7 +407,7 @@ def _with_words(assertion: nodes.Assertion, bindings: Bindings) -> nodes.Asserti
 
 def placeholders_of(assertion: nodes.Assertion) -> Iterator[nodes.Placeholder]:
     """The placeholders that nothing was given for."""
-    yield from placeholders_in((assertion.claim, assertion.where))
+    yield from placeholders_in((assertion.claim, assertion.where, assertion.for_each))
     for name, word in parameters_in(assertion):
         yield nodes.Placeholder(name, word.span)
 

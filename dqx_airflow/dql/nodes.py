@@ -395,6 +395,21 @@ Claim: TypeAlias = Measure | Rows | HasColumn | RowsMatch | ColumnsMatch
 
 
 @dataclass(frozen=True, slots=True)
+class ForEach:
+    """`for each (country, channel) in [("CH", "web")]`: an assertion is judged for each group.
+
+    `groups` is a listing, of a value for each group, or of listings where there are several
+    columns; None for the groups that have rows. `share` is that of the groups that have to pass:
+    `for 95% of groups by country`; None for all of them.
+    """
+
+    columns: tuple[Expression, ...]
+    groups: Expression | None
+    share: Number | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Annotation:
     name: Name
     arguments: tuple[tuple[Name, Expression], ...]
@@ -428,6 +443,7 @@ class Assertion:
     span: Span = field(compare=False)
     uses: tuple[Span, ...] = field(default=(), compare=False)
     where: Expression | None = None
+    for_each: ForEach | None = None
 
     def is_annotated(self, name: str) -> bool:
         return _is_among(self.annotations, name)

@@ -114,6 +114,33 @@ def _show_rows_match(claim: nodes.RowsMatch) -> str:
     return text
 
 
+def show_for_each(groups: nodes.ForEach) -> str:
+    """The groups that an assertion is judged for, as it is written."""
+    columns = ", ".join(map(show, groups.columns))
+    columns = f"({columns})" if len(groups.columns) > 1 else columns
+    share = groups.share
+    text = f"for {show_number(share)} of groups by {columns}" if share else f"for each {columns}"
+    return text if groups.groups is None else f"{text} in {_show_groups(groups.groups)}"
+
+
+def _show_groups(groups: nodes.Expression) -> str:
+    match groups:
+        case nodes.Listing(items=items):
+            return f"[{', '.join(map(_show_group, items))}]"
+        case _:
+            return show(groups)
+
+
+def _show_group(group: nodes.Expression) -> str:
+    match group:
+        case nodes.Null():
+            return "null"
+        case nodes.Listing(items=items):
+            return f"({', '.join(map(_show_group, items))})"
+        case _:
+            return show(group)
+
+
 def _show(node: nodes.Expression) -> tuple[str, int]:
     """The text and how strongly it binds."""
     match node:
@@ -301,7 +328,10 @@ def show_assertion(assertion: nodes.Assertion) -> list[str]:
     claim = show_claim(assertion.claim)
     if assertion.tolerance:
         claim += f" tolerance {show_number(assertion.tolerance)}"
-    lines.append(f"assert {claim}{show_where(assertion.where)}")
+    claim += show_where(assertion.where)
+    if assertion.for_each is not None:
+        claim += f" {show_for_each(assertion.for_each)}"
+    lines.append(f"assert {claim}")
     if assertion.name is not None:
         lines.append(f"    name {show_text(assertion.name.value)}")
     if assertion.severity is not None:

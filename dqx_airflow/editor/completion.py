@@ -161,7 +161,8 @@ class _Finder:
         if self.place.slot in _WITHOUT_KEYWORDS:
             return
         for word in self.place.words:
-            yield Item(word, Sort.KEYWORD, doc=keyword_docs.KEYWORDS.get(word, ""))
+            doc = keyword_docs.KEYWORDS.get(word.partition(" ")[0], "")
+            yield Item(word, Sort.KEYWORD, doc=doc)
 
     def names(self) -> Iterator[Item]:
         slot = self.place.slot

@@ -361,7 +361,8 @@ def _typed(item: Any) -> str:
 def _words(expected: set[str]) -> set[str]:
     """The keywords among some terminals."""
     spelled = {_spellings().get(terminal, "") for terminal in expected}
-    return {word for word in spelled if _WORD.fullmatch(word)}
+    groups = {"for each"} if "FOR_EACH" in expected else set()
+    return {word for word in spelled if _WORD.fullmatch(word)} | groups
 
 
 def keywords() -> frozenset[str]:

@@ -12,7 +12,8 @@ KEYWORDS: dict[str, str] = {
     "availability_threshold": "The share of the dates that must have data, by default 90%. Below"
     " it an assertion is skipped.",
     "between": "Within two bounds, both included: `between 0.5 and 2.0`.",
-    "by": "A time of day (`timeliness(day) by 06:00 UTC`), or a factor (`scale ... by 2.0x`).",
+    "by": "A time of day (`timeliness(day) by 06:00 UTC`), a factor (`scale ... by 2.0x`), or the"
+    " columns of groups (`for 95% of groups by country`).",
     "check": 'A group of assertions on datasets: `check "Volume" on orders { ... }`.',
     "column": "States a rule about the schema: `assert column email exists`.",
     "columns": "The names and types of columns: `assert columns of silver match bronze`.",
@@ -20,13 +21,16 @@ KEYWORDS: dict[str, str] = {
     "const": "A value with a name: `const MAX = 5% tunable [0%, 20%]`.",
     "disable": "Skips the assertions that it selects while the profile is active.",
     "downgrade": 'Changes the severity while the profile is active: `downgrade tag "x" to P3`.',
-    "each": "States a rule for every row: `assert each row: price > 0`.",
+    "each": "States a rule for every row (`assert each row: price > 0`), or for every group:"
+    " `assert num_rows() > 99 for each country`.",
     "exists": "The dataset has this column.",
     "export": "Makes a constant or a macro visible to files that import this one.",
     "false": "The truth value.",
     "fits": "The type of the column, or a narrower one: `column price fits number`.",
-    "for": "Iterates over the arguments of a variadic parameter: `for col in columns { ... }`.",
+    "for": "Judges every group (`for each country`), or a share of them; or iterates over the"
+    " arguments of a variadic parameter: `for col in columns { ... }`.",
     "from": 'The first day of a profile, or the file of `import { name } from "file.dql"`.',
+    "groups": "The groups of which a share has to pass: `for 95% of groups by country`.",
     "import": "Imports the exports of another file.",
     "in": "One of a list, the values of another dataset, or the check of an assertion.",
     "is": "`is positive`, `is negative`, `is None`; over rows `is null`, `is nan`"
@@ -41,7 +45,8 @@ KEYWORDS: dict[str, str] = {
     "None": "No value: of an empty dataset, or of a division by zero.",
     "not": "The opposite.",
     "null": "The value is missing.",
-    "of": "`95% of rows: ...`, `rows of a match b`, or `within 3 stddev of 7 days`.",
+    "of": "`95% of rows: ...`, `for 95% of groups by ...`, `rows of a match b`, or"
+    " `within 3 stddev of 7 days`.",
     "on": "The datasets of a check: `on orders, returns`; or the key by which rows match.",
     "or": "At least one must be true.",
     "positive": "Above zero.",
@@ -75,6 +80,7 @@ ANNOTATIONS: dict[str, str] = {
     " `@cost(false_positive=1, false_negative=100)`.",
     "human_review": "Changes of this assertion need the approval of a person.",
     "auto_approve": "Changes of this assertion need no approval.",
+    "max_groups": "How many groups there may be, by default 10,000: `@max_groups(count=50_000)`.",
     "allow_required": "Allows this profile to disable required assertions.",
     "require_history": "Makes the gate broken if an assertion lacks data of other dates.",
 }

@@ -150,7 +150,9 @@ def _validate(
     asked = with_requests_of(plan, beside[0])
     opened, all_found = measure(spark, request.datasets, asked, memory)
     found = all_found.without({*asked.requests} - {*plan.requests})
-    verdicts = evaluate(plan, found, request.skip_dates, now=started)
+    verdicts = evaluate(
+        plan, found, request.skip_dates, now=started, sample_rows=request.sample_rows
+    )
     schemas = {name: dataset.schema for name, dataset in opened.items()}
     faults = faults_of(plan, verdicts, found, schemas, skip_dates=request.skip_dates, now=started)
     quarantined = quarantine_rows(spark, opened, request, verdicts, faults, run_id)

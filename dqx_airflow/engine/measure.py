@@ -84,11 +84,12 @@ def _distrust_changed(dataset: OpenDataset, measured: Scanned) -> None:
     if change is None:
         return
     name = dataset.ref.name
-    for request in tuple(measured.values):
+    for request in (*measured.values, *measured.groups):
         references = {lookup.reference for lookup in lookups_of(request)}
         # A query sees all datasets.
         if name in {*request.datasets, *references} or request.definition.scan is Scan.QUERY:
-            del measured.values[request]
+            measured.values.pop(request, None)
+            measured.groups.pop(request, None)
             measured.failures[request] = change
 
 

@@ -254,6 +254,10 @@ def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     if verdict.multiplier != 1.0:
         params["multiplier"] = sanitize.param(verdict.multiplier)
         params["scaled_value"] = sanitize.param(verdict.scaled_value)
+    if verdict.groups is not None:
+        params["groups"] = verdict.groups
+        params["failed_groups"] = verdict.failed_groups
+        params["worst_group"] = sanitize.optional_text(verdict.worst_group, sanitize.NAME)
     if report.contract is not None:
         params["contract"] = sanitize.text(report.contract.id, sanitize.NAME)
         params["contract_version"] = sanitize.optional_text(report.contract.version, sanitize.NAME)

@@ -13,16 +13,25 @@ from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value, show_in_full
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import ArgumentKind
 from dqx_airflow.metrics.type_compatibility import misfits
 from dqx_airflow.plan.comparing import NEARLY_EQUAL, Compared, Side, compare, is_within
+from dqx_airflow.plan.group_verdicts import (
+    GroupView,
+    Judged,
+    expected_text,
+    groups_of,
+    seen_in,
+    verdict_on_groups,
+)
+from dqx_airflow.plan.groupings import misfit
 from dqx_airflow.plan.masks import hidden
 from dqx_airflow.plan.measured import measured_json
 from dqx_airflow.plan.model import (
     Applied,
-    Condition,
     Constant,
     Measured,
     MetricRequest,
@@ -50,16 +59,18 @@ def evaluate(
     skip_dates: Collection[date] = (),
     *,
     now: datetime | None = None,
+    sample_rows: int = DEFAULT_SAMPLE_ROWS,
 ) -> tuple[Verdict, ...]:
     """The verdict of every assertion, in the order of the plan, without masked values.
 
     :param found: the value of each request, or why it has none.
     :param now: when the gate runs, with a zone; without it nothing has an age.
+    :param sample_rows: how many failing groups of an assertion are kept at most.
     """
     measured = _Measured(found.values, now, plan, frozenset(skip_dates))
     return tuple(
         replace(
-            hidden(_judge(assertion, plan, measured, found), assertion, plan),
+            hidden(_judge(assertion, measured, found, sample_rows), assertion, plan),
             measured=measured_json(assertion, plan, found, skip_dates),
         )
         for assertion in plan.assertions
@@ -76,7 +87,7 @@ def judge_one(
 ) -> Verdict:
     """The verdict of one assertion, as `evaluate` finds it, without what is behind it."""
     measured = _Measured(found.values, now, plan, frozenset(skip_dates))
-    return hidden(_judge(assertion, plan, measured, found), assertion, plan)
+    return hidden(_judge(assertion, measured, found, DEFAULT_SAMPLE_ROWS), assertion, plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +214,9 @@ def _has_default(term: Term) -> bool:
     return term.function == "coalesce" or any(map(_has_default, term.terms))
 
 
-def _judge(assertion: PlannedAssertion, plan: Plan, measured: _Measured, found: Scanned) -> Verdict:
+def _judge(
+    assertion: PlannedAssertion, measured: _Measured, found: Scanned, sample_rows: int
+) -> Verdict:
     requests = assertion.requests
     verdict = partial(_verdict, assertion, requests, _origin(requests, found))
     if assertion.disabled_by is not None:
@@ -212,28 +225,86 @@ def _judge(assertion: PlannedAssertion, plan: Plan, measured: _Measured, found: 
     broken = [found.failures[request] for request in requests if request in found.failures]
     if broken:
         return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
+    if assertion.groups is not None:
+        return _judge_groups(assertion, measured, found, sample_rows)
+    judged = _judged(assertion, measured, found)
+    if judged.status is Status.SKIPPED:
+        return verdict(Status.SKIPPED, judged.reason)
+    return _of_judged(verdict(judged.status, judged.reason), assertion, judged)
+
+
+def _judge_groups(
+    assertion: PlannedAssertion, measured: _Measured, found: Scanned, sample_rows: int
+) -> Verdict:
+    """The verdict on an assertion that is judged for each group."""
+    view = GroupView(assertion, found)
+    origin = _origin(assertion.requests, found)
+    assert assertion.groups is not None
+    seen_groups = seen_in(assertion, found)
+    if (reason := misfit(assertion.groups, seen_groups)) is not None:
+        return _verdict(assertion, assertion.requests, origin, Status.ERROR, reason)
+    judged = {}
+    for group in groups_of(assertion, seen_groups):
+        seen = view.of(group)
+        judged[group] = _judged(assertion, replace(measured, values=seen.values), seen)
+    told = verdict_on_groups(assertion, measured.plan, judged, sample_rows)
+    filters = _notes_on_filters(assertion.requests, measured.plan, found)
+    verdict = _verdict(assertion, assertion.requests, origin, told.status, told.reason)
+    verdict = _of_judged(verdict, assertion, told.worst)
+    return replace(
+        verdict,
+        expected=f"{verdict.expected} {assertion.groups.text}",
+        note="; ".join(filter(None, (told.note, *filters))) or None,
+        failing_rows=told.rows,
+        groups=told.groups,
+        failed_groups=told.failed_groups,
+        worst_group=told.worst_group,
+    )
+
+
+def _condition_text(assertion: PlannedAssertion) -> str:
+    groups = assertion.groups
+    return f"{assertion.condition.text} {groups.text}" if groups else assertion.condition.text
+
+
+def _of_judged(verdict: Verdict, assertion: PlannedAssertion, judged: Judged) -> Verdict:
+    """The verdict with what was compared."""
+    return replace(
+        verdict,
+        value=judged.value,
+        multiplier=1.0 if isinstance(judged.value, str) else float(assertion.multiplier),
+        scaled_value=judged.scaled,
+        threshold=judged.bounds[0] if judged.bounds else None,
+        expected=expected_text(assertion.condition, judged.bounds)
+        if judged.status is not Status.SKIPPED
+        else assertion.condition.text,
+        note=judged.note,
+    )
+
+
+def _judged(assertion: PlannedAssertion, measured: _Measured, found: Scanned) -> Judged:
+    """What became of the values of an assertion: of all rows, or of one group."""
+    requests = assertion.requests
     asked = _with_answers(assertion, measured)
     gap = measured.gap(asked.requests)
     if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
-        return verdict(Status.SKIPPED, gap.reason)
+        return Judged(Status.SKIPPED, gap.reason)
     value = _value_of(asked.term, measured)
     scaled, bounds = _sides(asked, value, measured)
-    voids = _voids(requests, plan, found)
+    voids = _voids(requests, measured.plan, found)
     if voids is not None and not assertion.condition.is_about_none:
         value = scaled = None  # neither `coalesce` nor a window hides what NaN has done
     status, why, note = _compare(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
         why = gap.reason
-    threshold = bounds[0] if bounds else None
     if status is Status.FAILED and why is None and _is_age(assertion.term):
         why = f"that is {format_duration(value)}"  # seconds say little where it is about days
     if status is Status.FAILED:
         details = [found.details[item] for item in requests if item in found.details]
         more = [text for text in dict.fromkeys(details) if text not in (why or "")]
         why = "; ".join(filter(None, (why, *more))) or None
-    expected = _expected(assertion.condition, bounds)
-    notes = [*([note] if note else []), *_notes_on_filters(requests, plan, found)]
-    return verdict(status, why, value, scaled, threshold, expected, "; ".join(notes) or None)
+    notes = [*([note] if note else []), *_notes_on_filters(requests, measured.plan, found)]
+    return Judged(status, why, value, scaled, bounds, "; ".join(notes) or None)
 
 
 def _notes_on_filters(
@@ -283,13 +354,6 @@ def _sides(
     return apply("*", (value, assertion.multiplier)), bounds
 
 
-def _expected(condition: Condition, bounds: tuple[MetricValue, ...]) -> str:
-    """The condition as text, with the values of the metrics in it."""
-    if not any(True for bound in condition.bounds for _ in requests_of(bound)):
-        return condition.text
-    return f"{condition.text} ({' and '.join(format_value(bound) for bound in bounds)})"
-
-
 def _origin(requests: Iterable[MetricRequest], found: Scanned) -> Origin | None:
     """The way that took most of those by which the values were found."""
     ways = {found.origins[request] for request in requests if request in found.origins}
@@ -302,11 +366,6 @@ def _verdict(
     origin: Origin | None,
     status: Status,
     reason: str | None,
-    value: MetricValue = None,
-    scaled: MetricValue = None,
-    threshold: MetricValue = None,
-    expected: str | None = None,
-    note: str | None = None,
 ) -> Verdict:
     columns = {
         given
@@ -320,13 +379,10 @@ def _verdict(
         check=assertion.check,
         datasets=assertion.datasets,
         expression=assertion.expression,
-        expected=expected or assertion.condition.text,
+        expected=_condition_text(assertion),
         severity=assertion.severity,
         status=status,
-        value=value,
-        multiplier=1.0 if isinstance(value, str) else float(assertion.multiplier),
-        scaled_value=scaled,
-        threshold=threshold,
+        multiplier=float(assertion.multiplier),
         reason=reason,
         tags=assertion.tags,
         profiles=assertion.profiles,
@@ -335,7 +391,6 @@ def _verdict(
         span=assertion.span,
         source_line=assertion.source_line,
         origin=origin,
-        note=note,
         is_experimental=assertion.is_experimental,
     )
 

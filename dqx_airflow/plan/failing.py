@@ -82,7 +82,7 @@ def faults_of(
     skip_dates: Collection[date] = (),
     now: datetime | None = None,
 ) -> tuple[tuple[FailingRows, ...], ...]:
-    """The faults behind each verdict of a plan; none where it did not fail.
+    """The faults behind each verdict of a plan; none where it did not fail, or failed in groups.
 
     :param schemas: those of the datasets that could be read.
     :param skip_dates: dates that count as missing, as in `evaluate`.
@@ -90,7 +90,7 @@ def faults_of(
     """
     return tuple(
         tuple(_faults(assertion, plan, found, schemas, skip_dates, now))
-        if verdict.status is Status.FAILED
+        if verdict.status is Status.FAILED and assertion.groups is None
         else ()
         for assertion, verdict in zip(plan.assertions, verdicts, strict=True)
     )

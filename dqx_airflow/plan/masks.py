@@ -29,11 +29,13 @@ def reveals(request: MetricRequest, masked: Masked) -> bool:
     """True where the value of a request is made of what a masked column holds.
 
     Counts, lengths and shares reveal nothing. Spark SQL of the user's does where it mentions a
-    masked column.
+    masked column, and so do groups by one.
 
     :param masked: the masked columns of each dataset.
     """
-    metric = request.definition
+    metric, own = request.definition, masked.get(request.dataset, ())
+    if request.grouping and any(is_masked(column, own) for column in request.grouping.columns):
+        return True
     for argument, given in zip(metric.arguments, request.arguments, strict=False):
         if argument.kind is ArgumentKind.SQL:
             # A query sees all datasets.
@@ -41,12 +43,20 @@ def reveals(request: MetricRequest, masked: Masked) -> bool:
             return any(column.split(".")[-1].lower() in given.lower() for column in columns)
     if not metric.unit.is_of_column:
         return False
-    return is_masked(request.arguments[0], masked.get(request.dataset, ()))
+    return is_masked(request.arguments[0], own)
 
 
 def reveals_any(term: Term, masked: Masked) -> bool:
     """True where one of the requests of a term reveals what a masked column holds."""
     return any(reveals(request, masked) for request in requests_of(term))
+
+
+def reveals_comparison(assertion: PlannedAssertion, masked: Masked) -> bool:
+    """True where one of both sides of an assertion may reveal what a masked column holds."""
+    if not masked:
+        return False
+    sides = (assertion.term, *assertion.condition.bounds)
+    return _is_sql(assertion) or any(reveals_any(side, masked) for side in sides)
 
 
 def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict:

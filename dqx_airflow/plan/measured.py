@@ -20,6 +20,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import exact_text, parse_exact
 from dqx_airflow.plan.masks import reveals, without_values
 from dqx_airflow.plan.model import (
+    GroupValues,
     MetricRequest,
     Plan,
     PlannedAssertion,
@@ -36,7 +37,7 @@ class Measurements:
 
     `failures` are why there is no value, `details` what is behind one. `skipped` are the days
     before the date for which the data was known to be missing. `reads` tell by dataset how it was
-    read.
+    read. `groups` are the values of what was asked for each group.
     """
 
     values: Mapping[str, MetricValue] = field(default_factory=dict)
@@ -44,6 +45,7 @@ class Measurements:
     details: Mapping[str, str] = field(default_factory=dict)
     skipped: frozenset[int] = frozenset()
     reads: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, GroupValues] = field(default_factory=dict)
 
     def __or__(self, other: Measurements) -> Measurements:
         """What both know; on the same day they know the same."""
@@ -53,6 +55,7 @@ class Measurements:
             {**self.details, **other.details},
             self.skipped | other.skipped,
             {**self.reads, **other.reads},
+            {**self.groups, **other.groups},
         )
 
     def scanned(self, keys: Mapping[MetricRequest, str]) -> Scanned:
@@ -63,6 +66,9 @@ class Measurements:
             details={
                 request: self.details[key] for request, key in keys.items() if key in self.details
             },
+            groups={
+                request: self.groups[key] for request, key in keys.items() if key in self.groups
+            },
         )
 
 
@@ -72,7 +78,9 @@ def request_key(request: MetricRequest, on: date) -> str:
     arguments = [*map(_argument, request.arguments)]
     if request.where is not None:
         arguments.append({"where": show(request.where.node)})
-    told = [request.dataset, request.metric, arguments, lag]
+    told: list[Any] = [request.dataset, request.metric, arguments, lag]
+    if request.grouping is not None:
+        told.append([*request.grouping.columns])
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
@@ -103,6 +111,7 @@ def measurements_of(
         {key: found.details[request] for request, key in keys.items() if request in found.details},
         frozenset((plan.date - day).days for day in skip_dates if day in dates),
         {name: plan.reads[name] for name in assertion.datasets if name in plan.reads},
+        {key: found.groups[request] for request, key in keys.items() if request in found.groups},
     )
 
 
@@ -112,7 +121,7 @@ def measured_json(
     """The measurements of an assertion as JSON; None where there are none, as of one that is
     disabled."""
     measured = measurements_of(assertion, plan, found, skip_dates)
-    if not measured.values and not measured.failures:
+    if not measured.values and not measured.failures and not measured.groups:
         return None
     told = {
         "values": {key: _plain(value) for key, value in measured.values.items()},
@@ -120,6 +129,7 @@ def measured_json(
         "details": dict(measured.details),
         "skipped": sorted(measured.skipped),
         "reads": dict(measured.reads),
+        "groups": {key: _told_groups(groups) for key, groups in measured.groups.items()},
     }
     kept = {name: part for name, part in told.items() if part}
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -135,8 +145,9 @@ def measurements_from(text: str | None) -> Measurements:
             told.get("details", {}),
             frozenset(told.get("skipped", ())),
             told.get("reads", {}),
+            {key: _read_groups(rows) for key, rows in told.get("groups", {}).items()},
         )
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, KeyError):
         return Measurements()
 
 
@@ -164,6 +175,26 @@ def _argument(argument: Any) -> Any:
             return exact_text(argument)
         case _:
             return argument
+
+
+def _told_groups(groups: GroupValues) -> list[list[Any]]:
+    """For each group its values, then the value of the metric, then what is behind it if it is
+    known."""
+    rows = []
+    for group, value in groups.values.items():
+        row = [[*map(_plain, group)], _plain(value)]
+        rows.append([*row, groups.details[group]] if group in groups.details else row)
+    return rows
+
+
+def _read_groups(rows: Iterable[Any]) -> GroupValues:
+    groups = GroupValues()
+    for key, value, *detail in rows:
+        group = tuple(map(_exactly, key))
+        groups.values[group] = _exactly(value)
+        if detail:
+            groups.details[group] = str(detail[0])
+    return groups
 
 
 def _plain(value: MetricValue) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.exact import Exact, Number
+from dqx_airflow.limits import DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.values import MetricValue, Origin, Severity, Span
@@ -21,12 +22,30 @@ class RowPredicate:
     node: nodes.Expression
 
 
+Group: TypeAlias = tuple[MetricValue, ...]
+"""The values of the columns by which rows are grouped. A boolean is `"true"` or `"false"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The columns by which the rows of a dataset are grouped.
+
+    Rows that do not fit the predicate `only` belong to no group that somebody asks about. More
+    groups than `most` on one date are an error.
+    """
+
+    columns: tuple[str, ...]
+    only: RowPredicate | None = None
+    most: int = DEFAULT_MOST_GROUPS
+
+
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
     """A metric of a dataset on a date. Equal requests are computed once.
 
     `date` is None for a dataset without a date column, whose rows belong to every date, and for
-    what the schema answers. With `where` it is about the rows for which that is true.
+    what the schema answers. With `where` it is about the rows for which that is true, with a
+    `grouping` it is asked for each group of them.
     """
 
     dataset: str
@@ -34,6 +53,7 @@ class MetricRequest:
     arguments: Arguments
     date: date | None
     where: RowPredicate | None = None
+    grouping: Grouping | None = None
 
     @property
     def definition(self) -> Metric:
@@ -145,6 +165,20 @@ DEFAULT_COST = Cost()
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedGroups:
+    """The groups that an assertion is judged for: the `listed` ones, whether they have rows or
+    not; without a list those that have rows on a date that the assertion asks for.
+
+    `share` of them have to pass. `text` is that as people read it.
+    """
+
+    columns: tuple[str, ...]
+    listed: tuple[Group, ...] | None
+    share: Exact
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedAssertion:
     """An assertion ready to be evaluated, with what the active profiles made of it.
 
@@ -169,6 +203,7 @@ class PlannedAssertion:
     source_line: str | None = None
     cost: Cost = DEFAULT_COST
     is_experimental: bool = False
+    groups: JudgedGroups | None = None
     requests: tuple[MetricRequest, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -200,16 +235,26 @@ class Plan:
 
 
 @dataclass(slots=True)
+class GroupValues:
+    """The value of a request in each group that has rows; `details` are what is behind some."""
+
+    values: dict[Group, MetricValue] = field(default_factory=dict)
+    details: dict[Group, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Scanned:
     """What was found out about requests: the value of each, or why it has none.
 
-    `details` say in words what is behind a value, where a number alone says little.
+    `details` say in words what is behind a value, where a number alone says little. `groups` are
+    the values of the requests that have a grouping.
     """
 
     values: dict[MetricRequest, MetricValue] = field(default_factory=dict)
     failures: dict[MetricRequest, str] = field(default_factory=dict)
     origins: dict[MetricRequest, Origin] = field(default_factory=dict)
     details: dict[MetricRequest, str] = field(default_factory=dict)
+    groups: dict[MetricRequest, GroupValues] = field(default_factory=dict)
 
     def without(self, requests: Collection[MetricRequest]) -> Scanned:
         """What was found out about the others."""
@@ -218,6 +263,7 @@ class Scanned:
             {one: value for one, value in self.failures.items() if one not in requests},
             {one: value for one, value in self.origins.items() if one not in requests},
             {one: value for one, value in self.details.items() if one not in requests},
+            {one: values for one, values in self.groups.items() if one not in requests},
         )
 
     def add(self, other: Scanned) -> None:
@@ -225,6 +271,7 @@ class Scanned:
         self.failures.update(other.failures)
         self.origins.update(other.origins)
         self.details.update(other.details)
+        self.groups.update(other.groups)
 
 
 def requests_of(term: Term) -> Iterator[MetricRequest]:

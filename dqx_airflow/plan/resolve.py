@@ -22,7 +22,14 @@ from dqx_airflow.dql.checks.assertions import (
 )
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.filters import joined
-from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
+from dqx_airflow.dql.printer import (
+    show,
+    show_claim,
+    show_condition,
+    show_for_each,
+    show_number,
+    show_where,
+)
 from dqx_airflow.exact import Number
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import (
@@ -35,12 +42,14 @@ from dqx_airflow.metrics.plain_values import plain, spark_number
 from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments, Scan
 from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
 from dqx_airflow.metrics.types import canonical_type
+from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
 from dqx_airflow.plan.measured import reading_of
 from dqx_airflow.plan.model import (
     Applied,
     Condition,
     Constant,
     Cost,
+    Grouping,
     Measured,
     MetricRequest,
     Now,
@@ -109,9 +118,12 @@ def resolve(
     profiles = active_profiles(suite, on)
     stated: list[PlannedAssertion] = []
     names = {item.name.value for check in suite.checks for item in check.assertions if item.name}
+    groupings = groupings_of(suite, constants)
     for check in suite.checks:
-        compiler = _Compiler(check, constants, refs, on, lines)
         for assertion in check.assertions:
+            for_each = assertion.for_each
+            grouping = None if for_each is None else groupings[columns_of(for_each)]
+            compiler = _Compiler(check, constants, refs, on, lines, grouping)
             adjustment = adjust(profiles, check, assertion, constants)
             stated.append(compiler.plan(assertion, adjustment, names))
     assertions = [_not_empty(ref, _date_in(ref, on)) for ref in datasets if not allow_empty]
@@ -188,13 +200,14 @@ def _date_in(ref: DatasetRef, on: date) -> date | None:
 
 @dataclass(slots=True)
 class _Compiler:
-    """Compiles the assertions of one check."""
+    """Compiles assertions of one check, those with one grouping, or without groups."""
 
     check: nodes.Check
     constants: Mapping[str, nodes.Constant]
     refs: Mapping[str, DatasetRef]
     on: date
     lines: Mapping[str, Sequence[str]]
+    grouping: Grouping | None
     around: nodes.Expression | None = None
     """The filter around the metrics of the assertion that is being compiled."""
 
@@ -203,6 +216,7 @@ class _Compiler:
     ) -> PlannedAssertion:
         self.around = joined(self.check.where, assertion.where)
         term, condition, marked = self._claim(assertion)
+        for_each = assertion.for_each
         text = show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
         text += show_where(self.around)
         # Of what a macro made, the suite shows the place that asked for it.
@@ -214,7 +228,8 @@ class _Compiler:
         if assertion.name is not None:
             name = assertion.name.value
         else:
-            name = _unused(self._generated_name(datasets[0], text), names)
+            words = text if for_each is None else f"{text} {show_for_each(for_each)}"
+            name = _unused(self._generated_name(datasets[0], words), names)
             names.add(name)
         return PlannedAssertion(
             name,
@@ -233,6 +248,7 @@ class _Compiler:
             self._line(span),
             cost_of(assertion),
             assertion.is_annotated("experimental"),
+            groups=None if for_each is None else judged_groups(for_each, self.constants),
         )
 
     def _line(self, span: Span) -> str | None:
@@ -484,7 +500,7 @@ class _Compiler:
         on = on - timedelta(days=lag) if on else None
         where = joined(self.around, call.where if call else None)
         chosen = None if where is None else settled(where, self.constants)
-        return Measured(MetricRequest(name, metric, arguments, on, chosen))
+        return Measured(MetricRequest(name, metric, arguments, on, chosen, self.grouping))
 
     def _days(self, call: nodes.Call, parameter: str) -> int:
         value = _parameter(call, parameter)

@@ -11,13 +11,14 @@ from dqx_airflow.metrics.columns import ColumnPath, find_column_path, find_colum
 from dqx_airflow.metrics.comparison import literal_type
 from dqx_airflow.metrics.registry import Argument, ArgumentKind
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.metrics.types import family_of
-from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate, Scanned
+from dqx_airflow.metrics.types import WHOLE_SIZES, family_of
+from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.row_types import Objection, RowTypes, objection_to_comparison
 from dqx_airflow.values import Field
 
 _COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
+_GROUPED = frozenset({*WHOLE_SIZES, "string", "varchar", "char", "decimal", "boolean", "date"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,12 @@ def void_with_nan(request: MetricRequest, counts: Mapping[str, int], found: Scan
     :param counts: how many there are of each column.
     """
     found.values[request] = None
-    found.details[request] = "; ".join(
+    found.details[request] = nan_detail(counts)
+
+
+def nan_detail(counts: Mapping[str, int]) -> str:
+    """How many values of columns are NaN."""
+    return "; ".join(
         f"column '{column}' holds {count} NaN value{'' if count == 1 else 's'}"
         for column, count in counts.items()
         if count
@@ -157,6 +163,8 @@ def objection_to(
                     else [item for item, _ in given]
                 )
                 _check_literals(request.arguments[0], literals, schema)
+        if request.grouping is not None:
+            _check_grouping(request.grouping, schema)
     except Objection as objection:
         return str(objection)
     return None
@@ -173,6 +181,18 @@ def _check_family(metric: str, argument: Argument, column: str, schema: Schema) 
         raise Objection(
             f"{metric} needs a {wanted} column, and '{column}' is of type {column_type}"
         )
+
+
+def _check_grouping(grouping: Grouping, schema: Schema) -> None:
+    for column in grouping.columns:
+        column_type = schema.type_of(column)
+        if column_type.split("(")[0] not in _GROUPED:
+            raise Objection(
+                f"'{column}' is of type {column_type}, which makes no groups: a group is a string, "
+                "a whole number, a decimal, a date or true or false"
+            )
+    if grouping.only is not None:
+        RowTypes(schema.type_of).check(grouping.only.node)
 
 
 def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> None:
@@ -193,6 +213,8 @@ def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
             yield from (given,) if isinstance(given, str) else given
     for predicate in request.predicates:
         yield from _columns_in(predicate, schema)
+    if request.grouping is not None:
+        yield from request.grouping.columns
 
 
 def names_only_columns(request: MetricRequest, schema: Schema) -> bool:

@@ -15,6 +15,7 @@ from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import ArgumentKind, Scan
 from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.plan.filters import fail_undecided
+from dqx_airflow.plan.groupings import too_many_groups
 from dqx_airflow.plan.matching import (
     Match,
     answer_columns,
@@ -22,12 +23,22 @@ from dqx_airflow.plan.matching import (
     is_about_rows,
     pair_columns,
 )
-from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, RowPredicate, Scanned
+from dqx_airflow.plan.model import (
+    Group,
+    Grouping,
+    GroupValues,
+    Lookup,
+    MetricRequest,
+    Plan,
+    RowPredicate,
+    Scanned,
+)
 from dqx_airflow.plan.predicates import voids_of
 from dqx_airflow.plan.row_types import Objection, RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,
     answer_from_schema,
+    nan_detail,
     objection_to,
     objection_to_lookup,
     texts_of,
@@ -183,6 +194,12 @@ def _answer(
     request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known], found: Scanned
 ) -> None:
     rows, types = dataset.rows_on(request.date), RowTypes(dataset.schema.type_of)
+    grouping = request.grouping
+    if grouping is not None:
+        rows = _rows_in_groups(grouping, dataset, rows, known)
+        if len(_grouped(grouping, dataset, rows)) > grouping.most:
+            found.failures[request] = too_many_groups(dataset.ref.name, grouping, request.date)
+            return
     if request.where is not None:
         where, held = request.where.node, [_row(dataset, row, known) for row in rows]
         chosen = [row.holds(where) is True for row in held]
@@ -192,12 +209,66 @@ def _answer(
             fail_undecided(request, undecided, types, found)
             return
         rows = list(compress(rows, chosen))
-    columns = voids_of(request, types)
-    nan_counts = {column: count_nan(dataset.column(column, rows)) for column in columns}
+    if grouping is not None:
+        found.groups[request] = _values_by_group(request, grouping, dataset, rows, known)
+        return
+    nan_counts = _nan_counts(request, dataset, rows)
     if any(nan_counts.values()):
         void_with_nan(request, nan_counts, found)
     else:
         found.values[request] = _value(request, rows, dataset, known)
+
+
+def _rows_in_groups(
+    grouping: Grouping,
+    dataset: _Dataset,
+    rows: Iterable[tuple[Any, ...]],
+    known: Mapping[Lookup, Known],
+) -> list[tuple[Any, ...]]:
+    """The rows of the groups that somebody asks about."""
+    only = grouping.only
+    return [
+        row for row in rows if only is None or _row(dataset, row, known).holds(only.node) is True
+    ]
+
+
+def _grouped(
+    grouping: Grouping, dataset: _Dataset, rows: Sequence[tuple[Any, ...]]
+) -> dict[Group, list[tuple[Any, ...]]]:
+    keys = [dataset.column(column, rows).values for column in grouping.columns]
+    groups: dict[Group, list[tuple[Any, ...]]] = {}
+    for row, *values in zip(rows, *keys, strict=True):
+        groups.setdefault(tuple(map(_group_value, values)), []).append(row)
+    return groups
+
+
+def _values_by_group(
+    request: MetricRequest,
+    grouping: Grouping,
+    dataset: _Dataset,
+    rows: Sequence[tuple[Any, ...]],
+    known: Mapping[Lookup, Known],
+) -> GroupValues:
+    answer = GroupValues()
+    for group, members in _grouped(grouping, dataset, rows).items():
+        nan_counts = _nan_counts(request, dataset, members)
+        if any(nan_counts.values()):
+            answer.values[group] = None
+            answer.details[group] = nan_detail(nan_counts)
+        else:
+            answer.values[group] = _value(request, members, dataset, known)
+    return answer
+
+
+def _group_value(value: Any) -> MetricValue:
+    return ("true" if value else "false") if isinstance(value, bool) else plain(value)
+
+
+def _nan_counts(
+    request: MetricRequest, dataset: _Dataset, rows: Iterable[tuple[Any, ...]]
+) -> dict[str, int]:
+    columns = voids_of(request, RowTypes(dataset.schema.type_of))
+    return {column: count_nan(dataset.column(column, rows)) for column in columns}
 
 
 def _value(

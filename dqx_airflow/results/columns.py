@@ -314,7 +314,8 @@ RESULTS = (
         "measured",
         _TEXT,
         "the metric values behind the verdict as JSON, by which it can be judged again with other "
-        "limits. A key is the dataset, the metric, its arguments, and the lag in days",
+        "limits. A key is the dataset, the metric, its arguments, the lag in days, and the columns "
+        "of groups; of these, the values of all groups are kept",
     ),
     Column(
         "shadow",
@@ -323,6 +324,9 @@ RESULTS = (
         "A verdict of a shadow counts for nothing: leave such rows out",
         _at("shadow"),
     ),
+    _own("groups", _WHOLE, "how many groups the assertion was judged for, if it is per group"),
+    _own("failed_groups", _WHOLE, "how many of them failed"),
+    _own("worst_group", _TEXT, "the group with the worst value: `value` and the rest are its"),
     MONTH,
 )
 """One row for each assertion of each attempt."""

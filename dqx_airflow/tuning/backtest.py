@@ -377,7 +377,7 @@ class Backtest:
             return None
         known = day.measured
         for key in self._keys(planned, plan).needed:
-            if key not in known.values and key not in known.failures:
+            if not any(key in kept for kept in (known.values, known.groups, known.failures)):
                 if self._is_judged_by_value(row, planned, day):
                     return None
                 return f"no stored value of {key}" if day.verdicts else "no results of this day"
@@ -440,10 +440,11 @@ def _only_limits_differ(one: PlannedAssertion, other: PlannedAssertion) -> bool:
 
 
 def _has_limits(planned: PlannedAssertion) -> bool:
-    """True where a number is compared with numbers that no data decides."""
+    """True where one number is compared with numbers that no data decides."""
     condition = planned.condition
     return (
         condition.kind in _KINDS
+        and planned.groups is None
         and condition.tolerance is None
         and all(isinstance(_number(bound), NUMBERS) for bound in condition.bounds)
     )

@@ -29,6 +29,8 @@ _SPELLINGS = {
         *("every", "some", "item"),
         *("a_column_with_a_rather_long_name", "another_column_whose_name_is_not_short"),
     ),
+    "FOR_EACH": ("for each", "for  each", "for\neach"),
+    "FOR_SHARE": ("for",),
     "TAG": ("a-b", "long-2-tag"),
     "BACKTICKED": ("`from`", "`a b`", "`# {`"),
     "STRING": ('""', '"a text"', r'"\" \\ \q # { é"', '"{a} is long: it fills half of a line"'),

@@ -38,7 +38,10 @@ def comments(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """All tokens but parentheses."""
-    found = (str(token) for token in tokens(SourceFile("suite.dql", text)))
+    found = (
+        "for each" if token.type == "FOR_EACH" else str(token)
+        for token in tokens(SourceFile("suite.dql", text))
+    )
     return ["tolerance" if word in ("+/-", "±") else word for word in found if word not in "()"]
 
 

@@ -26,13 +26,13 @@ import pytest
 from connect_server import connect_server
 from markdown_cases import Case, cases
 from readable_tables import read_table, read_types
+from spark_tables import arrow_of, frame_of
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.exact import exact_text
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Scan
-from dqx_airflow.metrics.types import fields_of, parts_of
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import check_datasets, resolve
@@ -103,7 +103,7 @@ def test_spark_without_ansi_mode_has_the_values_of_the_case_for_delta_tables(
             refs.append(ref)
         else:
             path = str(tmp_path / ref.name)
-            write_deltalake(path, _arrow(tables[ref.name]))
+            write_deltalake(path, arrow_of(tables[ref.name]))
             refs.append(replace(ref, table=None, path=path))
     plan = _plan(case, tuple(refs))
     with _without_ansi(spark):
@@ -143,7 +143,7 @@ def _expect_of_spark(case: Case, spark: Any, folder: Path) -> None:
     tables, refs = _tables(case, folder)
     for ref in refs:
         if ref.table is not None:
-            _frame(spark, tables[ref.name]).createOrReplaceTempView(ref.table)
+            frame_of(spark, tables[ref.name]).createOrReplaceTempView(ref.table)
     plan = _plan(case, refs)
     _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
 
@@ -234,44 +234,6 @@ def _is_same(actual: str, due: str) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-12)
     return type(one) is type(other) and bool(one == other)
-
-
-def _frame(spark: Any, table: Table) -> Any:
-    types = [field.type for field in table.fields]
-    rows = [tuple(map(_in_spark, row, types)) for row in table.rows]
-    return spark.createDataFrame(rows, _schema(table))
-
-
-def _schema(table: Table) -> Any:
-    from pyspark.sql.types import StructField, StructType, _parse_datatype_string
-
-    types = ((field.name, _parse_datatype_string(field.type)) for field in table.fields)
-    return StructType([StructField(name, type_) for name, type_ in types])
-
-
-def _in_spark(value: Any, spark_type: str) -> Any:
-    """The value with all maps in it as Spark takes them."""
-    match value:
-        case dict():
-            types = fields_of(spark_type)
-            return {name: _in_spark(inner, types[name]) for name, inner in value.items()}
-        case tuple() if spark_type.startswith("map<"):
-            inner_type = parts_of(spark_type)[1]
-            return {key: _in_spark(inner, inner_type) for key, inner in value}
-        case tuple():
-            return [_in_spark(item, *parts_of(spark_type)) for item in value]
-        case _:
-            return value
-
-
-def _arrow(table: Table) -> Any:
-    import pyarrow
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    schema = to_arrow_schema(_schema(table), timezone="UTC")
-    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.fields)
-    arrays = [pyarrow.array(c, item.type) for c, item in zip(columns, schema, strict=True)]
-    return pyarrow.Table.from_arrays(arrays, schema=schema)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker
+from dqx_airflow.dql.checks.groups import GroupChecker
 from dqx_airflow.dql.checks.metric_expressions import MeasureChecker
 from dqx_airflow.dql.checks.row_predicates import RowChecker
 from dqx_airflow.dql.checks.unfiltered import takes_where
@@ -63,7 +64,7 @@ class ClaimChecker:
         RowChecker(self.arguments).check_filter(where)
 
     def check(self, assertion: nodes.Assertion, around: nodes.Expression | None) -> None:
-        """What an assertion claims, and of which rows.
+        """What an assertion claims, of which rows, and for which groups of them.
 
         :param around: the filter of its check, which is sound.
         """
@@ -73,6 +74,8 @@ class ClaimChecker:
             self._check_rows_under(assertion.claim, assertion.where)
         elif around is not None:
             self._check_rows_under(assertion.claim, around)
+        if assertion.for_each is not None:
+            GroupChecker(self.arguments).check(assertion.for_each, assertion.claim)
 
     def _check_rows_under(self, claim: nodes.Claim, where: nodes.Expression) -> None:
         """That there are rows in a claim for a filter around it to choose from."""

@@ -41,7 +41,7 @@ from dqx_airflow.values import SourceFile
 Written: TypeAlias = Tree[Token] | Token
 
 _BLOCKS = frozenset({"suite", "check", "macro", "loop", "profile"})
-_OF_CLAIM = frozenset({"tolerance_modifier", "where"})
+_OF_CLAIM = frozenset({"tolerance_modifier", "where", "for_each", "for_share"})
 _PLACEHOLDERS = frozenset({"placeholder", "parameter_placeholder"})
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _GLUES_BEHIND, _GLUES_BEFORE = frozenset({".", "@"}), frozenset({",", ".", ":", "..."})
@@ -180,7 +180,10 @@ class _Formatter:
         return group(parts)
 
     def _word(self, token: Token) -> Word:
-        text = _OTHER_SPELLINGS.get(token, str(token))
+        # `for each` is one token, with what stands between the two words.
+        text = _OTHER_SPELLINGS.get(
+            token, " ".join(token.split()) if token.type == "FOR_EACH" else str(token)
+        )
         is_glued = self.is_glued or _must_follow(token)
         comments, after_blank = self._gap(token.start_pos or 0)
         self.position, self.is_glued = token.end_pos or 0, False

@@ -38,6 +38,8 @@ _PLAIN_NAMES = {
     "MINUS": "an operator",
     "STAR": "an operator",
     "SLASH": "an operator",
+    "FOR_EACH": "`for each`",
+    "FOR_SHARE": "`for`",
     "$END": "the end of the file",
 }
 NEAR = 0.7
@@ -70,6 +72,8 @@ _SIGNS_ELSEWHERE = (
     (r"\bin\s*", r"\[", "", _ROWS),
     (r"\bin\s*", r"\(", "", "write a list in square brackets: `[1, 2]`"),
     (r"", r"'", "STRING", 'write strings in double quotes: `"text"`'),
+    (r"", r"for\b", "ASSERT", "write `for each column`, or `for 95% of groups by column`"),
+    (r"\bof\s+", r"\w", "GROUPS", "write `for 95% of groups by column`"),
     (r"", r"&", "AND", "write `and`"),
     (r"", r"\|", "OR", "write `or`"),
     (r"", r"(?i:and|or)\b|&|\|", "ASSERT", "write a separate `assert`"),

@@ -22,8 +22,9 @@ _STATEMENT = re.compile(
       "[^"\\\n]*(?:\\.[^"\\\n]*)*"?                # skipped whole: a brace in a text is no brace
     | `[^`\n]*`? | \#[^\n]*
     | (?:(?<=\n)|(?<=\{)|(?<=\}))[ \t]*(?P<word>   # a statement begins a line or follows a brace
-        (?:suite|assert|check|profile|const|macro|use|for|import|export|availability_threshold
-          |type|from|to|disable|scale|downgrade)\b | @ )
+        (?:suite|assert|check|profile|const|macro|use|import|export|availability_threshold
+          |type|from|to|disable|scale|downgrade
+          |for(?!\s+(?:each\b(?!\s+in\b)|[0-9])))\b | @ )  # a loop, not the groups of an assertion
     | (?P<brace>[{}])
     """,
     re.VERBOSE,
@@ -131,14 +132,17 @@ def _move_lexer(counter: LineCounter, text: str, position: int) -> None:
 
 
 def _unwind(parser: InteractiveParser, terminal: str) -> bool:
-    """Drop what is half parsed, back to the innermost place where `terminal` may stand."""
+    """Drop what is half parsed, back to the innermost place where `terminal` may stand; nothing
+    where it may stand nowhere."""
     states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
+    before = [*states], [*values]
     while states:
         if _may_follow(parser, terminal):
             return True
         states.pop()
         if values:
             values.pop()
+    states[:], values[:] = before
     return False
 
 

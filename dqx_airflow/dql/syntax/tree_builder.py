@@ -139,6 +139,7 @@ class _Builder:
             tuple(repeated),
             span,
             where=modifiers.get("where"),
+            for_each=modifiers.get("for"),
         )
 
     def _annotation(self, children: list[Any], span: Span) -> nodes.Annotation:
@@ -276,6 +277,17 @@ class _Builder:
         if isinstance(child, nodes.Placeholder):
             return nodes.Name(f"{{{child.name}}}", child.span)
         return self._name_token(child)
+
+    def _for_each(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        _, columns, groups = children
+        return "for", nodes.ForEach(columns, groups, None, span), span
+
+    def _for_share(self, children: list[Any], span: Span) -> tuple[str, Any, Span]:
+        _, share, columns, groups = children
+        return "for", nodes.ForEach(columns, groups, self._number_token(share), span), span
+
+    def _group_columns(self, children: list[Any], span: Span) -> tuple[nodes.Expression, ...]:
+        return tuple(children)
 
     # Predicates
 

@@ -98,7 +98,7 @@ class _Sample:
 
 
 def _with_sample(verdict: Verdict, samples: Sequence[_Sample], most: int) -> Verdict:
-    rows = tuple(row for sample in samples for row in sample.rows)
+    rows = (*verdict.failing_rows, *(row for sample in samples for row in sample.rows))
     told = (verdict.note, *(sample.note for sample in samples))
     notes = dict.fromkeys(note for note in told if note)
     return replace(verdict, failing_rows=rows[:most], note="; ".join(notes) or None)

@@ -24,6 +24,7 @@ from dqx_airflow.engine.scan.frames import (
     with_places,
 )
 from dqx_airflow.engine.scan.fused_pass import ByDate, aggregate, merged
+from dqx_airflow.engine.scan.grouped_scan import scan_groups
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
 from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.shortcuts import (
@@ -98,6 +99,10 @@ def scan(
         else:
             possible.append(request)
     types = RowTypes(schema.type_of)
+    grouped = [request for request in possible if request.grouping is not None]
+    if grouped:
+        scanned.add(scan_groups(spark, dataset, grouped, usable, references, types, memory))
+    possible = [request for request in possible if request.grouping is None]
     parts = {request: aggregates_of(request, types) for request in possible}
     undecided = {
         request: undecided_rows(request.where, types) for request in possible if request.where

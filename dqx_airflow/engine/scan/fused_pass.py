@@ -5,9 +5,10 @@ Where the pass fails as a whole, it is halved until the guilty aggregate stands 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from datetime import date
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
@@ -25,16 +26,30 @@ ByDate: TypeAlias = dict[date | None, dict[str, MetricValue]]
 """Values by date and by the SQL of their aggregates; None where a dataset has no dates."""
 
 
+Key = TypeVar("Key", bound=Hashable)
+
+
 def aggregate(
-    frame: DataFrame,
-    texts: Sequence[str],
-    dates: Collection[date | None],
-    *,
-    is_whole: bool = True,
+    frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
 ) -> tuple[ByDate, dict[str, str]]:
     """The value of each aggregate by date; for those that failed, why.
 
     :param dates: those of the rows; None alone where a dataset has no dates.
+    :raises DatasetError: a file cannot be read.
+    """
+    return bisected(frame, texts, partial(_rows, frame, dates=dates))
+
+
+def bisected(
+    frame: DataFrame,
+    texts: Sequence[str],
+    rows_of: Callable[[Sequence[str]], Sequence[tuple[Key, Sequence[MetricValue]]]],
+    *,
+    is_whole: bool = True,
+) -> tuple[dict[Key, dict[str, MetricValue]], dict[str, str]]:
+    """The value of each aggregate by the keys of what is read; for those that failed, why.
+
+    :param rows_of: reads some of the aggregates: for each key their values.
     :param is_whole: false for a part of a pass that has failed.
     :raises DatasetError: a file cannot be read.
     """
@@ -42,7 +57,7 @@ def aggregate(
         return {}, {}
     try:
         with spark_failures():
-            rows = _rows(frame, texts, dates)
+            rows = rows_of(texts)
     except PySparkException as error:
         if is_unreadable(error):
             raise DatasetError(explain(error)) from error
@@ -52,19 +67,20 @@ def aggregate(
             return {}, dict.fromkeys(texts, reason)
         half = len(texts) // 2
         return merged(
-            aggregate(frame, texts[:half], dates, is_whole=False),
-            aggregate(frame, texts[half:], dates, is_whole=False),
+            bisected(frame, texts[:half], rows_of, is_whole=False),
+            bisected(frame, texts[half:], rows_of, is_whole=False),
         )
-    return {on: dict(zip(texts, values, strict=True)) for on, values in rows}, {}
+    return {key: dict(zip(texts, values, strict=True)) for key, values in rows}, {}
 
 
 def merged(
-    one: tuple[ByDate, dict[str, str]], other: tuple[ByDate, dict[str, str]]
-) -> tuple[ByDate, dict[str, str]]:
+    one: tuple[dict[Key, dict[str, MetricValue]], dict[str, str]],
+    other: tuple[dict[Key, dict[str, MetricValue]], dict[str, str]],
+) -> tuple[dict[Key, dict[str, MetricValue]], dict[str, str]]:
     """What two passes over the same rows found together."""
     (left, broken_left), (right, broken_right) = one, other
-    by_date = {on: {**left.get(on, {}), **right.get(on, {})} for on in {**left, **right}}
-    return by_date, {**broken_left, **broken_right}
+    by_key = {key: {**left.get(key, {}), **right.get(key, {})} for key in {**left, **right}}
+    return by_key, {**broken_left, **broken_right}
 
 
 def _rows(

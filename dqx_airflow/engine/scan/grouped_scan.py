@@ -1,0 +1,320 @@
+"""The scan of one dataset by groups: one pass for all that is asked by the same columns.
+
+What all groups yielded on a date is one state, so that a window reads the days before from there.
+It is told as a JSON list of `[group, value]`: exact, and a text like other results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dqx_airflow.engine.scan.collect import collect, date_of
+from dqx_airflow.engine.scan.frames import (
+    DATE,
+    References,
+    rows_of_dates,
+    with_lookups,
+    with_places,
+)
+from dqx_airflow.engine.scan.fused_pass import bisected
+from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
+from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
+from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
+from dqx_airflow.engine.session.spark_errors import explain, spark_failures
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.exact import exact_text, parse_exact
+from dqx_airflow.metrics.builtin.aggregates import rows_where
+from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
+from dqx_airflow.plan.filters import fail_undecided, undecided_rows
+from dqx_airflow.plan.groupings import show_columns, show_group, too_many_groups
+from dqx_airflow.plan.masks import reveals
+from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
+from dqx_airflow.plan.predicates import aggregates_of, lookups_of, predicate_sql, voids_of
+from dqx_airflow.plan.row_types import RowTypes
+from dqx_airflow.plan.schema_check import nan_detail, places_of
+from dqx_airflow.values import MetricValue, Origin
+
+Known: TypeAlias = dict[Group, MetricValue]
+
+_EXACT = "exact"
+
+
+def scan_groups(
+    spark: SparkSession,
+    dataset: OpenDataset,
+    requests: Sequence[MetricRequest],
+    lookups: Sequence[Lookup],
+    references: References,
+    types: RowTypes,
+    memory: StateCache | None = None,
+) -> Scanned:
+    """Computes sound requests that have a grouping.
+
+    :param lookups: those of the dataset that are possible.
+    :param references: what they look into.
+    :param memory: what earlier runs found out; without it all is computed.
+    """
+    by_grouping: dict[Grouping, list[MetricRequest]] = {}
+    for request in requests:
+        assert request.grouping is not None
+        by_grouping.setdefault(request.grouping, []).append(request)
+    scans = [
+        _GroupedScan(spark, dataset, grouping, tuple(own), lookups, references, types)
+        for grouping, own in by_grouping.items()
+    ]
+    answers = ScanResults()
+    needs = [need for one in scans for need in one.needs]
+    if memory is not None:
+        memory.recall(dataset, references, needs, answers)
+    missing = [need for need in needs if need not in answers]
+    stored = frozenset(answers.values)
+    known = {key: _read(str(text)) for key, text in answers.values.items()}
+    for found in side_by_side(spark, lambda one: one.read(missing, answers.broken), scans):
+        known.update(found)
+    if memory is not None and missing:
+        for (on, sql), values in known.items():
+            if (on, sql) not in answers.values:
+                answers.add(on, {sql: _told(values)}, Origin.SCAN)
+        memory.keep(dataset, references, missing, answers)
+    scanned = Scanned()
+    for one in scans:
+        one.answer(known, stored, answers.broken, scanned)
+    return scanned
+
+
+@dataclass(frozen=True)
+class _GroupedScan:
+    """The scan of a dataset by one grouping."""
+
+    spark: SparkSession
+    dataset: OpenDataset
+    grouping: Grouping
+    requests: tuple[MetricRequest, ...]
+    lookups: Sequence[Lookup]
+    references: References
+    types: RowTypes
+
+    @cached_property
+    def parts(self) -> dict[MetricRequest, tuple[Aggregate, ...]]:
+        """The aggregates of each request."""
+        return {request: aggregates_of(request, self.types) for request in self.requests}
+
+    @cached_property
+    def filters(self) -> dict[MetricRequest, tuple[Aggregate, ...]]:
+        """Of each request with a filter, how many rows of a group it chooses, and for how many it
+        has no answer if that may be."""
+        return {
+            request: tuple(
+                filter(
+                    None,
+                    (
+                        rows_where(predicate_sql(request.where.node, self.types)),
+                        undecided_rows(request.where, self.types),
+                    ),
+                )
+            )
+            for request in self.requests
+            if request.where is not None
+        }
+
+    @cached_property
+    def needs(self) -> tuple[AggregateRequest, ...]:
+        """What has to be known, each once, under the key of its state."""
+        ref = self.dataset.ref
+        masked = {ref.name: ref.masked}
+        needs: dict[AggregateRequest, None] = {}
+        for request, aggregates in self.parts.items():
+            looked_up = tuple(dict.fromkeys(item.reference for item in lookups_of(request)))
+            is_storable = request.metric != "sql" and not reveals(request, masked)
+            for part in (*aggregates, *self.filters.get(request, ())):
+                item = replace(part, sql=self._key(part.sql), merge=None, shortcut=None)
+                needs[AggregateRequest(request.date, item, looked_up, is_storable)] = None
+        return tuple(needs)
+
+    def read(
+        self, missing: Collection[AggregateRequest], broken: dict[str, str]
+    ) -> dict[tuple[date | None, str], Known]:
+        """What the rows say, by date and key; why something cannot be computed goes to `broken`."""
+        wanted = set(missing)
+        own = [need for need in self.needs if need in wanted]
+        found: dict[tuple[date | None, str], Known] = {}
+        for reading in split_into_passes(self.dataset, own):
+            keys = list(dict.fromkeys(need.aggregate.sql for need in reading))
+            try:
+                by_date, failed = self._pass(reading, keys)
+            except DatasetError as error:
+                by_date, failed = {}, dict.fromkeys(keys, error.in_one_line)
+            broken.update(failed)
+            for need in reading:
+                place = need.date, need.aggregate.sql
+                if need.aggregate.sql not in failed:
+                    found[place] = by_date.get(place, {})
+        return found
+
+    def _pass(
+        self, reading: Sequence[AggregateRequest], keys: Sequence[str]
+    ) -> tuple[dict[tuple[date | None, str], Known], dict[str, str]]:
+        dates = {need.date for need in reading}
+        name, aggregates = self.dataset.ref.name, [need.aggregate for need in reading]
+        sql = {key: key.removeprefix(self._prefix) for key in keys}
+        columns = show_columns(self.grouping.columns)
+        with jobs_called(self.spark, f"{name}: {describe_pass(aggregates)} for each {columns}"):
+            try:
+                with spark_failures():
+                    frame = self._frame(reading, dates)
+            except PySparkException as error:
+                return {}, dict.fromkeys(keys, explain(error))
+            texts = [sql[key] for key in keys]
+            by_key, failed = bisected(frame, texts, partial(self._rows, frame, dates))
+        told = {self._key(text): reason for text, reason in failed.items()}
+        if crowded := self._crowded(on for on, _ in by_key):
+            return {}, dict.fromkeys(keys, crowded)
+        found: dict[tuple[date | None, str], Known] = {}
+        for (on, group), values in by_key.items():
+            for text, value in values.items():
+                found.setdefault((on, self._key(text)), {})[group] = value
+        return found, told
+
+    def _frame(self, reading: Sequence[AggregateRequest], dates: set[date | None]) -> DataFrame:
+        dataset = self.dataset
+        places = places_of(self.requests, self.lookups, dataset.schema)
+        frame = with_places(rows_of_dates(dataset, dates), places)
+        looked_into = {name for need in reading for name in need.looks_into}
+        wanted = [lookup for lookup in self.lookups if lookup.reference in looked_into]
+        frame = with_lookups(self.spark, frame, wanted, self.references, dataset.schema)
+        only = self.grouping.only
+        return frame if only is None else frame.where(predicate_sql(only.node, self.types))
+
+    def _rows(
+        self, frame: DataFrame, dates: Collection[date | None], texts: Sequence[str]
+    ) -> list[tuple[tuple[date | None, Group], tuple[MetricValue, ...]]]:
+        """The values of the aggregates for each date and group that has rows; a few more than
+        there may be are enough to know that there are too many."""
+        by_date = [quote_name(DATE)] if len(dates) > 1 else []
+        columns = [*by_date, *map(self._group_column, self.grouping.columns)]
+        grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
+        rows = collect(grouped.limit(self.grouping.most * len(dates) + 1))
+        first, width = len(by_date), len(columns)
+        (alone,) = dates if not by_date else (None,)
+        return [
+            ((date_of(row[0]) if by_date else alone, row[first:width]), row[width:]) for row in rows
+        ]
+
+    def _group_column(self, column: str) -> str:
+        name = quote_name(column)
+        is_truth = self.types.of_column(column) == "boolean"
+        return f"CAST({name} AS STRING)" if is_truth else name
+
+    def _crowded(self, dates: Iterable[date | None]) -> str | None:
+        """Why there are too many groups; None where there are not."""
+        most = self.grouping.most
+        crowded = [on for on, count in Counter(dates).items() if count > most]
+        if not crowded:
+            return None
+        return too_many_groups(self.dataset.ref.name, self.grouping, crowded[0])
+
+    @cached_property
+    def _prefix(self) -> str:
+        """What the keys of the states of this grouping begin with."""
+        columns = ", ".join(map(quote_name, self.grouping.columns))
+        only = self.grouping.only
+        where = "" if only is None else f" where {predicate_sql(only.node, self.types)}"
+        return f"by {columns}{where}: "
+
+    def _key(self, sql: str) -> str:
+        return f"{self._prefix}{sql}"
+
+    def answer(
+        self,
+        known: Mapping[tuple[date | None, str], Known],
+        stored: Collection[tuple[date | None, str]],
+        broken: Mapping[str, str],
+        scanned: Scanned,
+    ) -> None:
+        """Adds the values of the requests by group, or why they have none.
+
+        :param stored: what was known before.
+        """
+        for request, aggregates in self.parts.items():
+            filters = self.filters.get(request, ())
+            keys = [self._key(item.sql) for item in (*aggregates, *filters)]
+            if failed := [broken[key] for key in keys if key in broken]:
+                scanned.failures[request] = failed[0]
+                continue
+            columns = [known[request.date, key] for key in keys]
+            is_stored = all((request.date, key) in stored for key in keys)
+            scanned.origins[request] = Origin.STATE if is_stored else Origin.SCAN
+            if any(column.keys() != columns[0].keys() for column in columns):
+                scanned.failures[request] = "the data changed while it was read"
+                continue
+            groups = list(columns[0])
+            if filters:
+                chosen, *undecided = columns[len(aggregates) :]
+                open_rows = sum(int(count or 0) for one in undecided for count in one.values())
+                if open_rows:
+                    fail_undecided(request, open_rows, self.types, scanned)
+                    continue
+                groups = [group for group in groups if chosen[group]]
+            self._answer(request, columns[: len(aggregates)], groups, scanned)
+
+    def _answer(
+        self,
+        request: MetricRequest,
+        columns: Sequence[Known],
+        groups: Iterable[Group],
+        scanned: Scanned,
+    ) -> None:
+        """Adds the values of a request in some groups, given the results of its aggregates."""
+        aggregates = self.parts[request]
+        voids = tuple(voids_of(request, self.types))
+        own, values = len(aggregates) - len(voids), GroupValues()
+        for group in groups:
+            results = tuple(column[group] for column in columns)
+            if has_overflown(aggregates, results, self.types.of_column):
+                scanned.failures[request] = f"{OVERFLOW} ({show_group(group)})"
+                return
+            pairs = zip(voids, results[own:], strict=True)
+            nan_counts = {column: int(count or 0) for column, count in pairs}
+            if any(nan_counts.values()):
+                values.values[group] = None
+                values.details[group] = nan_detail(nan_counts)
+            else:
+                definition = request.definition
+                values.values[group] = definition.value(request.arguments, results[:own])
+        scanned.groups[request] = values
+
+
+def _told(values: Known) -> str:
+    """The values of all groups as JSON."""
+    rows = [[[*map(_exactly, group)], _exactly(value)] for group, value in values.items()]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _read(text: str) -> Known:
+    return {tuple(map(_plain, group)): _plain(value) for group, value in json.loads(text)}
+
+
+def _exactly(value: MetricValue) -> Any:
+    return {_EXACT: exact_text(value)} if isinstance(value, Fraction) else value
+
+
+def _plain(told: Any) -> MetricValue:
+    if isinstance(told, dict):
+        return parse_exact(told[_EXACT])
+    value: MetricValue = told
+    return value

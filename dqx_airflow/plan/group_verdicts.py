@@ -1,0 +1,291 @@
+"""From the judgements of all groups to the one verdict of their assertion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.exact import nearest_float
+from dqx_airflow.metrics.comparison import moment_of
+from dqx_airflow.plan.groupings import show_group
+from dqx_airflow.plan.masks import is_masked, reveals_comparison
+from dqx_airflow.plan.model import (
+    Condition,
+    Group,
+    GroupValues,
+    JudgedGroups,
+    Measured,
+    MetricRequest,
+    Plan,
+    PlannedAssertion,
+    Scanned,
+    requests_of,
+    row_count,
+)
+from dqx_airflow.values import MASK, FailingRow, MetricValue, Status
+
+_EPOCH = datetime(1970, 1, 1)
+_NO_GROUP = "there is no group to judge: no rows"
+
+
+class Judged(NamedTuple):
+    """What became of a value: whether its condition holds, why not, and what was compared."""
+
+    status: Status
+    reason: str | None = None
+    value: MetricValue = None
+    scaled: MetricValue = None
+    bounds: tuple[MetricValue, ...] = ()
+    note: str | None = None
+
+
+def seen_in(assertion: PlannedAssertion, found: Scanned) -> frozenset[Group]:
+    """The groups that have rows, on any of the dates that an assertion asks for."""
+    return frozenset(
+        group
+        for request in assertion.requests
+        for group in found.groups.get(request, GroupValues()).values
+    )
+
+
+def groups_of(assertion: PlannedAssertion, seen: Iterable[Group]) -> tuple[Group, ...]:
+    """The groups that an assertion is judged for, in a stable order.
+
+    :param seen: those that have rows.
+    """
+    judged = assertion.groups
+    if judged is not None and judged.listed is not None:
+        return judged.listed
+    return tuple(sorted(seen, key=_order))
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """What was found out, as one group of an assertion sees it."""
+
+    assertion: PlannedAssertion
+    found: Scanned
+
+    def of(self, group: Group) -> Scanned:
+        """The values in a group: where it has no rows, those of an empty dataset."""
+        values = dict(self._row_counts)
+        details: dict[MetricRequest, str] = {}
+        for request, known, empty in self._known:
+            values[request] = known.values.get(group, empty)
+            if group in known.details:
+                details[request] = known.details[group]
+        return Scanned(values, {}, {}, details, {})
+
+    @cached_property
+    def _known(self) -> list[tuple[MetricRequest, GroupValues, MetricValue]]:
+        groups = self.found.groups
+        return [
+            (request, groups.get(request, GroupValues()), request.definition.empty)
+            for request in self.assertion.requests
+        ]
+
+    @cached_property
+    def _row_counts(self) -> dict[MetricRequest, MetricValue]:
+        """How many rows the datasets have, by which it is known whether there was data."""
+        counts = {row_count(request.dataset, request.date) for request in self.assertion.requests}
+        return {count: self.found.values.get(count) for count in counts}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsVerdict:
+    """The verdict on all groups, `worst` the judgement of the one that fails by most, or is the
+    nearest to it. `rows` are a sample of the groups that failed, the worst first."""
+
+    status: Status
+    reason: str | None
+    worst: Judged
+    groups: int = 0
+    failed_groups: int = 0
+    worst_group: str | None = None
+    rows: tuple[FailingRow, ...] = ()
+    note: str | None = None
+
+
+def verdict_on_groups(
+    assertion: PlannedAssertion,
+    plan: Plan,
+    judged: Mapping[Group, Judged],
+    most_rows: int,
+) -> GroupsVerdict:
+    """The verdict: the share of the groups that has to pass, has passed.
+
+    What could not be evaluated in one group, could not be evaluated. A group that was skipped has
+    not passed. Without any group nothing has.
+
+    :param judged: the judgement of each group.
+    :param most_rows: how many groups the sample has at most.
+    """
+    asked = assertion.groups
+    assert asked is not None
+    if not judged:
+        return GroupsVerdict(Status.FAILED, _NO_GROUP, Judged(Status.FAILED, _NO_GROUP))
+    by_status: dict[Status, list[Group]] = {status: [] for status in Status}
+    for group, one in judged.items():
+        by_status[one.status].append(group)
+    failed = _worst_first(assertion.condition, by_status[Status.FAILED], judged)
+    told = _Words(assertion, plan, asked)
+    if errors := by_status[Status.ERROR]:
+        said = f"{told.name(errors[0])}: {judged[errors[0]].reason}"
+        return GroupsVerdict(Status.ERROR, said, judged[errors[0]], len(judged), len(failed))
+    passed, skipped = len(by_status[Status.PASSED]), by_status[Status.SKIPPED]
+    worst = (failed or _worst_first(assertion.condition, by_status[Status.PASSED], judged))[:1]
+    worst = worst or skipped[:1]
+    note, reason = judged[worst[0]].note, None
+    if _suffices(passed, len(judged), asked):
+        status = Status.PASSED
+        if failed:
+            note = "; ".join(filter(None, (note, told.count(failed, judged))))
+    elif skipped and _suffices(passed + len(skipped), len(judged), asked):
+        status, reason = Status.SKIPPED, judged[skipped[0]].reason
+        worst = skipped[:1]
+    else:
+        status, reason = Status.FAILED, told.reason(failed or skipped, judged)
+    return GroupsVerdict(
+        status,
+        reason,
+        judged[worst[0]],
+        len(judged),
+        len(failed),
+        told.name(worst[0]),
+        tuple(told.row(group, judged[group]) for group in failed[:most_rows])
+        if status is Status.FAILED
+        else (),
+        note,
+    )
+
+
+def _suffices(passed: int, groups: int, asked: JudgedGroups) -> bool:
+    return Fraction(passed, groups) >= asked.share
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What is said of groups, without what must not be seen."""
+
+    assertion: PlannedAssertion
+    plan: Plan
+    asked: JudgedGroups
+
+    @cached_property
+    def _hides_groups(self) -> bool:
+        masked = self.plan.masked
+        return any(
+            is_masked(column, masked.get(name, ()))
+            for name in self.assertion.datasets
+            for column in self.asked.columns
+        )
+
+    @cached_property
+    def _hides_values(self) -> bool:
+        return reveals_comparison(self.assertion, self.plan.masked)
+
+    @cached_property
+    def _measured_name(self) -> str:
+        """What the value of a group is called."""
+        match self.assertion.term:
+            case Measured(request=request) if request.definition.is_internal:
+                return request.metric
+            case _:
+                return self.assertion.expression
+
+    def name(self, group: Group) -> str:
+        return MASK if self._hides_groups else show_group(group)
+
+    def reason(self, failed: Sequence[Group], judged: Mapping[Group, Judged]) -> str:
+        first = judged[failed[0]]
+        said = self.count(failed, judged)
+        if first.reason and not self._hides_values:
+            said = f"{said}: {first.reason}"
+        return said
+
+    def count(self, failed: Sequence[Group], judged: Mapping[Group, Judged]) -> str:
+        """How many failed; which is the worst, and its value."""
+        said = f"{len(failed)} of {len(judged)} groups failed"
+        if self.asked.share != 1:
+            said += f", at least {100 * float(self.asked.share):.6g}% have to pass"
+        value = judged[failed[0]].scaled
+        shown = "" if value is None or self._hides_values else f" with {format_value(value)}"
+        return said if self._hides_groups else f"{said}, the worst is {self.name(failed[0])}{shown}"
+
+    def row(self, group: Group, judged: Judged) -> FailingRow:
+        """A group with its value, and the limit that it breaks."""
+        values = [MASK if self._hides_groups and one is not None else one for one in group]
+        cells = dict(zip(self.asked.columns, map(_cell, values), strict=True))
+        is_hidden = self._hides_values and judged.scaled is not None
+        cells[self._measured_name] = MASK if is_hidden else _cell(judged.scaled)
+        limit = expected_text(self.assertion.condition, judged.bounds, is_hidden=self._hides_values)
+        text = json.dumps(cells, ensure_ascii=False)
+        return FailingRow(self.assertion.datasets[0], f"expected {limit}", text)
+
+
+def expected_text(
+    condition: Condition, bounds: tuple[MetricValue, ...], *, is_hidden: bool = False
+) -> str:
+    """The condition as text, with the values of the metrics in it, where they are known."""
+    if not bounds or not any(True for bound in condition.bounds for _ in requests_of(bound)):
+        return condition.text
+    told = MASK if is_hidden else " and ".join(format_value(bound) for bound in bounds)
+    return f"{condition.text} ({told})"
+
+
+def _worst_first(
+    condition: Condition, groups: Iterable[Group], judged: Mapping[Group, Judged]
+) -> list[Group]:
+    return sorted(groups, key=lambda group: -_excess(condition, judged[group]))
+
+
+def _excess(condition: Condition, judged: Judged) -> float:
+    """How far a value is beyond its limit; below 0 for one within. Infinite without a value."""
+    value = _number(judged.scaled)
+    bounds = [_number(bound) for bound in judged.bounds]
+    if value is None or None in bounds:
+        return float("inf") if judged.status is Status.FAILED else float("-inf")
+    low = bounds[0] if bounds and bounds[0] is not None else 0.0
+    match condition.kind:
+        case "<" | "<=":
+            return value - low
+        case ">" | ">=":
+            return low - value
+        case "==":
+            return abs(value - low)
+        case "!=":
+            return -abs(value - low)
+        case "between":
+            high = bounds[1] if bounds[1] is not None else low
+            return max(low - value, value - high)
+        case _:
+            return 0.0
+
+
+def _number(value: MetricValue) -> float | None:
+    if isinstance(value, str):
+        moment = moment_of(value)
+        return None if moment is None else (moment - _EPOCH).total_seconds()
+    return None if value is None else nearest_float(value)
+
+
+def _cell(value: MetricValue) -> int | float | str | None:
+    return nearest_float(value) if isinstance(value, Fraction) else value
+
+
+def _order(group: Group) -> tuple[tuple[int, float, str], ...]:
+    """Numbers by size, then strings, NULL last."""
+    return tuple(
+        (2, 0.0, "")
+        if value is None
+        else (1, 0.0, value)
+        if isinstance(value, str)
+        else (0, nearest_float(value), "")
+        for value in group
+    )

@@ -1,0 +1,163 @@
+"""The groups that assertions ask for, and one grouping of rows that answers several."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date
+from functools import reduce
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.printer import show_for_each, show_name, show_text
+from dqx_airflow.limits import DEFAULT_MOST_GROUPS
+from dqx_airflow.plan.model import Group, Grouping, JudgedGroups, RowPredicate
+from dqx_airflow.plan.predicates import settled
+from dqx_airflow.values import MetricValue
+
+
+def columns_of(for_each: nodes.ForEach) -> tuple[str, ...]:
+    """The columns whose values make the groups."""
+    return tuple(column.text for column in for_each.columns if isinstance(column, nodes.Name))
+
+
+def groupings_of(
+    suite: nodes.Suite, constants: Mapping[str, nodes.Constant]
+) -> dict[tuple[str, ...], Grouping]:
+    """How rows are grouped by each set of columns: in one way for all assertions that name it.
+
+    Where all of them list their groups, no other rows are grouped.
+
+    :param constants: those of the suite, settled.
+    """
+    asked: dict[tuple[str, ...], list[nodes.Assertion]] = {}
+    for check in suite.checks:
+        for assertion in check.assertions:
+            if assertion.for_each is not None:
+                asked.setdefault(columns_of(assertion.for_each), []).append(assertion)
+    return {
+        columns: Grouping(
+            columns,
+            _only(columns, [item.for_each for item in assertions if item.for_each], constants),
+            max(map(_most, assertions)),
+        )
+        for columns, assertions in asked.items()
+    }
+
+
+def judged_groups(for_each: nodes.ForEach, constants: Mapping[str, nodes.Constant]) -> JudgedGroups:
+    """The groups that an assertion is judged for.
+
+    :param constants: those of the suite, settled.
+    """
+    listed = None
+    if for_each.groups is not None:
+        listed = tuple(
+            tuple(_value(one, constants) for one in group) for group in _listed(for_each)
+        )
+    share = 1 if for_each.share is None else for_each.share.value
+    assert not isinstance(share, float)
+    return JudgedGroups(columns_of(for_each), listed, share, show_for_each(for_each))
+
+
+def too_many_groups(dataset: str, grouping: Grouping, on: date | None) -> str:
+    """What is said where a dataset has more groups than there may be."""
+    columns = show_columns(grouping.columns)
+    when = f" on {on}" if on else ""
+    return (
+        f"dataset '{dataset}' has more than {grouping.most:,} groups by {columns}{when}: list "
+        f"those that matter (`for each {columns} in [...]`), or allow more with "
+        f"`@max_groups(count={10 * grouping.most})`"
+    )
+
+
+def misfit(judged: JudgedGroups, seen: Collection[Group]) -> str | None:
+    """Why a group that is listed can be none of those that were seen; None where all can."""
+    kinds = [{_kind(group[at]) for group in seen} for at in range(len(judged.columns))]
+    for group in judged.listed or ():
+        for column, value, there in zip(judged.columns, group, kinds, strict=True):
+            word = _kind(value)
+            if word and there - {""} and word not in there:
+                return (
+                    f"{_show(value)} is a {word}, and the values of '{column}' are "
+                    f"{' and '.join(sorted(there - {''}))}s"
+                )
+    return None
+
+
+def _kind(value: MetricValue) -> str:
+    """What a value is; nothing for NULL."""
+    return "" if value is None else "string" if isinstance(value, str) else "number"
+
+
+def show_columns(columns: tuple[str, ...]) -> str:
+    """The columns of groups as they are written: `country`, `(country, channel)`."""
+    names = ", ".join(map(show_name, columns))
+    return f"({names})" if len(columns) > 1 else names
+
+
+def show_group(group: Group) -> str:
+    """A group as it is written in a suite: `"CH"`, `("CH", 2024)`, NULL for a missing value.
+
+    >>> show_group(("CH", None))
+    '("CH", NULL)'
+    """
+    values = ", ".join(map(_show, group))
+    return f"({values})" if len(group) > 1 else values
+
+
+def _show(value: MetricValue) -> str:
+    if value is None:
+        return "NULL"
+    return show_text(value) if isinstance(value, str) else format_value(value)
+
+
+def _value(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> MetricValue:
+    found = fold(node, constants)
+    return ("true" if found else "false") if isinstance(found, bool) else found
+
+
+def _most(assertion: nodes.Assertion) -> int:
+    """How many groups there may be."""
+    for annotation in assertion.annotations:
+        if annotation.name.text == "max_groups":
+            for _, value in annotation.arguments:
+                if isinstance(value, nodes.Number):
+                    return int(value.value)
+    return DEFAULT_MOST_GROUPS
+
+
+def _listed(for_each: nodes.ForEach) -> list[tuple[nodes.Expression, ...]]:
+    assert isinstance(for_each.groups, nodes.Listing)
+    return [
+        group.items if isinstance(group, nodes.Listing) else (group,)
+        for group in for_each.groups.items
+    ]
+
+
+def _only(
+    columns: tuple[str, ...],
+    asked: Iterable[nodes.ForEach],
+    constants: Mapping[str, nodes.Constant],
+) -> RowPredicate | None:
+    """What is true of the rows of all groups that are listed; None where something lists none.
+
+    Of several columns each is looked at by itself, so that a few other groups may be in it.
+    """
+    asked = list(asked)
+    if any(item.groups is None for item in asked):
+        return None
+    tests = []
+    for number in range(len(columns)):
+        name = next(item.columns[number] for item in asked)
+        values = dict.fromkeys(group[number] for item in asked for group in _listed(item))
+        known = tuple(value for value in values if not isinstance(value, nodes.Null))
+        test: nodes.Expression = nodes.IsNull(name, name.span)
+        if known:
+            listing = nodes.Listing(known, name.span)
+            member = nodes.Member(name, listing, name.span)
+            has_null = len(known) < len(values)
+            test = nodes.Junction("or", test, member, name.span) if has_null else member
+        tests.append(test)
+    node = reduce(lambda one, other: nodes.Junction("and", one, other, one.span), tests)
+    return settled(node, constants)

@@ -1,0 +1,88 @@
+"""Assertions that are judged for each group, from a Delta table into the results store."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from job_count import jobs_so_far
+from lake import TODAY, request
+
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.results.reader import read_report
+from dqx_airflow.values import DatasetRef, GateReport, Origin, Status
+
+pytestmark = pytest.mark.spark
+
+SUITE = """
+assert num_rows() >= num_rows(lag 1) for each country name "change"
+assert mean(average(price), n 3) < 5 for each country name "mean"
+assert average(price) > 0 for each (country, vip) in [("CH", true), (null, false)] name "listed"
+assert sum(price) > 0 for 99% of groups by country name "share"
+"""
+
+
+def rows(on: date, **prices: float) -> pa.Table:
+    countries = [None if name == "none" else name for name in prices]
+    return pa.table(
+        {
+            "country": pa.array(countries, pa.string()),
+            "vip": [name == "CH" for name in prices],
+            "price": pa.array(prices.values(), pa.float64()),
+            "ds": pa.array([on] * len(prices), pa.date32()),
+        }
+    )
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> DatasetRef:
+    path = str(tmp_path / "orders")
+    for days in (2, 1):
+        on = TODAY - timedelta(days)
+        write_deltalake(path, rows(on, CH=1.5, DE=2.0, none=9.0), mode="append")
+    write_deltalake(path, rows(TODAY, CH=1.0, none=9.0), mode="append")
+    return DatasetRef("orders", path, date_column="ds")
+
+
+def test_groups_share_a_pass_and_come_from_stored_states_the_next_time(
+    spark: Any, orders: DatasetRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    asked = request(tmp_path, SUITE, [orders], sample_rows=1)
+    before = jobs_so_far(spark)
+    first = run_gate(asked, lambda _: spark)
+    between = jobs_so_far(spark)
+    again = replace(asked, attempt=replace(asked.attempt, number=2, id="attempt-2"))
+    second = run_gate(again, lambda _: spark)
+    # A job to group by each set of columns; with groups, Spark counts the shuffle as one more.
+    assert between - before <= 4
+    assert jobs_so_far(spark) == between
+    assert told(first) == {
+        "change": ("failed", 3, 1, '"DE"', 0),
+        "mean": ("failed", 3, 1, "NULL", 9.0),
+        "listed": ("passed", 2, 0, '("CH", "true")', 1.0),
+        "share": ("passed", 2, 0, '"CH"', 1.0),
+    }
+    assert told(second) == told(first)
+    origins = {verdict.origin for verdict in second.verdicts if verdict.groups is not None}
+    assert origins == {Origin.STATE}
+    stored = read_report(asked.results_root, asked.run_key, asked.attempt.id)
+    assert stored == first
+    (failing,) = next(one for one in first.verdicts if one.name == "change").failing_rows
+    assert json.loads(failing.row) == {"country": "DE", "num_rows()": 0}
+    assert failing.reason == "expected >= num_rows(lag 1) (1)"
+
+
+def told(report: GateReport) -> dict[str, tuple[object, ...]]:
+    return {
+        one.name: (one.status.value, one.groups, one.failed_groups, one.worst_group, one.value)
+        for one in report.verdicts
+        if one.groups is not None or one.status is Status.ERROR
+    }
