@@ -239,22 +239,20 @@ def _uuid(text: str) -> UUID | None:
 
 
 def record(
-    session: Any, user: Any, event: str, place: TaskPlace | None, facts: dict[str, Any]
+    session: Any, user: Any, event: str, about: TaskPlace | str, facts: dict[str, Any]
 ) -> None:
     """Writes into Airflow's audit log that a user does something, before it is done.
 
-    :param place: the task that it is about; None for what is about no single task.
+    :param about: a task instance, or the id of a DAG: who may read its log sees the entry.
     """
-    where = (
-        {
-            "dag_id": place.dag_id,
-            "run_id": place.run_id,
-            "task_id": place.task_id,
-            "map_index": place.map_index,
+    where: dict[str, Any] = {"dag_id": about}
+    if isinstance(about, TaskPlace):
+        where = {
+            "dag_id": about.dag_id,
+            "run_id": about.run_id,
+            "task_id": about.task_id,
+            "map_index": about.map_index,
         }
-        if place
-        else {}
-    )
     name = user.get_name()
     extra = json.dumps(facts, ensure_ascii=False, default=str)
     session.add(Log(event=event, owner=name, owner_display_name=name, extra=extra, **where))

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Query, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from dqx_airflow.plugin import gate_tab, incident, labelling
+from dqx_airflow.plugin import gate_tab, incident, labelling, reviewing
 from dqx_airflow.plugin.airflow import (
     SIGNED_IN,
     GateTasks,
@@ -47,6 +47,7 @@ app = FastAPI(
 app.include_router(gate_tab.router)
 app.include_router(incident.router)
 app.include_router(labelling.router)
+app.include_router(reviewing.router)
 
 _Next = Callable[[Request], Awaitable[Response]]
 

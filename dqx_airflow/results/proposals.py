@@ -6,17 +6,20 @@ Appended only. The last decision counts; what was applied is done with.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.columns import Row
-from dqx_airflow.results.query import select_rows, text_literal
-from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA
-from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
+from dqx_airflow.results.past import Select, selecting
+from dqx_airflow.results.query import text_literal
+from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, RUNS
+from dqx_airflow.results.tables import foreign_errors_told, locate
 from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
+
+_MOST_ATTEMPTS = 1000
 
 
 class Stage(str, Enum):
@@ -83,13 +86,19 @@ def read_proposals(
     :param suite: the name of the suite, as its file says it.
     :raises StoreError: the store is there and cannot be read.
     """
-    location = locate(root, storage_options)
-    table = open_table(location, PROPOSALS)
-    if table is None:
-        return ()
+    return proposals_from(selecting(root, storage_options), suite, stage=stage)
+
+
+def proposals_from(
+    select: Select, suite: str | None = None, *, stage: Stage | None = None
+) -> tuple[StoredProposal, ...]:
+    """The proposals of `read_proposals`, from tables that are open.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
     where = [] if suite is None else [f'"suite" = {text_literal(suite)}']
     order = 'ORDER BY "event_at", "event_id"'
-    rows = select_rows(location, table, PROPOSALS_SCHEMA.names, where, order)
+    rows = select(PROPOSALS, PROPOSALS_SCHEMA.names, where, order)
     made: dict[str, Proposal] = {}
     last: dict[str, Row] = {}
     for row in rows:
@@ -103,6 +112,27 @@ def read_proposals(
             last[proposal_id] = row
     found = (_stored(made[key], row) for key, row in last.items() if key in made)
     return tuple(one for one in found if stage in (None, one.stage))
+
+
+def attempts_behind(
+    select: Select, proposals: Iterable[StoredProposal]
+) -> Mapping[str, Sequence[frozenset[str]]]:
+    """For each proposal the newest attempts of each gate that it is about: of its own gate, or of
+    all that run the suite. A proposal is known by its id.
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    found: dict[str, Sequence[frozenset[str]]] = {}
+    for proposal in (one.proposal for one in proposals):
+        condition = f'"suite" = {text_literal(proposal.suite)}'
+        if proposal.gate is not None:
+            condition = f'"gate" = {text_literal(proposal.gate)}'
+        order = f'ORDER BY "finished_at" DESC, "run_id" LIMIT {_MOST_ATTEMPTS}'
+        by_gate: dict[str, set[str]] = {}
+        for row in select(RUNS, ("gate", "attempt_id"), [condition], order):
+            by_gate.setdefault(row["gate"], set()).add(row["attempt_id"])
+        found[proposal.id] = tuple(map(frozenset, by_gate.values()))
+    return found
 
 
 def _counts(before: Row | None, row: Row) -> bool:

@@ -65,6 +65,9 @@ def proposal_from_json(text: str) -> Proposal:
             if not all(_is_number(value) for value in (change.old, change.new)):
                 raise TypeError(f"{change.param} has no numbers")
         known = {name: told[name] for name in ("profile", "reason", "gate", "id") if name in told}
+        texts = [told["suite"], told["agent"], *(one for one in known.values() if one is not None)]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("a string is expected, and something else is there")
         return Proposal(
             told["suite"],
             told["agent"],

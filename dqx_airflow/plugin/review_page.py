@@ -1,0 +1,147 @@
+"""Proposed changes of suites as people decide about them: what changes, and on what evidence.
+
+Evidence is whatever an agent put into the store: what is not as the tuner writes it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from dqx_airflow.plugin.render import plain
+from dqx_airflow.results.proposals import Stage, StoredProposal
+from dqx_airflow.tuning.cost_chart import cost_svg
+
+_MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
+_MOST_DECIDED = 20
+_LABELS = {True: "real issue", False: "false alarm"}
+
+
+@dataclass(frozen=True, slots=True)
+class SideChange:
+    """A day on which an assertion would change sides."""
+
+    date: str
+    assertion: str
+    before: str
+    after: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalView:
+    """A proposal. `facts` are named numbers before and after, on held-out days; `charts` drawings
+    of cost against threshold. `more_days` of the days that change sides are not shown."""
+
+    stored: StoredProposal
+    can_decide: bool
+    facts: tuple[tuple[str, str, str], ...] = ()
+    held_out: str = ""
+    days: tuple[SideChange, ...] = ()
+    more_days: int = 0
+    charts: tuple[Markup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPage:
+    """The proposals that wait for a decision, those that are approved and not applied yet, and the
+    last ones that are done with, newest first."""
+
+    pending: tuple[ProposalView, ...]
+    approved: tuple[ProposalView, ...]
+    done: tuple[ProposalView, ...]
+
+
+def review_page(found: Sequence[StoredProposal], editable: frozenset[str]) -> ReviewPage:
+    """The page of these proposals, oldest first.
+
+    :param editable: the ids of those about which the user may decide.
+    """
+    views = [_view(one, one.proposal.id in editable) for one in found]
+    by_stage: dict[Stage, list[ProposalView]] = {stage: [] for stage in Stage}
+    for view in views:
+        by_stage[view.stored.stage].append(view)
+    done = [*by_stage[Stage.APPLIED], *by_stage[Stage.REJECTED]]
+    done.sort(key=lambda view: view.stored.at, reverse=True)
+    return ReviewPage(
+        tuple(by_stage[Stage.PENDING]),
+        tuple(by_stage[Stage.APPROVED]),
+        tuple(done[:_MOST_DECIDED]),
+    )
+
+
+def _view(stored: StoredProposal, can_decide: bool) -> ProposalView:
+    evidence = _mapping(stored.proposal.evidence)
+    held = _mapping(evidence.get("held_out"))
+    before, after = _mapping(held.get("before")), _mapping(held.get("after"))
+    named = (("false_alarms", "false alarms"), ("missed", "missed issues"), ("cost", "cost"))
+    changes = [one for one in map(_change, _list(evidence.get("changes"))) if one]
+    charts = [_chart(curve) for curve in _list(evidence.get("curves"))[:_MOST_CHARTS]]
+    return ProposalView(
+        stored,
+        can_decide,
+        facts=tuple(
+            (title, str(before[name]), str(after[name]))
+            for name, title in named
+            if name in before and name in after
+        ),
+        held_out=_span(evidence, held),
+        days=tuple(changes[:_MOST_DAYS]),
+        more_days=max(len(changes) - _MOST_DAYS, 0),
+        charts=tuple(chart for chart in charts if chart),
+    )
+
+
+def _span(evidence: Mapping[str, Any], held: Mapping[str, Any]) -> str:
+    parts = []
+    if "days" in held:
+        parts.append(f"{held['days']} held-out days")
+    if "labels" in evidence:
+        parts.append(f"{evidence['labels']} labels")
+    if "from" in evidence and "to" in evidence:
+        parts.append(f"data from {evidence['from']} to {evidence['to']}")
+    return ", ".join(parts)
+
+
+def _change(found: object) -> SideChange | None:
+    told = _mapping(found)
+    label = told.get("label")
+    try:
+        date, assertion, before, after = (
+            str(told[name]) for name in ("date", "assertion", "before", "after")
+        )
+    except KeyError:
+        return None
+    said = _LABELS[label] if isinstance(label, bool) else ""
+    return SideChange(date, assertion, before, after, said)
+
+
+def _chart(curve: object) -> Markup | None:
+    """The drawing of a curve, which escapes what it is made of; None for one that is no curve."""
+    told = _mapping(curve)
+    points = _list(told.get("points"))
+    if not 1 < len(points) <= _MOST_POINTS:
+        return None
+    try:
+        numbers = [[float(value), float(cost)] for value, cost in points]
+        drawn = {
+            "param": plain(str(told["param"])),
+            "type": told.get("type"),
+            "points": numbers,
+            "today": float(told["today"]),
+            "proposed": float(told["proposed"]),
+        }
+        return Markup(cost_svg(drawn))  # noqa: S704 (numbers, and an escaped name)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _mapping(found: object) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
+
+
+def _list(found: object) -> Sequence[Any]:
+    return found if isinstance(found, list | tuple) else ()

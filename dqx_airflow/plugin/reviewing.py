@@ -1,0 +1,139 @@
+"""The page on which people decide about proposed changes, and the form by which they do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from dqx_airflow.plugin.addresses import address
+from dqx_airflow.plugin.airflow import (
+    GetUserDep,
+    SessionDep,
+    may_edit,
+    may_read,
+    places_of,
+    record,
+)
+from dqx_airflow.plugin.answers import back_to, html_page, known_desk, notice
+from dqx_airflow.plugin.review_page import review_page
+from dqx_airflow.plugin.store import Answer, Desk
+from dqx_airflow.plugin.writes import Form, Refused, form_token
+from dqx_airflow.results.proposals import (
+    Stage,
+    StoredProposal,
+    attempts_behind,
+    decide,
+    proposals_from,
+)
+
+router = APIRouter()
+
+_LONGEST_REASON = 500
+_STAGES = {"approve": Stage.APPROVED, "reject": Stage.REJECTED}
+_NO_PROPOSAL = Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the page.")
+
+
+@router.get("/review")
+def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
+    """The proposals for the suites of gates that the user may read."""
+    desk = known_desk()
+    found = desk.ask(lambda store: proposals_from(store.select))
+    dags = _dags_of(desk, session, found.found)
+    seen = [
+        one
+        for one in found.found
+        if _all(dags.get(one.proposal.id), lambda dag_id: may_read(request, user, dag_id))
+    ]
+    editable = {
+        one.proposal.id
+        for one in seen
+        if _all(dags[one.proposal.id], lambda dag_id: may_edit(request, user, dag_id))
+    }
+    return html_page(
+        "review.html",
+        page=review_page(seen, frozenset(editable)),
+        problem=found.problem,
+        read_only=desk.read_only() if editable else None,
+        token=form_token(user),
+    )
+
+
+@router.post("/review")
+def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
+    """Stores a decision in the table of proposals, and in Airflow's audit log."""
+    stage, reason = _STAGES.get(form.get("decision", "")), form.get("reason", "").strip()
+    if stage is None or len(reason) > _LONGEST_REASON:
+        raise Refused(
+            HTTPStatus.BAD_REQUEST,
+            f"Say approve or reject, with a reason of at most {_LONGEST_REASON} characters.",
+        )
+    if stage is Stage.REJECTED and not reason:
+        raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and give one.")
+    desk = known_desk()
+    found = desk.ask(lambda store: proposals_from(store.select))
+    if found.problem is not None:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
+    wanted = [one for one in found.found if one.proposal.id == form.get("proposal")]
+    dags = _dags_of(desk, session, wanted)
+    if not wanted or not _all(
+        dags.get(wanted[0].proposal.id), lambda dag_id: may_read(request, user, dag_id)
+    ):
+        raise _NO_PROPOSAL
+    (stored,) = wanted
+    proposal = stored.proposal
+    if not _all(dags[proposal.id], lambda dag_id: may_edit(request, user, dag_id)):
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            "You do not have permission to edit all DAGs whose gates run this suite.",
+        )
+    if stored.stage is stage:
+        return back_to(address("review"))
+    if stored.stage is not Stage.PENDING:
+        raise Refused(
+            HTTPStatus.CONFLICT, f"{stored.agent} has decided already: it is {stored.stage.value}."
+        )
+    facts = {
+        "suite": proposal.suite,
+        "proposal": proposal.id,
+        "decision": stage.value,
+        "reason": reason or None,
+    }
+    for dag_id in sorted(dags[proposal.id]):
+        record(session, user, "dqx review", dag_id, facts)
+    session.close()
+    author = user.get_name()
+    problem = desk.change(
+        lambda root, options: decide(
+            root, proposal, stage, author, reason or None, storage_options=options
+        )
+    )
+    if problem is not None:
+        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
+    return back_to(address("review"))
+
+
+def _dags_of(
+    desk: Desk, session: Any, proposals: Collection[StoredProposal]
+) -> Mapping[str, frozenset[str]]:
+    """The DAGs whose gates a proposal is about, by its id: those of all attempts that the store
+    knows of the gate, or else of the suite. It is left out where Airflow knows none of them."""
+    if not proposals:
+        return {}
+    asked: Answer[Any] = desk.ask(
+        lambda store: tuple(attempts_behind(store.select, proposals).items())
+    )
+    session.close()
+    places = places_of(session, {one for _, gates in asked.found for ids in gates for one in ids})
+    found = {}
+    for key, gates in asked.found:
+        dags = {places[one].dag_id for ids in gates for one in ids if one in places}
+        if dags:
+            found[key] = frozenset(dags)
+    return found
+
+
+def _all(dags: Collection[str] | None, allows: Any) -> bool:
+    return bool(dags) and all(allows(dag_id) for dag_id in dags or ())
