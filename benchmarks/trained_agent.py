@@ -1,0 +1,110 @@
+"""A small agent and the tuner on the simulated year: which thresholds do better on the second half?
+
+    python -m benchmarks.trained_agent [--seed N ...] [--ppo]
+
+Both learn from the same half year with labels on 60 of its alerts. The agent is trained in the
+Gymnasium environment of `dqx_airflow.learning` by the cross-entropy method, or by PPO where
+stable-baselines3 is installed; the tuner is run until it proposes nothing more. The agent can only
+set values; the tuner proposes profiles as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from dataclasses import replace
+
+from benchmarks.tuned_year import (
+    LEARNED,
+    MOST_LABELS,
+    SUITE,
+    Day,
+    Score,
+    _with,
+    node_of,
+    past_day,
+    score,
+    simulated_days,
+)
+from dqx_airflow.learning.cross_entropy import learned_action
+from dqx_airflow.learning.environment import ThresholdEnv, Vector
+from dqx_airflow.tuning.backtest import Backtest, PastDay, StoredVerdict
+from dqx_airflow.tuning.suite_file import with_edits
+from dqx_airflow.tuning.tune import tune
+from dqx_airflow.values import Status
+
+_MOST_RUNS = 8
+
+
+def labelled(days: list[Day], seed: int) -> list[PastDay]:
+    """The past as the store has it, with labels on some alerts, chosen at random."""
+    backtest = Backtest(node_of(SUITE), [past_day(day) for day in days])
+    statuses = dict(
+        zip((one.key for one in backtest.assertions), backtest.judge().statuses, strict=True)
+    )
+    alerts = [
+        (key, n)
+        for key, row in statuses.items()
+        for n, one in enumerate(row)
+        if one is Status.FAILED
+    ]
+    chosen = random.Random(seed).sample(alerts, min(MOST_LABELS, len(alerts)))
+    found = []
+    for n, day in enumerate(days):
+        verdicts = {
+            key: StoredVerdict(status, "", None)
+            for key, row in statuses.items()
+            if (status := row[n]) is not None
+        }
+        said = {key: key[1] in day.issues for key, place in chosen if place == n}
+        found.append(replace(past_day(day), verdicts=verdicts, labels=said))
+    return found
+
+
+def with_agent(past: list[PastDay], *, is_ppo: bool) -> str:
+    suite = node_of(SUITE)
+    env = ThresholdEnv({"Shop": Backtest(suite, past)})
+    action = _ppo_action(env) if is_ppo else learned_action(env)
+    return with_edits(SUITE, suite, env.values(action)["Shop"], None)
+
+
+def _ppo_action(env: ThresholdEnv) -> Vector:
+    from stable_baselines3 import PPO
+
+    model = PPO("MlpPolicy", env, seed=0, n_steps=256, verbose=0)
+    model.learn(20_000)
+    return model.predict(env.reset(seed=0)[0], deterministic=True)[0]
+
+
+def with_tuner(past: list[PastDay]) -> str:
+    text = SUITE
+    for _ in range(_MOST_RUNS):
+        found = tune(node_of(text), past, lambda more, text=text: _with(text, {}, more))
+        proposals = [one.proposal for one in found if one.proposal is not None]
+        for one in proposals:
+            text = with_edits(text, node_of(text), one.values, one.profile)
+        if not proposals:
+            break
+    return text
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--seed", type=int, nargs="*", default=[1, 2, 3])
+    arguments.add_argument("--ppo", action="store_true", help="needs stable-baselines3")
+    given = arguments.parse_args()
+    print("seed   start FA/miss   agent FA/miss   tuner FA/miss", flush=True)
+    for seed in given.seed:
+        days = simulated_days(seed)
+        past, held = labelled(days[:LEARNED], seed), days[LEARNED:]
+        found = [SUITE, with_agent(past, is_ppo=given.ppo), with_tuner(past)]
+        cells = "   ".join(_told(score(node_of(text), held)) for text in found)
+        print(f"{seed:>4}   {cells}", flush=True)
+
+
+def _told(found: Score) -> str:
+    return f"{found.false_alarms:>8}/{found.missed:<4}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""A small agent: the cross-entropy method over the values of all tunables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dqx_airflow.learning.environment import ThresholdEnv, Vector
+
+
+def learned_action(
+    env: ThresholdEnv, *, rounds: int = 20, population: int = 40, elite: int = 8, seed: int = 0
+) -> Vector:
+    """The action that costs least on the days of the environment, of those that were tried.
+
+    Each round draws actions around the mean of the best ones of the round before, beginning with
+    today's values. Today's own action is always among them. The same for an equal seed.
+    """
+    chance = np.random.default_rng(seed)
+    best, least = env.today, env.cost(env.today).cost
+    mean, spread = env.today.astype(float), np.full(env.today.shape, 0.3)
+    for _ in range(rounds):
+        tried = np.clip(chance.normal(mean, spread, (population, len(mean))), 0.0, 1.0)
+        costs = np.array([env.cost(one.astype(np.float32)).cost for one in tried])
+        order = np.argsort(costs, kind="stable")[:elite]
+        mean, spread = tried[order].mean(axis=0), tried[order].std(axis=0) + 0.01
+        if costs[order[0]] < least:
+            best, least = tried[order[0]].astype(np.float32), float(costs[order[0]])
+    return best

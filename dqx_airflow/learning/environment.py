@@ -1,0 +1,204 @@
+"""A Gymnasium environment over backtests: an agent sets tunables, and past days say what they cost.
+
+A step sets all tunables and judges the next day with them, from stored metric values. Nothing is
+measured, and no suite is changed: what an agent has learned is proposed like any other change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from dqx_airflow.learning.co_failures import CoFailure, co_failures
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.costs import Counts, counts, truths
+from dqx_airflow.tuning.protection import judge_values
+from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
+from dqx_airflow.values import Status
+
+Vector: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
+Values: TypeAlias = "dict[str, dict[str, float]]"
+
+AGENT = "rl_environment"
+_STEPS = 200
+"""How finely an action sets a value: the same values are judged once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """What is added to the costs of false alarms and missed issues.
+
+    :param early_stop: for a day that stops at a suite, where a later suite did not run.
+    :param co_failure: for a real issue that two suites see, times how often they fail together.
+    """
+
+    early_stop: float = 5.0
+    co_failure: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Dial:
+    """A tunable of a suite, and the range that an algorithm may set it to."""
+
+    suite: str
+    tunable: TunableNumber
+    low: float
+    high: float
+
+    def value(self, action: float) -> float:
+        share = round(min(max(action, 0.0), 1.0) * _STEPS) / _STEPS
+        value = self.low + (self.high - self.low) * share
+        return round(value) if isinstance(self.tunable, TunableInt) else value
+
+    @property
+    def today(self) -> float:
+        span = self.high - self.low
+        return (self.tunable.value - self.low) / span if span else 0.0
+
+
+class ThresholdEnv(gymnasium.Env[Vector, Vector]):
+    """Days of one or more suites, one a step.
+
+    The action has a number from 0 to 1 for each tunable: where it is to lie between its bounds. The
+    bounds of tunables that `@required` or P0 assertions depend on end at today's value, on the side
+    that would make them weaker. The observation has the present values in the same form, 1 for each
+    profile that is active on the day to come, and 1 for each suite that ran on it.
+
+    :param backtests: by the name of the suite, in the order in which they run.
+    :param dates: positions of the days to be used, among all days that a suite has; default: all.
+    :param episode: how many days an episode has.
+    :raises ValueError: there are no tunables, or no days.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as Gymnasium declares it
+
+    def __init__(
+        self,
+        backtests: Mapping[str, Backtest],
+        *,
+        dates: Sequence[int] | None = None,
+        episode: int = 14,
+        rewards: Rewards | None = None,
+    ) -> None:
+        self.backtests = dict(backtests)
+        self._rewards = rewards or Rewards()
+        every = sorted({day.date for one in self.backtests.values() for day in one.days})
+        self.dates = tuple(every if dates is None else (every[place] for place in dates))
+        self._dials = tuple(
+            _dial(name, one, tunable)
+            for name, one in self.backtests.items()
+            for tunable in one.tunables
+        )
+        if not self._dials or not self.dates:
+            raise ValueError("an environment needs a tunable and a day")
+        self._episode = min(episode, len(self.dates))
+        self._place = {
+            name: {day.date: index for index, day in enumerate(one.days)}
+            for name, one in self.backtests.items()
+        }
+        self._known = {name: truths(one) for name, one in self.backtests.items()}
+        self._profiles = {
+            name: [profile.name.value for profile in one.suite.profiles]
+            for name, one in self.backtests.items()
+        }
+        self.co_failures: tuple[CoFailure, ...] = co_failures(self.backtests, self.dates)
+        size = len(self._dials) + sum(map(len, self._profiles.values())) + len(self.backtests)
+        self.action_space = spaces.Box(0.0, 1.0, (len(self._dials),), np.float32)
+        self.observation_space = spaces.Box(0.0, 1.0, (size,), np.float32)
+        self._present = self.today
+        self._first = self._step = 0
+
+    @property
+    def today(self) -> Vector:
+        """The action that leaves all values as they are, as finely as an action can tell them."""
+        return np.array([dial.today for dial in self._dials], np.float32)
+
+    def values(self, action: Vector) -> Values:
+        """The values that an action stands for, by suite and name."""
+        found: Values = {name: {} for name in self.backtests}
+        for dial, share in zip(self._dials, action, strict=True):
+            found[dial.suite][dial.tunable.name] = dial.value(float(share))
+        return found
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Vector, dict[str, Any]]:
+        """Starts at a random day with the values of the suites."""
+        super().reset(seed=seed, options=options)
+        self._present, self._step = self.today, 0
+        self._first = int(self.np_random.integers(0, len(self.dates) - self._episode + 1))
+        return self._observation(), {"date": self._date.isoformat()}
+
+    def step(self, action: Vector) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
+        """Judges the day with these values; the reward is what it does not cost."""
+        self._present = np.clip(np.asarray(action, np.float32), 0.0, 1.0)
+        on = self._date
+        found, bonus = self._judged(self.values(self._present), on)
+        self._step += 1
+        told = {
+            "date": on.isoformat(),
+            "false_alarms": found.false_alarms,
+            "missed": found.missed,
+            "cost": found.cost,
+            "bonus": bonus,
+        }
+        is_over = self._step >= self._episode
+        return self._observation(), bonus - found.cost, is_over, False, told
+
+    def cost(self, action: Vector) -> Counts:
+        """What all days of the environment cost with the same values."""
+        values = self.values(action)
+        return sum((self._judged(values, on)[0] for on in self.dates), Counts())
+
+    @property
+    def _date(self) -> Any:
+        return self.dates[min(self._first + self._step, len(self.dates) - 1)]
+
+    def _observation(self) -> Vector:
+        on = self._date
+        active: list[float] = []
+        for name, one in self.backtests.items():
+            index = self._place[name].get(on)
+            now = one.profiles[index] if index is not None else ()
+            active += [float(profile in now) for profile in self._profiles[name]]
+        ran = [float(on in places) for places in self._place.values()]
+        return np.concatenate([self._present, active, ran]).astype(np.float32)
+
+    def _judged(self, values: Values, on: Any) -> tuple[Counts, float]:
+        """The costs of a day, and the bonus for what is caught early."""
+        total, bonus, is_stopped = Counts(), 0.0, False
+        failed: set[tuple[str, int]] = set()
+        real: set[tuple[str, int]] = set()
+        for name, one in self.backtests.items():
+            index = self._place[name].get(on)
+            if index is None:
+                bonus += self._rewards.early_stop if is_stopped else 0.0
+                continue
+            for row, line in enumerate(one.judge(values[name]).statuses):
+                known = self._known[name][row]
+                total += counts(line, known, one.assertions[row].cost, [index])
+                if line[index] is Status.FAILED:
+                    failed.add((name, row))
+                    is_false = (truth := known[index]) is not None and not truth.is_issue
+                    is_stopped |= not is_false and not one.assertions[row].is_experimental
+                if (truth := known[index]) is not None and truth.is_label and truth.is_issue:
+                    real.add((name, row))
+        for pair in self.co_failures:
+            both = {pair.one, pair.other}
+            if both <= failed and both & real:
+                bonus += self._rewards.co_failure * pair.strength
+        return total, bonus
+
+
+def _dial(suite: str, backtest: Backtest, tunable: TunableNumber) -> _Dial:
+    low, high = tunable.bounds
+    if judge_values(backtest.suite, {tunable.name: low}, AGENT).refusals:
+        low = tunable.value
+    if judge_values(backtest.suite, {tunable.name: high}, AGENT).refusals:
+        high = tunable.value
+    return _Dial(suite, tunable, low, high)
