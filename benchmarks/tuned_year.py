@@ -1,6 +1,6 @@
 """A simulated year of daily metrics: how many false alarms and misses tuned thresholds leave.
 
-    python -m benchmarks.tuned_year [--seed N ...] [--holidays]
+    python -m benchmarks.tuned_year [--seed N ...] [--holidays] [--svg FILE]
 
 A shop with weekdays, a season, growth, holidays and planted incidents; thresholds as people guess
 them. In the first half of the year people label 60 alerts, those first of whose assertion they know
@@ -15,9 +15,10 @@ import argparse
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from pathlib import Path
 from statistics import mean, stdev
 
 from dqx_airflow.dql import nodes
@@ -91,6 +92,8 @@ class Outcome:
     incidents: int
     labels: int
     approved: int
+    weeks: tuple[tuple[int, int], ...]
+    """False alarms of each week: with the thresholds of the start, and with those in force."""
 
 
 def simulated_days(seed: int) -> list[Day]:
@@ -156,7 +159,9 @@ def simulated(seed: int, holidays: Mapping[date, str] | None = None) -> Outcome:
     text, approved = SUITE, 0
     past: list[PastDay] = []
     asked: Counter[tuple[str, str]] = Counter()
+    in_force: list[str] = []
     for week in range(0, LEARNED, 7):
+        in_force.append(text)
         suite = node_of(text)
         fresh = [past_day(day) for day in days[week : min(week + 7, LEARNED)]]
         backtest = Backtest(suite, fresh)
@@ -191,6 +196,12 @@ def simulated(seed: int, holidays: Mapping[date, str] | None = None) -> Outcome:
             if not judge_change(now, _with(text, values, profile), tuned.proposal.agent).refusals:
                 text, approved = with_edits(text, now, values, profile), approved + 1
     held = days[LEARNED:]
+    in_force += [text] * (len(range(0, DAYS, 7)) - len(in_force))
+    weeks = []
+    for number, now in enumerate(in_force):
+        week = days[7 * number : 7 * number + 7]
+        found = [score(node_of(one), week).false_alarms for one in (SUITE, now)]
+        weeks.append((found[0], found[1]))
     return Outcome(
         score(node_of(SUITE), held),
         three_sigma(days),
@@ -198,6 +209,7 @@ def simulated(seed: int, holidays: Mapping[date, str] | None = None) -> Outcome:
         sum(len(day.issues) for day in held),
         asked.total(),
         approved,
+        tuple(weeks),
     )
 
 
@@ -244,15 +256,53 @@ def three_sigma(days: list[Day]) -> Score:
     return Score(false_alarms, missed)
 
 
+def picture(weeks: Sequence[tuple[int, int]]) -> str:
+    """The false alarms of each week as bars: pale with the thresholds of the start, dark with those
+    that were in force."""
+    width, height, base, left = 12, 150, 180, 40
+    scale = height / max(before for before, _ in weeks)
+    bars = []
+    for number, (before, after) in enumerate(weeks):
+        for count, color in ((before, "#d8c7a8"), (after, "#2f6f62")):
+            x, y = left + number * width, base - count * scale
+            bars.append(
+                f'<rect x="{x}" y="{y:.1f}" width="{width - 3}" height="{count * scale:.1f}" '
+                f'fill="{color}"/>'
+            )
+    half = left + LEARNED // 7 * width - 2
+    right = left + len(weeks) * width
+    texts = [
+        (left, 16, "False alarms a week: thresholds of the start (pale), those in force (dark)"),
+        (left, base + 18, "60 alerts are labelled, proposals are approved"),
+        (half + 6, base + 18, "nothing more is changed"),
+    ]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {right + 10} {base + 30}" '
+            'font-family="sans-serif" font-size="12" role="img">',
+            "<title>False alarms of a simulated year, by week</title>",
+            f'<rect width="{right + 10}" height="{base + 30}" fill="#ffffff"/>',
+            *bars,
+            f'<line x1="{half}" y1="24" x2="{half}" y2="{base}" stroke="#888888"/>',
+            f'<line x1="{left}" y1="{base}" x2="{right}" y2="{base}" stroke="#333333"/>',
+            *(f'<text x="{x}" y="{y}" fill="#333333">{text}</text>' for x, y, text in texts),
+            "</svg>\n",
+        ]
+    )
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seed", type=int, nargs="*", default=[1, 2, 3, 4, 5])
     arguments.add_argument("--holidays", action="store_true", help="look at public holidays")
+    arguments.add_argument("--svg", type=Path, help="draws the first of the years")
     given = arguments.parse_args()
     holidays = holidays_of("DE", FIRST, FIRST + timedelta(days=DAYS)) if given.holidays else None
     print("seed  incidents  labels  approved   start FA/miss   3-sigma FA/miss   tuned FA/miss")
     for seed in given.seed:
         found = simulated(seed, holidays)
+        if given.svg and seed == given.seed[0]:
+            given.svg.write_text(picture(found.weeks), encoding="utf-8")
         cells = (found.start, found.three_sigma, found.tuned)
         told = "   ".join(f"{one.false_alarms:>9}/{one.missed:<4}" for one in cells)
         print(f"{seed:>4}  {found.incidents:>9}  {found.labels:>6}  {found.approved:>8}  {told}")

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from dqx_airflow.learning.co_failures import CoFailure, co_failures
-from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.backtest import Backtest, Judged
 from dqx_airflow.tuning.costs import Counts, counts, truths
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
@@ -138,7 +138,7 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         """Judges the day with these values; the reward is what it does not cost."""
         self._present = np.clip(np.asarray(action, np.float32), 0.0, 1.0)
         on = self._date
-        found, bonus = self._judged(self.values(self._present), on)
+        found, bonus = self._outcome(self._judged(self._present), on)
         self._step += 1
         told = {
             "date": on.isoformat(),
@@ -152,8 +152,8 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
 
     def cost(self, action: Vector) -> Counts:
         """What all days of the environment cost with the same values."""
-        values = self.values(action)
-        return sum((self._judged(values, on)[0] for on in self.dates), Counts())
+        judged = self._judged(action)
+        return sum((self._outcome(judged, on)[0] for on in self.dates), Counts())
 
     @property
     def _date(self) -> Any:
@@ -169,7 +169,12 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         ran = [float(on in places) for places in self._place.values()]
         return np.concatenate([self._present, active, ran]).astype(np.float32)
 
-    def _judged(self, values: Values, on: Any) -> tuple[Counts, float]:
+    def _judged(self, action: Vector) -> dict[str, Judged]:
+        """All days of the suites with the values of an action."""
+        values = self.values(action)
+        return {name: one.judge(values[name]) for name, one in self.backtests.items()}
+
+    def _outcome(self, judged: Mapping[str, Judged], on: Any) -> tuple[Counts, float]:
         """The costs of a day, and the bonus for what is caught early."""
         total, bonus, is_stopped = Counts(), 0.0, False
         failed: set[tuple[str, int]] = set()
@@ -179,7 +184,7 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
             if index is None:
                 bonus += self._rewards.early_stop if is_stopped else 0.0
                 continue
-            for row, line in enumerate(one.judge(values[name]).statuses):
+            for row, line in enumerate(judged[name].statuses):
                 known = self._known[name][row]
                 total += counts(line, known, one.assertions[row].cost, [index])
                 if line[index] is Status.FAILED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +13,17 @@ import pytest
 from dag_files import read_dags
 from gate_stubs import FakeRun, FakeTask, Log
 
+from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.resources import shipped
+from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.proposals import Stage, decide, propose
 from dqx_airflow.results.reader import list_runs
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity
+from dqx_airflow.tuning.proposals import Proposal, ProposedValue
+from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, ShadowReport
 
 EXAMPLES = {
+    "fewer_false_alarms",
     "flights_medallion",
     "orders_assets",
     "orders_notices",
@@ -132,6 +138,58 @@ def test_the_upkeep_tends_the_store_of_the_configuration(
     assert {run.run_key.gate for run in list_runs(str(tmp_path))} == {"gate_0", "gate_1"}
     files = [*(tmp_path / "runs").rglob("month=*/*.parquet")]
     assert len(files) >= 3  # what was pruned stays for a week
+
+
+LOOP_SUITE = """\
+suite "Orders" {
+    const LEAST = 10 tunable [1, 40]
+    check "Volume" on orders {
+        assert num_rows() >= LEAST name "rows"
+    }
+}
+"""
+
+
+def test_the_weekly_loop_promotes_stages_and_tunes(
+    airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A week ago 9 was approved instead of 10, and meanwhile 7: nights with 8 rows are fine."""
+    root, suite = str(tmp_path / "results"), tmp_path / "orders.dql"
+    today = date.today()
+    suite.write_text(LOOP_SUITE)
+    (tmp_path / "proposed.dql").write_text(LOOP_SUITE.replace("= 10", "= 9"))
+    monkeypatch.setenv("ORDERS_SUITE", str(suite))
+    monkeypatch.setenv("DQX_RESULTS_ROOT", root)
+    days = [today - timedelta(days=ago) for ago in range(16, 0, -1)]
+    rows = [
+        {"ds": on} for n, on in enumerate(days) for _ in range((8 if n < 8 else 9) if n % 2 else 20)
+    ]
+    db = MemoryDatabase({"orders": rows}, date_columns={"orders": "ds"})
+    own, other = Suite.load(suite), Suite.load(tmp_path / "proposed.dql")
+    for n, on in enumerate(days):
+        told, report = other.run(db, on).report, own.run(db, on).report
+        shadow = ShadowReport("proposed.dql", told.suite, told.outcome, told.verdicts)
+        run = str(uuid4())
+        key, attempt = RunKey("orders_gate", on, f"scheduled {on}"), Attempt(1, run)
+        report = replace(report, run_id=run, run_key=key, attempt=attempt)
+        ResultsStore(root).write(replace(report, shadow=shadow if n >= 8 else None))
+    names = ("orders_gate", days[0], "Volume", "rows")
+    write_labels(
+        root,
+        [Label(names[0], on, *names[2:], False, "ada") for n, on in enumerate(days) if n % 2],
+    )
+    proposal = Proposal("Orders", "autotuner", (ProposedValue("LEAST", 9, 7),))
+    propose(root, proposal)
+    decide(root, proposal, Stage.APPROVED, "ada")
+    tasks = {task.task_id: task for task in example("fewer_false_alarms").tasks}
+    assert tasks["promote"].python_callable() == ["rows"]
+    assert "const LEAST = 9 tunable" in suite.read_text()
+    tasks["stage_shadow"].python_callable()
+    assert "const LEAST = 7 tunable" in (tmp_path / "proposed.dql").read_text()
+    assert "const LEAST = 9 tunable" in suite.read_text()
+    told = tasks["tune"].python_callable()
+    assert "LEAST: 9 -> 8" in told
+    assert "proposals wait for review" in told
 
 
 def test_every_example_is_tested() -> None:

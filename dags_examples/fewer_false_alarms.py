@@ -1,0 +1,83 @@
+"""The weekly loop against false alarms: promote, shadow, tune, and a mail about what waits.
+
+promote -> stage_shadow -> tune
+
+The gate runs with `suite=SUITE, shadow=PROPOSED`. People label alerts and approve proposals on the
+pages Alerts and Review; what they approved runs as a shadow for a week before it counts. Values of
+tunables are promoted; a profile is copied from PROPOSED by hand. The commands find the results by
+the variable DQX_RESULTS_ROOT of the worker, or by the `dqx.toml` above the suite.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
+from airflow.sdk import DAG, task
+
+SUITE = Path(os.environ.get("ORDERS_SUITE", "/data/suites/orders.dql"))
+PROPOSED = SUITE.with_name("proposed.dql")
+FEWEST_DAYS = 5
+
+
+def dql(*arguments: object) -> str:
+    """What a command of `dql` prints; its errors are in the log of the task."""
+    program = "from dqx_airflow.cli.main import app; app()"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@task
+def promote() -> list[str]:
+    """Takes over the values that made fewer alarms in the shadow and missed no more issues."""
+    if not PROPOSED.exists():
+        return []
+    compared = json.loads(dql("shadow", SUITE, "--name", PROPOSED.name, "--format", "json"))
+    if len(compared["days"]) < FEWEST_DAYS:
+        return []
+    better = [
+        one["name"]
+        for one in compared["assertions"]
+        if one["shadow"]["alarms"] < one["own"]["alarms"]
+        and one["shadow"]["missed"] <= one["own"]["missed"]
+    ]
+    for name in better:
+        print(dql("promote", SUITE, "--assertion", name, "--shadow", PROPOSED))
+    return better
+
+
+@task
+def stage_shadow() -> None:
+    """Writes what people approved into the shadow, beside the suite of today."""
+    shutil.copyfile(SUITE, PROPOSED)
+    print(dql("review", PROPOSED, "--apply"))
+
+
+@task(
+    on_success_callback=SmtpNotifier(
+        to="data-team@example.com",
+        subject="Thresholds that wait for review",
+        html_content="<pre>{{ ti.xcom_pull(task_ids='tune') }}</pre>",
+    )
+)
+def tune() -> str:
+    """Proposes thresholds from the labels; the text goes to those who decide."""
+    return dql("tune", SUITE, "--propose") + dql("review", SUITE, "--pending")
+
+
+with DAG(
+    "fewer_false_alarms",
+    description="Tunes, notifies, shadows and promotes the thresholds of a suite every week.",
+    start_date=datetime(2026, 1, 1),
+    schedule="@weekly",
+    catchup=False,
+    max_active_runs=1,
+    tags=["dqx", "example"],
+):
+    promote() >> stage_shadow() >> tune()
