@@ -22,6 +22,7 @@ from demo_runs import (
     flights_in_duckdb,
     run_demo,
 )
+from marquez import Marquez
 
 pytestmark = pytest.mark.e2e
 
@@ -107,6 +108,55 @@ def test_bronze_silver_and_gold_are_one_graph_in_which_each_gate_is_one_job(demo
 
 def _table(name: str) -> str:
     return "/".join(name.split("/")[-2:])
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif("DQX_TEST_MARQUEZ" not in os.environ, reason="DQX_TEST_MARQUEZ is not set")
+def test_a_user_of_marquez_finds_one_graph_its_quality_and_who_is_behind_it(demo: Demo) -> None:
+    marquez = Marquez(os.environ["DQX_TEST_MARQUEZ"].rstrip("/"))
+    marquez.send(demo.events())
+    lake, dag = f"{demo.root}/lake", "flights_medallion"
+    bronze, gold = f"{lake}/bronze/flights", f"{lake}/gold/punctuality"
+
+    # Where does gold come from, and what checks it on the way?
+    edges = marquez.edges_around("file", bronze)
+    assert edges >= {
+        (f"{lake}/landing/flights", f"{dag}.land_bronze"),
+        (f"{dag}.land_bronze", bronze),
+        (bronze, f"{dag}.bronze_gate.gate"),
+        (bronze, f"{dag}.build_silver"),
+        (f"{dag}.build_silver", f"{lake}/silver/departures"),
+        (f"{lake}/silver/departures", f"{dag}.silver_gate.gate"),
+        (f"{lake}/silver/departures", f"{dag}.build_gold"),
+        (f"{dag}.build_gold", gold),
+    }
+    # A gate is one job there, and the results store joins nothing.
+    assert not {name for edge in edges for name in edge} & {
+        f"{dag}.bronze_gate",
+        f"{dag}.silver_gate",
+    }
+    assert not [name for edge in edges for name in edge if "/results" in name]
+
+    # Is the table good, and which rule says so?
+    found = marquez.dataset("file", bronze)["facets"]["dataQualityAssertions"]["assertions"]
+    assert {"flights.completeness.cancelled", "flights.volume.scheduled"} <= {
+        assertion["name"] for assertion in found
+    }
+    # What wrote it? The job that lands it, and no gate.
+    writers = {
+        version["createdByRun"]["id"]
+        for version in marquez.versions("file", bronze)
+        if version.get("createdByRun")
+    }
+    landed = {run["id"] for run in marquez.runs("demo", f"{dag}.land_bronze")}
+    assert writers <= landed
+
+    # Did the gate stop the storm, what does it enforce, and where is that written?
+    gate = marquez.job("demo", f"{dag}.bronze_gate.gate")
+    states = sorted(run["state"] for run in marquez.runs("demo", f"{dag}.bronze_gate.gate"))
+    assert states == ["COMPLETED", "COMPLETED", "FAILED"]
+    assert gate["location"].endswith("dags_examples/suites/flights_bronze.dql")
+    assert "enforces suites/flights_bronze.dql" in gate["description"]
 
 
 def test_gold_is_never_shown_before_the_verdict_of_its_gate(demo: Demo) -> None:

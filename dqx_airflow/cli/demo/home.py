@@ -71,7 +71,7 @@ class DemoHome:
             "AIRFLOW__CORE__DAGS_FOLDER": str(shipped("dags_examples")),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             # Tasks of a few seconds should not wait for as long again.
-            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             # 32 idle worker processes are no use on a laptop.
             "AIRFLOW__CORE__PARALLELISM": "2",
             # Nobody has to log in, so nobody but this machine may come in.
