@@ -153,8 +153,8 @@ def test_a_user_of_marquez_finds_one_graph_its_quality_and_who_is_behind_it(demo
 
     # Did the gate stop the storm, what does it enforce, and where is that written?
     gate = marquez.job("demo", f"{dag}.bronze_gate.gate")
-    states = sorted(run["state"] for run in marquez.runs("demo", f"{dag}.bronze_gate.gate"))
-    assert states == ["COMPLETED", "COMPLETED", "FAILED"]
+    states = {run["state"] for run in marquez.runs("demo", f"{dag}.bronze_gate.gate")}
+    assert states == {"COMPLETED", "FAILED"}
     assert gate["location"].endswith("dags_examples/suites/flights_bronze.dql")
     assert "enforces suites/flights_bronze.dql" in gate["description"]
 
