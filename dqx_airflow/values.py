@@ -181,6 +181,11 @@ class RunKey:
         return int(self._mapped[1]) if self._mapped else -1
 
     @property
+    def gate_instance(self) -> str:
+        """The gate as people tell it from others of the same task: `lake.gate[3]` if mapped."""
+        return f"{self.gate}[{self.map_index}]" if self._mapped else self.gate
+
+    @property
     def dag_run_id(self) -> str:
         """The run id of the scheduler, without the map index."""
         return self.scheduler_run[: self._mapped.start()] if self._mapped else self.scheduler_run

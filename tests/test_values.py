@@ -225,3 +225,8 @@ def test_a_report_lists_its_verdicts_worst_first() -> None:
     assert [verdict.name for verdict in report.with_status(Status.FAILED)] == ["b", "a", "c"]
     assert report.count(Status.FAILED) == 3
     assert report.count(Status.PASSED) == 0
+
+
+def test_the_instances_of_a_mapped_gate_are_told_apart() -> None:
+    assert KEY.gate_instance == "gate"
+    assert dataclasses.replace(KEY, scheduler_run="manual__1[3]").gate_instance == "gate[3]"

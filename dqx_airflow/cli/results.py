@@ -322,7 +322,7 @@ def _runs_table(runs: tuple[RunRow, ...]) -> Table:
         table.add_row(
             Text(printable(run.run_id[:8])),
             coloured(run.outcome),
-            Text(printable(run.run_key.gate)),
+            Text(printable(run.run_key.gate_instance)),
             Text(run.run_key.date.isoformat()),
             Text(str(run.attempt.number)),
             Text(failed),

@@ -275,7 +275,7 @@ def headline(report: GateReport) -> str:
     line = f"{report.outcome.value}: "
     if first := not_evaluated(report):
         line += f"{first}; "
-    line += f"gate {key.gate}, dataset {dataset}, date {key.date.isoformat()}: "
+    line += f"gate {key.gate_instance}, dataset {dataset}, date {key.date.isoformat()}: "
     line += f"{report.count(Status.FAILED)} of {len(report.verdicts)} assertions failed"
     if errors := report.count(Status.ERROR):
         line += f", {errors} could not be evaluated"

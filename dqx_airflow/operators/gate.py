@@ -506,7 +506,7 @@ class GateOperator(SparkJobOperator):
             self.log.error("the last lines of Spark:\n%s", "\n".join(ending.last_lines))
         kind = GateTimeoutError if ending.is_late else GateInfrastructureError
         raise kind(
-            f"no report in {request.results_root}: gate {key.gate}, "
+            f"no report in {request.results_root}: gate {key.gate_instance}, "
             f"date {key.date.isoformat()}: {ending.how}; {ending.advice}"
         )
 
