@@ -16,8 +16,9 @@ MEASURES = {
     "maximum({})": "max expect_column_max_to_be_between has_max",
     "sum({})": "expect_column_sum_to_be_between has_sum",
     "sqrt(variance({}))": "stddev std stddev_samp standard_deviation has_standard_deviation",
-    "percentile({}, 50%)": "median quantile percentile_cont percentile_approx approx_percentile "
-    "approx_quantile expect_column_median_to_be_between",
+    "percentile({}, 50%)": "quantile percentile_cont percentile_approx approx_percentile "
+    "approx_quantile",
+    "median({})": "expect_column_median_to_be_between",
     "unique_count({})": "distinct_count count_distinct n_unique n_distinct num_distinct "
     "distinct cardinality approx_count_distinct approx_distinct "
     "expect_column_unique_value_count_to_be_between",

@@ -24,8 +24,6 @@ def hint_without_where(name: str) -> str:
         return "write it in the SQL, as in SELECT count(*) FROM orders WHERE status = 'paid'"
     if name in METRICS and METRICS[name].scan is Scan.MATCH:
         return "give the datasets filters of their own"
-    if name in METRICS and METRICS[name].scan is Scan.MATCH:
-        return "set the `filter` of a dataset in the gate: both are compared as they are read"
     if name in METRICS and METRICS[name].scan is not Scan.FLAT:
         return "remove it: it is the same whichever rows are chosen"
     if name in ROW_FUNCTIONS or name in QUANTIFIERS:

@@ -280,6 +280,17 @@ STATISTICS = (
         is_void_with_nan=True,
     ),
     Metric(
+        "median",
+        (NUMBER,),
+        Unit.COLUMN,
+        "The value in the middle of the column, NULL ignored; of an even number of values, the mean"
+        " of the two in the middle.",
+        "assert median(latency_ms) < 200",
+        lambda arguments: (Aggregate(f"percentile({quoted_column(arguments)}, 0.5)"),),
+        in_python=lambda column: _percentile(column, Fraction(1, 2)),
+        is_void_with_nan=True,
+    ),
+    Metric(
         "first",
         (ANY,),
         Unit.COLUMN,
