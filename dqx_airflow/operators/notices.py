@@ -12,6 +12,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+from urllib.parse import urlencode
+
+from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.diagnostics.text import printable
 from dqx_airflow.diagnostics.verdicts import format_value
@@ -36,7 +39,8 @@ class GateNotice:
     `text` is one line, for subjects. `markdown` is for chats, `html` for emails; names and values
     are escaped in both. `payload` is JSON-able: `outcome` ("passed", "warned", "blocked", "broken",
     or "no report"), `gate`, `date`, `dag_id`, `task_id`, `dag_run_id`, `map_index`, `try_number`,
-    `text`, `url` (of the tab, where `base_url` in section `[api]` is set), `error` (the exception,
+    `text`, `url` (of the tab, where `base_url` in section `[api]` is set), `incident_url` (of the
+    incident, where the gate is blocked or broken), `error` (the exception,
     where there is no report), and `report` (the summary in XCom, None without a report).
     """
 
@@ -58,7 +62,7 @@ class _Fault:
 def gate_notice(context: Any) -> GateNotice:
     """The notice of the gate whose callback receives this context."""
     ti = context["ti"]
-    report = pushed = _summary_of(ti)
+    report = pushed = summary_of(ti)
     if pushed.get("outcome") == NO_REPORT:
         report = {}
     error = " ".join(str(context.get("exception") or pushed.get("error") or "").split())
@@ -68,6 +72,7 @@ def gate_notice(context: Any) -> GateNotice:
     text = _cut(printable(" ".join(text.split())), _LONGEST_TEXT)
     link = GateReportLink().get_link(None, ti_key=ti)
     url = link if "://" in link else ""  # a path alone leads nowhere from a chat
+    incident = _incident_url(ti) if url and outcome in ("blocked", "broken") else ""
     faults, more = _faults(report)
     to_do = _to_do(report)
     payload = {
@@ -81,14 +86,15 @@ def gate_notice(context: Any) -> GateNotice:
         "try_number": ti.try_number,
         "text": text,
         "url": url or None,
+        "incident_url": incident or None,
         "error": _cut(error, _LONGEST_TEXT) if error and not report else None,
         "report": report or None,
     }
     title = _title(report, error)
     return GateNotice(
         text,
-        _markdown(outcome, gate, title, faults, more, to_do, url),
-        _html(outcome, gate, title, faults, more, to_do, url),
+        _markdown(outcome, gate, title, faults, more, to_do, url, incident),
+        _html(outcome, gate, title, faults, more, to_do, url, incident),
         payload,
     )
 
@@ -116,7 +122,16 @@ def run_callbacks(given: Callback | Sequence[Callback] | None, context: Any) -> 
             log.exception("the callback %r failed", callback)
 
 
-def _summary_of(ti: Any) -> Mapping[str, Any]:
+def _incident_url(ti: Any) -> str:
+    """The page of the incident of a gate, below the address of the server."""
+    base = airflow_conf.get("api", "base_url", fallback=None) or ""
+    query = {"dag_id": ti.dag_id, "task_id": ti.task_id}
+    if ti.map_index is not None and ti.map_index >= 0:
+        query["instance"] = str(ti.map_index)
+    return f"{base.rstrip('/')}/dqx/incident?{urlencode(query)}"
+
+
+def summary_of(ti: Any) -> Mapping[str, Any]:
     """The summary that the task left, empty without one."""
     try:
         found = ti.xcom_pull(task_ids=ti.task_id, key=XCOM_KEY, map_indexes=ti.map_index)
@@ -178,12 +193,14 @@ def _markdown(
     more: int,
     to_do: Sequence[tuple[str, str]],
     url: str,
+    incident: str,
 ) -> str:
     lines = [f"Gate {_code(gate)} {outcome}: {_plain(title)}"]
     lines += [f"- {one.severity} {_code(one.name)} {_code(one.told)}" for one in faults]
     lines += [f"- and {more} more"] if more else []
     lines += [f"{_plain(name)}: {_code(text)}" for name, text in to_do]
     lines += [url] if url else []
+    lines += [f"Incident: {incident}"] if incident else []
     return "\n".join(lines)
 
 
@@ -195,6 +212,7 @@ def _html(
     more: int,
     to_do: Sequence[tuple[str, str]],
     url: str,
+    incident: str,
 ) -> str:
     escape = html.escape
     items = [
@@ -205,6 +223,7 @@ def _html(
     listed = f"<ul>{''.join(items)}</ul>" if items else ""
     listed += "".join(f"<p>{escape(name)}: {escape(text)}</p>" for name, text in to_do)
     link = f'<p><a href="{escape(url)}">Report</a></p>' if url else ""
+    link += f'<p><a href="{escape(incident)}">Incident</a></p>' if incident else ""
     return f"<p>Gate <b>{escape(gate)}</b> {outcome}: {escape(title)}</p>{listed}{link}"
 
 

@@ -53,6 +53,7 @@ __all__ = [
     "assets_of",
     "attempts_of",
     "ended_gates",
+    "ended_runs",
     "gate_tasks",
     "graph_of_dag",
     "known_results",
@@ -64,7 +65,6 @@ __all__ = [
     "recent_runs",
     "record",
     "signing_key",
-    "silent_runs",
     "states_of",
     "task_runs",
 ]
@@ -364,15 +364,17 @@ def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:
     return tuple(_task_run(row) for row in rows)
 
 
-def silent_runs(session: Any, dag_id: str, task_id: str, most: int = 20) -> tuple[TaskRun, ...]:
-    """The instances of a task that ended without a report, newest run first."""
+def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tuple[TaskRun, ...]:
+    """The instances of a task that failed, or succeeded without leaving anything, newest first."""
     rows = session.execute(
         _instances()
         .where(
             TaskInstance.dag_id == dag_id,
             TaskInstance.task_id == task_id,
-            TaskInstance.state.in_(("failed", "success")),
-            XComModel.key.is_(None),
+            or_(
+                TaskInstance.state == "failed",
+                and_(TaskInstance.state == "success", XComModel.key.is_(None)),
+            ),
         )
         .order_by(DagRun.run_after.desc(), TaskInstance.map_index)
         .limit(most)

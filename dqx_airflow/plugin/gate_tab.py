@@ -15,9 +15,9 @@ from dqx_airflow.plugin.airflow import (
     SessionDep,
     TaskRun,
     attempts_of,
+    ended_runs,
     may_edit,
     recent_runs,
-    silent_runs,
     task_runs,
 )
 from dqx_airflow.plugin.answers import html_page, known_desk, notice
@@ -41,6 +41,8 @@ from dqx_airflow.results.recent_alerts import labels_of_day
 from dqx_airflow.values import GateReport, Outcome, SourceFile
 
 router = APIRouter()
+
+_MOST_SILENT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ def runs_of_gate(
             f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
         )
     (row,) = gate_rows(known, {})
-    silent = silent_runs(session, dag_id, task_id)
+    ended = ended_runs(session, dag_id, task_id)
+    silent = tuple(run for run in ended if view_of_summary(run.pushed) is None)[:_MOST_SILENT]
     session.close()
     desk = known_desk()
     gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))

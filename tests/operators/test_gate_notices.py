@@ -7,16 +7,20 @@ import re
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
+from datetime import date, datetime, timezone
 from email import message_from_bytes, policy
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from uuid import UUID
 
 import pytest
 from gate_stubs import SUITE, FakeTask, Log, Run, SparkSubmit, needs_airflow
 
 from dqx_airflow.resources import shipped
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity
 
 pytestmark = pytest.mark.airflow
 
@@ -74,6 +78,7 @@ def test_a_notice_says_what_is_wrong_and_where_to_look(told: Callable[..., Any])
     assert notice.payload["outcome"] == "blocked"
     assert notice.payload["report"] == BLOCKED
     assert notice.payload["url"].endswith("/dags/lake/runs/manual__1/tasks/gate/plugin/dqx-gate")
+    assert notice.payload["incident_url"].endswith("/dqx/incident?dag_id=lake&task_id=gate")
     assert json.loads(json.dumps(notice.payload)) == notice.payload
 
 
@@ -128,7 +133,7 @@ def test_names_and_values_stay_text(told: Callable[..., Any], text: str) -> None
     assert "everyone" not in outside
     assert "script" not in outside
     assert "<script" not in notice.html
-    assert notice.markdown.count("\n") == 2
+    assert notice.markdown.count("\n") == 3
     assert "\n" not in notice.text
 
 
@@ -332,7 +337,7 @@ def test_the_webhook_of_the_docs_posts(
 ) -> None:
     spark_submit.will("warned")
     page = (DOCS / "notices.md").read_text(encoding="utf-8")
-    _, text = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    *_, text = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     with HTTPServer(("127.0.0.1", 0), _Hook) as server:
         server.posted = []  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -343,3 +348,96 @@ def test_the_webhook_of_the_docs_posts(
     (posted,) = server.posted  # type: ignore[attr-defined]
     assert posted["text"].startswith("Gate `")
     assert posted["gate"]["outcome"] == "warned"
+
+
+def report_of(outcome: str, minute: int, map_index: int = -1) -> GateReport:
+    """The report of a gate, ended at a minute of an hour."""
+    at = datetime(2024, 5, 17, 6, minute, tzinfo=timezone.utc)
+    scheduler_run = f"run_{minute}" + (f"[{map_index}]" if map_index >= 0 else "")
+    return GateReport(
+        run_id=str(UUID(int=minute * 100 + map_index + 1, version=4)),
+        run_key=RunKey("lake.gate", date(2024, 5, 17), scheduler_run),
+        attempt=Attempt(1, f"{minute}.{map_index}"),
+        suite="orders.dql",
+        fail_on=Severity.P1,
+        outcome=Outcome(outcome),
+        verdicts=(),
+        datasets=(),
+        started_at=at,
+        finished_at=at,
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_sent"),
+    [
+        ([], "blocked", True),
+        ([], "passed", False),
+        (["passed"], "blocked", True),
+        (["blocked"], "blocked", False),
+        (["passed", "blocked"], "broken", False),
+        (["blocked"], "passed", True),
+        (["blocked"], "warned", True),
+        (["blocked", "passed"], "passed", False),
+    ],
+)
+def test_a_change_of_state_is_told_once(
+    operators: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    before: list[str],
+    now: str,
+    is_sent: bool,
+) -> None:
+    from dqx_airflow.operators.outcome import summary
+
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
+    store = ResultsStore(str(tmp_path / "results"))
+    for minute, outcome in enumerate(before):
+        store.write(report_of(outcome, minute))
+    own = report_of(now, len(before))
+    store.write(own)
+    store.write(report_of("blocked" if now == "passed" else "passed", 50))  # after it
+    assert sent_of(operators, summary(own)) == is_sent
+
+
+def sent_of(operators: ModuleType, left: object, map_index: int = -1) -> bool:
+    """Whether the notice of a task that left this is sent."""
+    sent: list[Any] = []
+
+    class Notifier:
+        def __init__(self, notice: Any) -> None:
+            self.notice = notice
+
+        def notify(self, context: Any) -> None:
+            sent.append(self.notice)
+
+    task = Told()
+    task.left = left
+    task.map_index = map_index
+    operators.notify_on_change(Notifier)({"ti": task, "exception": None})
+    return bool(sent)
+
+
+def test_a_change_is_that_of_the_same_map_index(
+    operators: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from dqx_airflow.operators.outcome import summary
+
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
+    store = ResultsStore(str(tmp_path / "results"))
+    store.write(report_of("blocked", 1, 0))
+    own = report_of("blocked", 2, 1)
+    store.write(own)
+    assert sent_of(operators, summary(own), 1)
+
+
+@pytest.mark.parametrize("left", [None, {"outcome": "no report", "error": "Spark failed"}])
+def test_without_a_report_or_a_store_the_notice_is_sent(
+    operators: ModuleType, monkeypatch: pytest.MonkeyPatch, left: object
+) -> None:
+    from dqx_airflow.operators.outcome import summary
+
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT", raising=False)
+    assert sent_of(operators, left)
+    assert sent_of(operators, summary(report_of("passed", 1)))
