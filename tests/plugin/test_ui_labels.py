@@ -341,9 +341,10 @@ def test_what_has_a_label_leaves_the_list_and_the_count(get: Get, post: Get, sce
     assert "2 unlabelled alerts" in Html(get("board", "ada").text).text
     text = Html(get("alerts", "eve").text).text
     assert "2 without a label, 3 in the last" in text
-    assert "2024-03-20 0.5" not in text
+    assert "2024-03-19 50%" in text
+    assert "2024-03-20 50%" not in text
     everything = Html(get("alerts", "eve", show="all").text).text
-    assert everything.index("2024-03-19 0.5") < everything.index("2024-03-20 0.5")
+    assert everything.index("2024-03-19 50%") < everything.index("2024-03-20 50%")
     assert "real issue eve" in everything
 
 
