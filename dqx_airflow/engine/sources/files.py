@@ -17,6 +17,7 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_text import faults_of, is_multi_line, read_texts
 from dqx_airflow.engine.sources.errors import nothing_there, of_table, unreadable
 from dqx_airflow.engine.sources.footers import require_folders_as_in_files, require_orc_types
+from dqx_airflow.engine.sources.json_layout import with_json_layout
 from dqx_airflow.engine.sources.listing import (
     DataFile,
     files_at,
@@ -60,6 +61,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         raise of_table(ref, path, table)
     # Listed before Spark does it, so that no change falls between.
     files = files_at(path)
+    ref = with_json_layout(ref, path, files or ())
     options = given_options(ref)
     if ref.format != "iceberg":  # its metadata say which files count
         _require_whole_files(ref, files or ())

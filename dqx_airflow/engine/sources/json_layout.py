@@ -1,0 +1,66 @@
+"""How JSON files are laid out: one value a line, or documents and arrays over several lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from pyarrow.fs import FileSystem
+
+from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.reader_options import given_options
+from dqx_airflow.values import DatasetRef
+
+_MOST_BYTES = 1_000_000
+_THREADS = 16
+
+
+def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> DatasetRef:
+    """The dataset with `multiLine`, where its JSON files are documents and the options say nothing.
+
+    Spark reads one value a line otherwise. Files that cannot be looked into count as lines: Spark
+    says what is wrong with them.
+
+    :raises DatasetError: some files are documents, and others are not.
+    """
+    if ref.format != "json" or "multiline" in map(str.lower, given_options(ref)):
+        return ref
+    filled = [file for file in files if file.size > 0]
+    try:
+        system, _ = FileSystem.from_uri(location)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            answers = list(threads.map(lambda file: _is_document(system, file), filled))
+    except (OSError, ValueError):
+        return ref
+    documents = [file.path for file, answer in zip(filled, answers, strict=True) if answer]
+    lines = [file.path for file, answer in zip(filled, answers, strict=True) if answer is False]
+    if documents and lines:
+        raise DatasetError(
+            f"dataset '{ref.name}': {documents[0]} is a JSON document, {lines[0]} has one value a "
+            "line",
+            "separate them by folders or by a glob: one reader cannot read both",
+        )
+    if not documents:
+        return ref
+    return replace(ref, options=(*ref.options, ("multiLine", "true")))
+
+
+def _is_document(system: FileSystem, file: DataFile) -> bool | None:
+    """True for a value over several lines; None where both layouts read the same.
+
+    :raises OSError: the file cannot be read.
+    """
+    with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
+        head = stream.read(_MOST_BYTES)
+    text = head.decode("utf-8-sig", errors="replace").lstrip()
+    first, newline, rest = text.partition("\n")
+    try:
+        json.loads(first)
+    except ValueError:
+        # A line that is cut off at the end of what was read may be whole.
+        is_cut = not newline and len(head) == _MOST_BYTES
+        return None if is_cut or text[:1] not in ("{", "[") else True
+    return False if rest.strip() else None
