@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from measuring import Run, rounds
+from pyspark.sql import functions as F
 from scan_cost import session
 from workload import DAY
 
@@ -47,7 +48,7 @@ def write(spark: Any, path: str, rows: int, seed: int) -> None:
         "CAST(id * 37 % 100000 AS DECIMAL(12,2)) / 100 AS amount",
         "concat('status ', id % 7) AS status",
         "concat('some note of order ', id) AS note",
-    ).orderBy(f"xxhash64(id, {seed})").write.parquet(path)
+    ).orderBy(F.expr(f"xxhash64(id, {seed})")).write.parquet(path)
 
 
 def by_hand(spark: Any, silver: str, bronze: str) -> None:

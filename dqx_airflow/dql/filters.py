@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import parts_of
@@ -15,6 +16,15 @@ def joined(*filters: nodes.Expression | None) -> nodes.Expression | None:
         if part is not None:
             whole = part if whole is None else nodes.Junction("and", whole, part, part.span)
     return whole
+
+
+def simple_claims(claim: nodes.Claim) -> Iterator[nodes.Claim]:
+    """The claim itself, or those that it is composed of."""
+    if isinstance(claim, nodes.Composite):
+        for part in claim.parts:
+            yield from simple_claims(part.claim)
+    else:
+        yield claim
 
 
 def calls_in(claim: nodes.Claim) -> Iterator[nodes.Call]:
@@ -31,6 +41,10 @@ def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.
     """The filters that the rows of an assertion have to meet, one for each metric that has one of
     its own."""
     around = joined(check.where, assertion.where)
+    if isinstance(assertion.claim, nodes.Composite):
+        inner = replace(check, where=around)
+        of_parts = (filters_over(inner, part) for part in assertion.claim.parts)
+        return tuple(dict.fromkeys(where for found in of_parts for where in found))
     own = [call.where for call in calls_in(assertion.claim)]
     found = (joined(around, where) for where in own or [None])
     return tuple(dict.fromkeys(where for where in found if where is not None))

@@ -391,7 +391,27 @@ class ColumnsMatch:
     span: Span = field(compare=False)
 
 
-Claim: TypeAlias = Measure | Rows | HasColumn | RowsMatch | ColumnsMatch
+class Junctor(str, Enum):
+    """What holds several claims together."""
+
+    ANY = "any"
+    ALL = "all"
+    IF = "if"
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """`any { assert ... }`, `all { assert ... }`, or `if claim then claim`, which has two parts.
+
+    Its parts have neither names nor severities: they are judged together.
+    """
+
+    junctor: Junctor
+    parts: tuple[Assertion, ...]
+    span: Span = field(compare=False)
+
+
+Claim: TypeAlias = Measure | Rows | HasColumn | RowsMatch | ColumnsMatch | Composite
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,10 @@ def show_claim(claim: nodes.Claim) -> str:
             return f"column {show(column)} {word} {_show_type(kind.value)}"
         case nodes.RowsMatch():
             return _show_rows_match(claim)
+        case nodes.Composite(junctor=nodes.Junctor.IF, parts=(first, then)):
+            return f"if {show_claim(first.claim)} then {show_claim(then.claim)}"
+        case nodes.Composite(junctor=junctor, parts=parts):
+            return f"{junctor.value} {{ {' '.join(map(_show_part, parts))} }}"
         case nodes.ColumnsMatch(dataset=dataset, reference=reference):
             return f"columns of {show(dataset)} match {show(reference)}"
         case nodes.Measure(expression=expression, condition=None):
@@ -100,6 +104,11 @@ def show_claim(claim: nodes.Claim) -> str:
         case nodes.Measure(expression=expression, condition=condition):
             assert condition is not None
             return f"{show(expression)} {show_condition(condition)}"
+
+
+def _show_part(part: nodes.Assertion) -> str:
+    tolerance = f" tolerance {show_number(part.tolerance)}" if part.tolerance else ""
+    return f"assert {show_claim(part.claim)}{tolerance}{show_where(part.where)}"
 
 
 def _show_rows_match(claim: nodes.RowsMatch) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 KEYWORDS: dict[str, str] = {
-    "all": "All columns: `rows of a match b on (id) comparing all`.",
+    "all": "All of several claims: `assert all { ... }`; or all columns: `comparing all`.",
     "allowing": "The largest share of rows that may differ: `... match b on (id) allowing 0.1%`.",
     "and": "Both must be true; in `between A and B`, the upper bound.",
+    "any": "At least one of several claims: `assert any { ... }`.",
     "as": 'Gives an import an alias: `import "nulls.dql" as nulls`, then `nulls.name`.',
     "assert": "States a rule about the data: `assert <metrics> <condition>`.",
     "assertion": 'Selects one assertion of a check: `disable assertion "a" in "check"`.',
@@ -31,6 +32,7 @@ KEYWORDS: dict[str, str] = {
     " arguments of a variadic parameter: `for col in columns { ... }`.",
     "from": 'The first day of a profile, or the file of `import { name } from "file.dql"`.',
     "groups": "The groups of which a share has to pass: `for 95% of groups by country`.",
+    "if": "A claim under a condition: `assert if num_rows() > 0 then unique(id)`.",
     "import": "Imports the exports of another file.",
     "in": "One of a list, the values of another dataset, or the check of an assertion.",
     "is": "`is positive`, `is negative`, `is None`; over rows `is null`, `is nan`"
@@ -60,6 +62,7 @@ KEYWORDS: dict[str, str] = {
     "suite": "What a gate checks: constants, macros, checks and profiles.",
     "tag": 'Selects the assertions that have a tag: `scale tag "volume" by 2.0x`.',
     "tags": "Labels by which profiles select assertions: `tags [volume, trend]`.",
+    "then": "What is asked for if the first claim holds: `assert if ... then ...`.",
     "to": "The last day of a profile, or the severity of `downgrade`.",
     "tolerance": "The allowed difference between the sides of `==` or `!=`, also written `+/-`; or"
     " between the numbers of rows that match.",

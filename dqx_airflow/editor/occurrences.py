@@ -208,6 +208,8 @@ class _Finder:
                 yield from self._qualified(node, SymbolKind.CONSTANT, places)
             case nodes.Name() if around.in_row:
                 yield self._column(node, around)
+            case nodes.RowsMatch() | nodes.ColumnsMatch():
+                yield from self._match(node, around)
             case nodes.HasColumn(column=column):
                 yield from self._columns(column, around)
             case nodes.HasFormat(operand=operand):
@@ -221,6 +223,20 @@ class _Finder:
             case _ if is_dataclass(node):
                 for part in fields(node):
                     yield from self._parts(getattr(node, part.name), around)
+
+    def _match(
+        self, claim: nodes.RowsMatch | nodes.ColumnsMatch, around: _Around
+    ) -> Iterator[Occurrence]:
+        """The two datasets, and the columns, which both of them have."""
+        for dataset in (claim.dataset, claim.reference):
+            if isinstance(dataset, nodes.Name):
+                yield Occurrence(SymbolKind.DATASET, dataset.text, dataset.span)
+            else:
+                yield from self._parts(dataset, around)
+        if isinstance(claim, nodes.RowsMatch):
+            yield from self._columns(claim.keys, around)
+            if claim.compared is not None:
+                yield from self._columns(claim.compared, around)
 
     def _call(self, call: nodes.Call, around: _Around) -> Iterator[Occurrence]:
         name = call.name

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dqx_airflow.exact import Number, nearest_float
-from dqx_airflow.plan.model import Applied, Constant, Measured, Now, Term, requests_of
+from dqx_airflow.plan.model import Applied, Claimed, Constant, Measured, Now, Term, requests_of
 
 FLOAT_TOLERANCE = Fraction(1, 10**9)
 """Floats that differ by so much at most, relative to the larger one, are equal."""
@@ -116,3 +116,5 @@ def _picks(term: Term) -> bool:
             return function in _PICKS and all(map(_picks, terms))
         case Constant() | Now():
             return True
+        case Claimed():
+            return False

@@ -11,6 +11,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import exact_text
 from dqx_airflow.plan.model import (
     Applied,
+    Claimed,
     Constant,
     Measured,
     MetricRequest,
@@ -65,6 +66,9 @@ def describe_term(term: Term) -> str:
             return "now"
         case Measured(request=request):
             return describe_request(request)
+        case Claimed(junctor=junctor, parts=parts):
+            claims = (f"{describe_term(one.term)} {one.condition.text}" for one in parts)
+            return f"{junctor.value}({'; '.join(claims)})"
         case Applied(function=function, terms=(left, right)) if function in _INFIX:
             return f"({describe_term(left)} {function} {describe_term(right)})"
         case Applied(function=function, terms=terms):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value, show_in_full
+from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
@@ -32,6 +33,7 @@ from dqx_airflow.plan.masks import hidden
 from dqx_airflow.plan.measured import measured_json
 from dqx_airflow.plan.model import (
     Applied,
+    Claimed,
     Constant,
     Measured,
     MetricRequest,
@@ -190,6 +192,8 @@ def _value_of(term: Term, measured: _Measured) -> MetricValue:
             return measured.value(request)
         case Applied(function=function, terms=terms):
             return apply(function, tuple(_value_of(inner, measured) for inner in terms))
+        case Claimed():
+            return None  # `_judge_parts` counts those that hold
 
 
 def _answered(term: Term, measured: _Measured) -> Term:
@@ -222,6 +226,8 @@ def _judge(
     if assertion.disabled_by is not None:
         reason = f"disabled by profile '{assertion.disabled_by}'"
         return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
+    if isinstance(assertion.term, Claimed):
+        return _judge_parts(assertion.term, verdict, measured, found)
     broken = [found.failures[request] for request in requests if request in found.failures]
     if broken:
         return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
@@ -319,6 +325,69 @@ def _notes_on_filters(
     for dataset, on, where in filters:
         if where is not None and found.values.get(row_count(dataset, on, where)) == 0:
             yield f"no row of {dataset} meets the filter `{show(where.node)}`"
+
+
+def _judge_parts(
+    claimed: Claimed,
+    verdict: Callable[[Status, str | None], Verdict],
+    measured: _Measured,
+    found: Scanned,
+) -> Verdict:
+    """One verdict of several claims. Of those that were not evaluated nobody knows whether they
+    hold: then the others decide, or nothing does."""
+    parts = claimed.parts
+    plan = measured.plan
+    judged = [hidden(_judge(part, measured, found, 0), part, plan) for part in parts]
+    statuses = [one.status for one in judged]
+    holding = statuses.count(Status.PASSED)
+    deciding, otherwise = Status.FAILED, Status.PASSED
+    if claimed.junctor is not nodes.Junctor.ALL:
+        deciding, otherwise = otherwise, deciding
+    if claimed.junctor is nodes.Junctor.IF:
+        # The same as `any` with the opposite of the first claim.
+        statuses[0] = _OPPOSITES.get(statuses[0], statuses[0])
+        holding = int(deciding in statuses)
+    known = (one for one in (deciding, Status.ERROR, Status.SKIPPED) if one in statuses)
+    status = next(known, otherwise)
+    if status is Status.PASSED:
+        is_unasked = claimed.junctor is nodes.Junctor.IF and statuses[0] is Status.PASSED
+        note = f"nothing is asked for: {_part_words(parts[0], judged[0])}" if is_unasked else None
+        return replace(verdict(status, None), value=holding, scaled_value=holding, note=note)
+    # Of `all` claims, those that hold say nothing about a failure.
+    is_all = claimed.junctor is nodes.Junctor.ALL
+    told = [
+        _part_words(part, one)
+        for part, one in zip(parts, judged, strict=True)
+        if one.status is status or not is_all
+    ]
+    counted = holding if status is Status.FAILED else None
+    reason = "; ".join(told)
+    return replace(verdict(status, reason), value=counted, scaled_value=counted)
+
+
+_OPPOSITES = {Status.PASSED: Status.FAILED, Status.FAILED: Status.PASSED}
+_HOLDS = {
+    Status.PASSED: "holds",
+    Status.FAILED: "does not hold",
+    Status.ERROR: "could not be evaluated",
+    Status.SKIPPED: "was not evaluated",
+}
+
+
+_WHOLE_CLAIMS = ("each row:", "rows of ", "columns of ", "column ")
+"""What begins so says its condition itself."""
+
+
+def _part_words(part: PlannedAssertion, verdict: Verdict) -> str:
+    """What became of a claim: `null_count(x) == 0 does not hold (3)`."""
+    why = verdict.reason
+    is_composed = isinstance(part.term, Claimed)
+    if verdict.value is not None and not is_composed:
+        why = format_value(verdict.value) + (f"; {why}" if why else "")
+    claim = part.expression
+    if not is_composed and not claim.startswith(_WHOLE_CLAIMS):
+        claim = f"{claim} {verdict.expected}"
+    return f"`{claim}` {_HOLDS[verdict.status]}" + (f" ({why})" if why else "")
 
 
 def _with_answers(assertion: PlannedAssertion, measured: _Measured) -> PlannedAssertion:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import partial
 
 from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import Exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
@@ -22,11 +23,12 @@ from dqx_airflow.metrics.plain_values import plain, spark_number
 from dqx_airflow.metrics.registry import Scan, Unit
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
-from dqx_airflow.plan.evaluate import sides_of, void_requests
+from dqx_airflow.plan.evaluate import judge_one, sides_of, void_requests
 from dqx_airflow.plan.masks import reveals_any
 from dqx_airflow.plan.matching import is_about_rows
 from dqx_airflow.plan.model import (
     Applied,
+    Claimed,
     Condition,
     Constant,
     Measured,
@@ -89,11 +91,32 @@ def faults_of(
     :param now: when the gate runs, as in `evaluate`.
     """
     return tuple(
-        tuple(_faults(assertion, plan, found, schemas, skip_dates, now))
+        tuple(
+            fault
+            for part in _failing_parts(assertion, plan, found, skip_dates, now)
+            for fault in _faults(part, plan, found, schemas, skip_dates, now)
+        )
         if verdict.status is Status.FAILED and assertion.groups is None
         else ()
         for assertion, verdict in zip(plan.assertions, verdicts, strict=True)
     )
+
+
+def _failing_parts(
+    assertion: PlannedAssertion,
+    plan: Plan,
+    found: Scanned,
+    skip_dates: Collection[date],
+    now: datetime | None,
+) -> Iterator[PlannedAssertion]:
+    """The claims that do not hold in a failed assertion; of `if`, what `then` claims."""
+    if not isinstance(assertion.term, Claimed):
+        yield assertion
+        return
+    parts = assertion.term.parts
+    for part in parts[1:] if assertion.term.junctor is nodes.Junctor.IF else parts:
+        if judge_one(part, plan, found, skip_dates, now=now).status is Status.FAILED:
+            yield from _failing_parts(part, plan, found, skip_dates, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,12 +131,22 @@ class Applied:
     terms: tuple[Term, ...]
 
 
-Term: TypeAlias = Constant | Now | Measured | Applied
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """How many of some claims hold: `any` of them has to, or `all`, or the second `if` the first
+    does."""
+
+    junctor: nodes.Junctor
+    parts: tuple[PlannedAssertion, ...]
+
+
+Term: TypeAlias = Constant | Now | Measured | Applied | Claimed
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`kind` is a comparison operator, `between`, `is None`, `is not None`, or `fits` for types.
+    """`kind` is a comparison operator, `between`, `is None`, `is not None`, `fits` for types, or
+    `hold` for claims.
 
     `text` is the condition as people read it; `tolerance` belongs to == and !=.
     """
@@ -281,6 +291,9 @@ def requests_of(term: Term) -> Iterator[MetricRequest]:
         case Applied(terms=terms):
             for inner in terms:
                 yield from requests_of(inner)
+        case Claimed(parts=parts):
+            for part in parts:
+                yield from part.requests
 
 
 def row_count(dataset: str, on: date | None, where: RowPredicate | None = None) -> MetricRequest:

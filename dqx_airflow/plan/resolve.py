@@ -21,7 +21,7 @@ from dqx_airflow.dql.checks.assertions import (
     zone_of,
 )
 from dqx_airflow.dql.constants import fold, settle
-from dqx_airflow.dql.filters import joined
+from dqx_airflow.dql.filters import joined, simple_claims
 from dqx_airflow.dql.printer import (
     show,
     show_claim,
@@ -46,6 +46,7 @@ from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
 from dqx_airflow.plan.measured import reading_of
 from dqx_airflow.plan.model import (
     Applied,
+    Claimed,
     Condition,
     Constant,
     Cost,
@@ -63,11 +64,24 @@ from dqx_airflow.plan.predicates import lookups_of, settled
 from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
 from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
 
-_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn, nodes.RowsMatch, nodes.ColumnsMatch)
+_CLAIMS = (
+    nodes.Measure,
+    nodes.Rows,
+    nodes.HasColumn,
+    nodes.RowsMatch,
+    nodes.ColumnsMatch,
+    nodes.Composite,
+)
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 
 _LONGEST_WORDS = 80
+
+_HOLDING = {
+    nodes.Junctor.ANY: "one of {} claims holds",
+    nodes.Junctor.ALL: "all {} claims hold",
+    nodes.Junctor.IF: "the claim holds",
+}
 
 
 def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[Diagnostic, ...]:
@@ -265,6 +279,8 @@ class _Compiler:
             return (*self._rows(claim), claim)
         if isinstance(claim, nodes.HasColumn):
             return (*self._column(claim), claim)
+        if isinstance(claim, nodes.Composite):
+            return (*self._composite(claim, self.around), claim)
         if isinstance(claim, nodes.RowsMatch):
             return (*self._rows_match(claim), claim)
         if isinstance(claim, nodes.ColumnsMatch):
@@ -321,6 +337,34 @@ class _Compiler:
             return term, Condition("fits", (Constant(wanted),), f"fits {wanted}")
         wanted = canonical_type(claim.type.value)
         return term, Condition("==", (Constant(wanted),), f"type {wanted}")
+
+    def _composite(
+        self, claim: nodes.Composite, around: nodes.Expression | None
+    ) -> tuple[Term, Condition]:
+        """The parts, each under the filters around it; no profile scales them."""
+        parts = []
+        for part in claim.parts:
+            self.around = joined(around, part.where)
+            term, condition, marked = self._claim(part)
+            text = show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
+            requests = {
+                request: None for one in (term, *condition.bounds) for request in requests_of(one)
+            }
+            datasets = dict.fromkeys(name for request in requests for name in request.datasets)
+            parts.append(
+                PlannedAssertion(
+                    "",
+                    self.check.name.value,
+                    tuple(datasets) or (self.check.datasets[0].text,),
+                    text + show_where(part.where),
+                    term,
+                    condition,
+                    nodes.DEFAULT_SEVERITY,
+                )
+            )
+        self.around = around
+        text = _HOLDING[claim.junctor].format(len(parts))
+        return Claimed(claim.junctor, tuple(parts)), Condition("hold", (), text)
 
     def _rows_match(self, claim: nodes.RowsMatch) -> tuple[Term, Condition]:
         keys = tuple(map(_column, claim.keys.items))
@@ -566,12 +610,13 @@ def _parameter(call: nodes.Call, name: str) -> nodes.Expression | None:
 
 def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
     """The metric calls of a check that are asked of other dates than the target date."""
-    for assertion in check.assertions:
-        if not isinstance(assertion.claim, nodes.Measure):
+    claims = (claim for assertion in check.assertions for claim in simple_claims(assertion.claim))
+    for claim in claims:
+        if not isinstance(claim, nodes.Measure):
             continue
-        condition = assertion.claim.condition
+        condition = claim.condition
         is_lagged = isinstance(condition, nodes.WithinStddev)
-        yield from _lagged_in(assertion.claim.expression, is_lagged)
+        yield from _lagged_in(claim.expression, is_lagged)
         match condition:
             case nodes.Comparison(bound=bound):
                 yield from _lagged_in(bound, False)

@@ -27,6 +27,7 @@ from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.measured import Measurements, keys_of, requests_behind
 from dqx_airflow.plan.model import (
     Applied,
+    Claimed,
     Constant,
     Cost,
     Measured,
@@ -451,6 +452,9 @@ def _has_limits(planned: PlannedAssertion) -> bool:
 
 
 def _asks_for_now(term: Term) -> bool:
+    if isinstance(term, Claimed):
+        sides = (side for part in term.parts for side in (part.term, *part.condition.bounds))
+        return any(map(_asks_for_now, sides))
     if isinstance(term, Applied):
         return any(map(_asks_for_now, term.terms))
     return isinstance(term, Now)

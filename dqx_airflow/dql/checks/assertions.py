@@ -17,7 +17,7 @@ from dqx_airflow.dql.checks.metric_expressions import MeasureChecker
 from dqx_airflow.dql.checks.row_predicates import RowChecker
 from dqx_airflow.dql.checks.unfiltered import takes_where
 from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.filters import calls_in, filters_over
+from dqx_airflow.dql.filters import calls_in, filters_over, simple_claims
 from dqx_airflow.exact import NUMBERS, Number
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
@@ -68,6 +68,9 @@ class ClaimChecker:
 
         :param around: the filter of its check, which is sound.
         """
+        if isinstance(assertion.claim, nodes.Composite):
+            self._check_composite(assertion, around)
+            return
         self._check_claim(assertion.claim, assertion.tolerance)
         if assertion.where is not None:
             self.check_filter(assertion.where)
@@ -76,6 +79,21 @@ class ClaimChecker:
             self._check_rows_under(assertion.claim, around)
         if assertion.for_each is not None:
             GroupChecker(self.arguments).check(assertion.for_each, assertion.claim)
+
+    def _check_composite(self, assertion: nodes.Assertion, around: nodes.Expression | None) -> None:
+        assert isinstance(assertion.claim, nodes.Composite)
+        if assertion.tolerance is not None:
+            message = "a tolerance needs `==` or `!=`"
+            help_line = "write it behind one of the claims"
+            self._error("E103", message, assertion.tolerance.span, help_line)
+        if assertion.where is not None:
+            self.check_filter(assertion.where)
+        if assertion.for_each is not None:
+            GroupChecker(self.arguments).check(assertion.for_each, assertion.claim)
+        for part in assertion.claim.parts:
+            for repeated in part.repeated:
+                self._error("E013", "duplicate modifier", repeated, "remove one of them")
+            self.check(part, assertion.where or around)
 
     def _check_rows_under(self, claim: nodes.Claim, where: nodes.Expression) -> None:
         """That there are rows in a claim for a filter around it to choose from."""
@@ -356,12 +374,13 @@ def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
     for check in checks:
         for assertion in check.assertions:
             predicates = list(filters_over(check, assertion))
-            match assertion.claim:
-                case nodes.Rows(predicate=predicate):
-                    predicates.append(predicate)
-                case nodes.Measure(condition=nodes.InValues(choices=choices)):
-                    found.update(dict.fromkeys(_dataset_names(choices)))
-            found.update(dict.fromkeys(_compared_with(assertion.claim)))
+            for claim in simple_claims(assertion.claim):
+                match claim:
+                    case nodes.Rows(predicate=predicate):
+                        predicates.append(predicate)
+                    case nodes.Measure(condition=nodes.InValues(choices=choices)):
+                        found.update(dict.fromkeys(_dataset_names(choices)))
+                found.update(dict.fromkeys(_compared_with(claim)))
             members = (member for predicate in predicates for member in members_in(predicate))
             found.update((name, None) for one in members for name in _dataset_names(one.choices))
     return tuple(found)

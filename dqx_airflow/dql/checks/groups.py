@@ -114,6 +114,10 @@ def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
     if isinstance(claim, nodes.HasColumn):
         yield "a column is the same in every group", claim.span, "remove `for each ...`"
         return
+    if isinstance(claim, nodes.Composite):
+        help_line = "write `for each ...` behind assertions of their own"
+        yield "several claims are judged together, of all rows", claim.span, help_line
+        return
     if isinstance(claim, nodes.RowsMatch | nodes.ColumnsMatch):
         yield "two datasets are compared as a whole", claim.span, _COMPARED
         return

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.units import Quantity, check_units, constant_quantities
-from dqx_airflow.dql.filters import filters_over
+from dqx_airflow.dql.filters import filters_over, joined
 from dqx_airflow.dql.satisfiability.metric_assertions import CertaintyChecker
 from dqx_airflow.dql.satisfiability.metric_ranges import constant_ranges
 from dqx_airflow.dql.satisfiability.row_predicates import check_filter, check_predicate
@@ -34,6 +34,11 @@ class MeaningChecker:
         :param is_scaled: a profile may multiply the value, so that its range is another one.
         """
         claim = assertion.claim
+        if isinstance(claim, nodes.Composite):
+            inner = replace(check, where=joined(check.where, assertion.where))
+            for part in claim.parts:
+                yield from self.check(part, inner, is_scaled=False)
+            return
         for where in filters_over(check, assertion):
             yield from check_filter(where, self.certainty.constants)
         misfits = tuple(check_units(claim, self.quantities))

@@ -103,14 +103,16 @@ def _check_scaled(
         return
     if matched and all(id(assertion) in shares for assertion in matched):
         first = matched[0]
-        related = (Related(first.claim.span, "a share"),)
-        what = f"{_name_of(first)}, which is a share" if len(matched) == 1 else "only shares"
+        is_composed = isinstance(first.claim, nodes.Composite)
+        kind, scaled = ("several claims", "claims") if is_composed else ("a share", "shares")
+        related = (Related(first.claim.span, kind),)
+        what = f"{_name_of(first)}, which is {kind}" if len(matched) == 1 else "only shares"
         yield Diagnostic(
             f"this rule scales {what}",
             rule.selector.span,
             code="E305",
             related=related,
-            help="shares cannot be scaled: remove the rule, or write `downgrade` or `disable`",
+            help=f"{scaled} cannot be scaled: remove the rule, or write `downgrade` or `disable`",
         )
         return
     if _LEAST_FACTOR <= rule.factor <= _LARGEST_FACTOR:

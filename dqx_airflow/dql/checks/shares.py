@@ -34,6 +34,8 @@ def is_about_share(
             return share is not None
         case nodes.RowsMatch(allowing=allowing):
             return allowing is not None
+        case nodes.Composite():
+            return True  # what counts is whether claims hold: that has no multiple
         case nodes.Measure(condition=nodes.MatchesShares()):
             return True
         case nodes.Measure(expression=expression, condition=condition):

@@ -40,7 +40,8 @@ from dqx_airflow.values import SourceFile
 
 Written: TypeAlias = Tree[Token] | Token
 
-_BLOCKS = frozenset({"suite", "check", "macro", "loop", "profile"})
+_BLOCKS = frozenset({"suite", "check", "macro", "loop", "profile", "any_of", "all_of"})
+_WITH_BLOCKS = frozenset({"any_of", "all_of", "if_then"})
 _OF_CLAIM = frozenset({"tolerance_modifier", "where", "for_each", "for_share"})
 _PLACEHOLDERS = frozenset({"placeholder", "parameter_placeholder"})
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
@@ -97,7 +98,7 @@ class _Formatter:
             return self._word(written)
         if written.data in _BLOCKS:
             return self._block(written)
-        if written.data == "assertion":
+        if written.data in ("assertion", "part"):
             return self._assertion(written)
         if written.data in _CHAINS:
             return self._chain(written)
@@ -136,7 +137,7 @@ class _Formatter:
         line = [
             Part(
                 self._content(item),
-                depth=1,
+                depth=int(_rule(item) not in _WITH_BLOCKS),
                 breaks=Break.FITTING if _rule(item) == "where" else Break.NEVER,
             )
             for item in claim

@@ -23,7 +23,14 @@ SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800
 _MOST_DIGITS = 300
 """Numbers with more digits, or zeros, become floating point: no data has them."""
 
-_CLAIMS = (nodes.Measure, nodes.Rows, nodes.HasColumn, nodes.RowsMatch, nodes.ColumnsMatch)
+_CLAIMS = (
+    nodes.Measure,
+    nodes.Rows,
+    nodes.HasColumn,
+    nodes.RowsMatch,
+    nodes.ColumnsMatch,
+    nodes.Composite,
+)
 _ALL = object()
 """Stands for `all` in `comparing all`."""
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
@@ -185,6 +192,21 @@ class _Builder:
 
     def _columns_match(self, children: list[Any], span: Span) -> nodes.ColumnsMatch:
         return nodes.ColumnsMatch(children[0], children[1], span)
+
+    def _any_of(self, children: list[Any], span: Span) -> nodes.Composite:
+        return nodes.Composite(nodes.Junctor.ANY, tuple(children), span)
+
+    def _all_of(self, children: list[Any], span: Span) -> nodes.Composite:
+        return nodes.Composite(nodes.Junctor.ALL, tuple(children), span)
+
+    def _if_then(self, children: list[Any], span: Span) -> nodes.Composite:
+        return nodes.Composite(nodes.Junctor.IF, tuple(children), span)
+
+    def _part(self, children: list[Any], span: Span) -> nodes.Assertion:
+        return self._assertion(children, span)
+
+    def _clause(self, children: list[Any], span: Span) -> nodes.Assertion:
+        return self._assertion(children, span)
 
     def _spark_type(self, children: list[Any], span: Span) -> nodes.Text:
         name, *sizes = (str(child) for child in children if child is not None)
