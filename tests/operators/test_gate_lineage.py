@@ -36,8 +36,11 @@ with DAG("lake", start_date=datetime(2024, 1, 1), schedule=None):
             outlets=[Asset("file:///published/" + name)],
             owner="team lake",
         )
+    # A template, so that the DAG is sound: it fails when it runs.
     ContractGateOperator(
-        task_id="contract", contract="orders.odcs.yaml", data="/landing/orders/{{ ds }}/*.csv"
+        task_id="contract",
+        contract="{{ 'missing' }}.odcs.yaml",
+        data="/landing/orders/{{ ds }}/*.csv",
     )
 """
 
