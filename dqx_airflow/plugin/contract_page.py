@@ -10,6 +10,7 @@ from datetime import date
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.board_page import GateRow, counts_line
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
+from dqx_airflow.plugin.value_format import limit_of
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Status, Verdict
 
@@ -73,6 +74,16 @@ class BrokenClause:
     last: date | None
     newest: Verdict
     gates: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The clause as people speak of it: `orders.amount: minimum 0`; the name of the assertion
+        where it is about no column."""
+        verdict = self.newest
+        if not verdict.column or not verdict.datasets:
+            return verdict.name
+        limit = "" if verdict.threshold is None else f" {limit_of(verdict)}"
+        return f"{verdict.datasets[0]}.{verdict.column}: {self.path.rpartition('.')[2]}{limit}"
 
 
 @dataclass(frozen=True, slots=True)

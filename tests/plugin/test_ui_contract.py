@@ -98,7 +98,7 @@ def test_the_gates_stand_with_the_outcome_of_each_dataset(get: Get, scene: Scene
     report = under(50, BROKEN, returns, dag_id="shop", datasets=datasets)
     scene.ran(report, dag_id="shop", number=50)
     page = Html(get("contract", id="orders").text)
-    assert "✕ blocked lake.gate orders.id.null_share is 0.5" in page.text
+    assert "✕ blocked lake.gate orders.id.null_share is 50%" in page.text
     assert "orders 1 of 1 failed returns 0 of 1 failed" in page.text
     assert "✕ blocked lake.gate" in Html(get(page.links["lake.gate"]).text).text
     assert "Dataset returns" in Html(get(page.links["returns"]).text).text
@@ -108,7 +108,7 @@ def test_the_clauses_that_were_broken_stand_with_their_place(get: Get, scene: Sc
     a_history(scene)
     text = Html(get("contract", id="orders").text).text
     assert "Broken clauses in the last 6 runs" in text
-    assert "schema.orders.id.required orders.odcs.yaml :14 P0 2 of 6 runs 2024-03-20 0.5" in text
+    assert "schema.orders.id.required orders.odcs.yaml :14 P0 2 of 6 runs 2024-03-20 50%" in text
 
 
 def test_without_the_store_it_lives_from_what_the_tasks_left(
@@ -122,7 +122,7 @@ def test_without_the_store_it_lives_from_what_the_tasks_left(
     assert page.unbalanced == []
     assert "This server has no results store" in page.text
     assert stands in page.text
-    assert "schema.orders.id.required P0 2 of 6 runs 2024-03-20 0.5" in page.text
+    assert "schema.orders.id.required P0 2 of 6 runs 2024-03-20 50%" in page.text
 
 
 def test_of_a_gate_that_changed_its_contract_only_the_runs_under_this_one_count(
