@@ -26,7 +26,8 @@ NATIVE = ("pyarrow", "deltalake")
 _PURE = ("cattrs", "lark", "openlineage-python", "pyyaml", "sqlglot", "sympy", "tzdata")
 # A job has no terminal, no editor and no Airflow, and of a contract it gets the suite.
 _HOUSES_LEFT_OUT = {"api", "cli", "contracts", "editor", "operators", "plugin", "reference"}
-_HOUSES_LEFT_OUT |= {"dags_examples", "docs", "registry", "spark_jobs", "tuning"}
+_HOUSES_LEFT_OUT |= {"dags_examples", "docs", "learning", "migration", "registry", "spark_jobs"}
+_HOUSES_LEFT_OUT |= {"tuning"}
 _MODULES_LEFT_OUT = {
     "results/past_days.py",
     "results/proposals.py",
