@@ -2,7 +2,7 @@
 
 What its rules mean is taken from Deequ, which implements them: `between` leaves both ends out, a
 comparison of `ColumnValues` fails for NULL, `not in` and `!=` let NULL pass, a pattern is matched
-as a whole. The rules of a composite are not taken apart.
+as a whole.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from typing import Any
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
-from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.model import Required
 from dqx_airflow.migration.dql_text import (
     column_text,
     columns_text,
@@ -102,24 +100,63 @@ class _Rule:
 
 
 def _rule(entry: Tree[Token], dataset: str, place: str, shown: str) -> ForeignRule:
-    while entry.data == "grouped":
-        (entry,) = entry.children  # type: ignore[assignment]
-    if entry.data != "rule":
-        reason = "the rules of a composite have to be imported one by one"
-        return ForeignRule(dataset, place, shown, reason)
     where = None
     try:
-        rule, where = _read(entry, dataset)
-        if rule.name not in _RULES:
-            raise UntranslatableError(f"{rule.name} has no counterpart")
-        reader, takes_threshold = _RULES[rule.name]
-        if rule.threshold is not None and not takes_threshold:
-            raise UntranslatableError("its threshold has no counterpart")
-        meaning: Claims | Translation | str = reader(rule)
+        entry = _ungrouped(entry)
+        if entry.data == "rule":
+            rule, where = _read(entry, dataset)
+            meaning: Claims | str = _claims(rule)
+        else:
+            meaning = _composite(entry, dataset)
     except UntranslatableError as error:
         meaning = str(error)
     difference = _EMPTY_FILTER if where else None
     return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
+
+
+def _ungrouped(entry: Tree[Token]) -> Tree[Token]:
+    while entry.data == "grouped":
+        (inner,) = entry.children
+        assert isinstance(inner, Tree)
+        entry = inner
+    return entry
+
+
+def _claims(rule: _Rule) -> Claims:
+    if rule.name not in _RULES:
+        raise UntranslatableError(f"{rule.name} has no counterpart")
+    reader, takes_threshold = _RULES[rule.name]
+    if rule.threshold is not None and not takes_threshold:
+        raise UntranslatableError("its threshold has no counterpart")
+    return reader(rule)
+
+
+def _composite(entry: Tree[Token], dataset: str) -> Claims:
+    """`any { ... }` or `all { ... }` of the rules that `or` or `and` joins.
+
+    :raises UntranslatableError: one of them has no counterpart, or a filter.
+    """
+    parts: list[str] = []
+    others: list[str] = []
+    for child in entry.children:
+        assert isinstance(child, Tree)
+        inner = _ungrouped(child)
+        if inner.data == "rule":
+            rule, where = _read(inner, dataset)
+            if where is not None:
+                raise UntranslatableError("a filter inside a composite has no counterpart")
+            claims = _claims(rule)
+        else:
+            claims = _composite(inner, dataset)
+        text = claims.texts[0] if len(claims.texts) == 1 else _block("all", claims.texts)
+        parts.append(text)
+        others += claims.others
+    word = "all" if entry.data == "both" else "any"
+    return Claims(f"{word} of {len(parts)}", (_block(word, parts),), others=tuple(others))
+
+
+def _block(word: str, texts: Sequence[str]) -> str:
+    return f"{word} {{ {' '.join(f'assert {text}' for text in texts)} }}"
 
 
 def _read(tree: Tree[Token], dataset: str) -> tuple[_Rule, str | None]:
@@ -273,8 +310,8 @@ def _rows_against(rule: _Rule) -> Claims:
 # Rules about columns -----------------------------------------------------------------------------
 
 
-def _complete(rule: _Rule) -> Translation:
-    return Translation("is_complete", (Required(),), rule.column)
+def _complete(rule: _Rule) -> Claims:
+    return Claims("is_complete", (f"null_count({rule.column}) == 0",), rule.column)
 
 
 def _unique(rule: _Rule) -> Claims:
@@ -402,7 +439,7 @@ def _listed(
     return " or ".join(parts)
 
 
-_RULES: dict[str, tuple[Callable[[_Rule], Claims | Translation], bool]] = {
+_RULES: dict[str, tuple[Callable[[_Rule], Claims], bool]] = {
     "RowCount": (_row_count, False),
     "ColumnCount": (_column_count, False),
     "ColumnExists": (_exists, False),
