@@ -37,6 +37,12 @@ def layout(home: Path, **settings: Any) -> tuple[tuple[str, str], ...]:
         ([ONE_LINE, LINES], False),
         ([ONE_LINE, ARRAY, ""], True),
         (["not JSON"], False),
+        ([LINES.replace("\n", "\r")], False),
+        (['{"id": 1}{"id": 2}\n{"id": 3}\n'], False),
+        (['{"id": 1,\n{"id": 2}\n'], False),
+        (['{"id": 1} x\n' + LINES], False),
+        ([ARRAY.replace("\n", "\r")], True),
+        (["[\n" + '{"id": 1},\n' * 200_000 + '{"id": 2}]'], True),
         ([""], False),
     ],
 )

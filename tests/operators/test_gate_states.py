@@ -177,7 +177,7 @@ def test_no_report_is_retried_as_the_task_says(
     attempts = [request.attempt for request in spark_submit.requests]
     assert [attempt.number for attempt in attempts] == [1, 2, 3]
     assert len({attempt.id for attempt in attempts}) == 3
-    assert run.xcom("dqx_report") is None
+    assert run.xcom("dqx_report")["outcome"] == "no report"
 
 
 def test_a_worker_without_spark_submit_is_retried(

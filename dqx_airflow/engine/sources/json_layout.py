@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,6 +15,7 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
+_LINE_BREAK = re.compile(r"[\r\n]")
 _MOST_BYTES = 1_000_000
 _THREADS = 16
 
@@ -49,18 +51,21 @@ def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) 
 
 
 def _is_document(system: FileSystem, file: DataFile) -> bool | None:
-    """True for a value over several lines; None where both layouts read the same.
+    """True for a value over several lines; None where both layouts read the same, or neither.
 
     :raises OSError: the file cannot be read.
     """
     with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
         head = stream.read(_MOST_BYTES)
-    text = head.decode("utf-8-sig", errors="replace").lstrip()
-    first, newline, rest = text.partition("\n")
+    text = head.decode("utf-8-sig", errors="replace").strip()
+    first_line = _LINE_BREAK.split(text, maxsplit=1)[0]
     try:
-        json.loads(first)
-    except ValueError:
-        # A line that is cut off at the end of what was read may be whole.
-        is_cut = not newline and len(head) == _MOST_BYTES
-        return None if is_cut or text[:1] not in ("{", "[") else True
-    return False if rest.strip() else None
+        _, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError as error:
+        # The beginning of a large value says as much as far as it can be read.
+        return True if len(head) == _MOST_BYTES and error.pos > len(first_line) else None
+    except RecursionError:
+        return None
+    if end > len(first_line):
+        return True
+    return False if text != first_line else None
