@@ -35,12 +35,14 @@ from dqx_airflow.values import (
     Attempt,
     DatasetRef,
     EnforcedContract,
+    GateOrigin,
     GateRequest,
     ImportedFile,
     Origin,
     ParentRun,
     RunKey,
     Severity,
+    ShadowSuite,
     SourceFile,
 )
 
@@ -213,6 +215,8 @@ SAME_REQUEST = {
     "date_from": ("the schedule", "the date itself counts"),
     "promote_slice": ((("k", "a"),), "copies rows"),
     "require_history": (True, "judges values"),
+    "origin": (GateOrigin("the data team"), "lineage"),
+    "shadow": (ShadowSuite("s", SourceFile("s", SUITE)), "it asks for the same aggregates"),
 }
 """What a request may say otherwise, and why a state is the same then."""
 
