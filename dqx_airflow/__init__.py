@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dqx_airflow.api import SparkDatabase as SparkDatabase
     from dqx_airflow.api import StoredDatabase as StoredDatabase
     from dqx_airflow.api import Suite as Suite
+    from dqx_airflow.api import SuiteFailed as SuiteFailed
     from dqx_airflow.api import Table as Table
     from dqx_airflow.api import TunableChoice as TunableChoice
     from dqx_airflow.api import TunableFloat as TunableFloat
@@ -63,6 +64,7 @@ _HOME = {
     "SparkDatabase": "dqx_airflow.api",
     "StoredDatabase": "dqx_airflow.api",
     "Suite": "dqx_airflow.api",
+    "SuiteFailed": "dqx_airflow.api",
     "Table": "dqx_airflow.api",
     "TunableChoice": "dqx_airflow.api",
     "TunableFloat": "dqx_airflow.api",

@@ -8,7 +8,7 @@ from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.expressions import MetricExpression
 from dqx_airflow.api.interpreter import Interpreter
 from dqx_airflow.api.metric_provider import MetricProvider
-from dqx_airflow.api.results import Result, Results
+from dqx_airflow.api.results import Result, Results, SuiteFailed
 from dqx_airflow.api.stored_database import StoredDatabase
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.api.validated import read_validated
@@ -38,6 +38,7 @@ __all__ = [
     "SparkDatabase",
     "StoredDatabase",
     "Suite",
+    "SuiteFailed",
     "Table",
     "Tunable",
     "TunableChoice",

@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import zip_longest
 from typing import Any
 
+from dqx_airflow.api.results_html import html_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.exact import exact_text, is_decimal, nearest_float
@@ -78,6 +79,14 @@ class Result(Verdict):
         return Decimal(exact_text(value)) if is_decimal(value) else nearest_float(value)
 
 
+class SuiteFailed(AssertionError):  # noqa: N818 (it reads as what happened, in a test)
+    """A suite did not pass. `results` are its results; as text it is the report of a gate."""
+
+    def __init__(self, results: Results) -> None:
+        super().__init__(f"\n{results}")
+        self.results = results
+
+
 @dataclass(frozen=True, slots=True)
 class Results:
     """The results of a suite in its order, those of the implicit assertions first.
@@ -123,3 +132,32 @@ class Results:
 
     def __str__(self) -> str:
         return draw_report(self.report)
+
+    def _repr_html_(self) -> str:
+        """The results as a notebook shows them."""
+        return html_of(self.report)
+
+    def raise_for_failures(self, *, allow_warnings: bool = True) -> Results:
+        """These results, where a gate would let the task go on.
+
+        :param allow_warnings: lets `warned` pass: failures below `fail_on`, or too little history.
+        :raises SuiteFailed: the outcome is another one; its text is the report.
+        """
+        passes = {Outcome.PASSED, Outcome.WARNED} if allow_warnings else {Outcome.PASSED}
+        if self.outcome not in passes:
+            raise SuiteFailed(self)
+        return self
+
+    def to_pandas(self) -> Any:
+        """A DataFrame of pandas: one row per assertion, with the columns of the table `results`.
+
+        :raises ImportError: pandas is not installed.
+        """
+        import pandas  # type: ignore[import-untyped]
+
+        from dqx_airflow.results.columns import RESULTS, Source, written
+
+        verdicts = enumerate(self.report.verdicts)
+        rows = [written(RESULTS, Source(self.report, at, verdict)) for at, verdict in verdicts]
+        names = [column.name for column in RESULTS if column.get is not None]
+        return pandas.DataFrame(rows, columns=names)
