@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import Verdict
 
 EXIT_UNEXPECTED, EXIT_INFRASTRUCTURE = 1, 4
-_EXPECTATION = "Real flights through two gates: three days take two to four minutes on two cores."
+_EXPECTATION = "Real flights through two gates: three days take about two minutes on two cores."
 
 
 @dataclass(frozen=True, slots=True)
