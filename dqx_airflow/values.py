@@ -531,7 +531,8 @@ class DatasetSnapshot:
     `condition` tells the rows that were validated from the others of the version, as Spark SQL;
     None where it was all of them. `promote_to` is the place to which they were to be promoted on a
     pass, `promotion` what became of that; both None where there was no such place, the latter also
-    where the gate did not pass.
+    where the gate did not pass. `lineage_name` is the path, URI or table by which lineage knows the
+    data, None where that is its location.
     """
 
     name: str
@@ -546,6 +547,7 @@ class DatasetSnapshot:
     promotion: Promotion | None = None
     promote_to: str | None = None
     quarantine: str | None = None
+    lineage_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from dqx_airflow.diagnostics.verdicts import headline, on_call
 from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
+from dqx_airflow.lineage.places import place_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.redact import redact_urls
 from dqx_airflow.values import GateReport, MetricValue, Outcome, RunKey, Status
@@ -84,6 +85,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "fail_on": report.fail_on.value,
         "finished_at": report.finished_at.isoformat(),
         "datasets": [_cut(dataset.name) for dataset in report.datasets[:_MOST_DATASETS]],
+        "places": _places(report),
         "contract": _contract(report),
         "outcome": report.outcome.value,
         "headline": _cut(headline(report), _LONGEST_MESSAGE),
@@ -135,6 +137,12 @@ def validated_places(report: GateReport) -> dict[str, dict[str, Any]]:
     found = {name: asdict(rows) for name, rows in report.validated.items()}
     short = (name for name in found if len(f"{name}{found[name]}") <= _LONGEST_PLACE)
     return {name: found[name] for name in [*short][:_MOST_DATASETS]}
+
+
+def _places(report: GateReport) -> dict[str, str]:
+    """Where the datasets are, day after day: nothing here is cut."""
+    found = {_cut(one.name): place_of(one) for one in report.datasets[:_MOST_DATASETS]}
+    return {name: place for name, place in found.items() if place}
 
 
 def _contract(report: GateReport) -> dict[str, Any] | None:

@@ -36,6 +36,7 @@ def snapshot_of(
             and _is_of_one_column(request)
             and not reveals(request, plan.masked)
         ),
+        lineage_name=ref.lineage_name,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from http import HTTPStatus
 from typing import Annotated
 
@@ -22,10 +22,12 @@ from dqx_airflow.plugin.airflow import (
 from dqx_airflow.plugin.answers import html_page, known_desk, notice
 from dqx_airflow.plugin.board_page import DEPTH, Filters, GateRow, board_of, gate_rows
 from dqx_airflow.plugin.contract_page import contract_page, runs_under
-from dqx_airflow.plugin.dataset_page import dataset_page
+from dqx_airflow.plugin.dataset_index import IndexFilters, dataset_rows, index_of
+from dqx_airflow.plugin.dataset_page import dataset_page, gates_of_page, page_within
 from dqx_airflow.plugin.parameters import whole_number
+from dqx_airflow.plugin.places import runs_reading
 from dqx_airflow.plugin.render import HEADERS, ICON
-from dqx_airflow.plugin.store import Answer
+from dqx_airflow.plugin.store import Answer, Desk
 from dqx_airflow.plugin.writes import Refused
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.values import GateReport
@@ -103,23 +105,43 @@ def board(
     return html_page("board.html", board=shown, alerts=alerts)
 
 
+@app.get("/datasets")
+def datasets(
+    session: SessionDep,
+    tasks: Annotated[GateTasks, Depends(gate_tasks)],
+    search: str = "",
+    outcome: str = "",
+    page: str = "",
+) -> Response:
+    """The datasets of the gates of all DAGs that the user may read."""
+    rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags))
+    session.close()
+    shown = index_of(rows, IndexFilters(search, outcome), whole_number(page) or 1)
+    return html_page("datasets.html", index=shown)
+
+
 @app.get("/dataset")
 def dataset(
-    session: SessionDep, tasks: Annotated[GateTasks, Depends(gate_tasks)], name: str = ""
+    session: SessionDep,
+    tasks: Annotated[GateTasks, Depends(gate_tasks)],
+    place: str = "",
+    page: str = "",
 ) -> Response:
     """What the gates of those DAGs found in a dataset."""
-    found = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
+    runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
     session.close()
-    rows = [row for row in found if name in row.datasets]
-    if not rows:
+    rows = dataset_rows(gate_rows(runs, tasks.dags))
+    found = next((row for row in rows if row.place == place), None)
+    if found is None:
         return notice(
             HTTPStatus.NOT_FOUND,
             "No such dataset",
-            f"No gate that you may read has recently reported on dataset {name}.",
+            f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
+            "list of all datasets.",
         )
-    shown, more = rows[:_MOST_GATES], max(len(rows) - _MOST_GATES, 0)
-    past, problem = _past_of(shown)
-    return html_page("dataset.html", page=dataset_page(name, shown, past, more), problem=problem)
+    number, pages = page_within(found, whole_number(page) or 1)
+    past, problem = _past_of(list(gates_of_page(found, number)))
+    return html_page("dataset.html", page=dataset_page(found, past, number, pages), problem=problem)
 
 
 @app.get("/contract")
@@ -177,11 +199,27 @@ def _past_of(
     if not known.found:
         return {}, known.problem
     gates = {tasks[report.attempt.id]: report.run_key.gate for report in known.found}
-    names = set(gates.values())
     until = max(report.run_key.date for report in known.found)
-    most = min(_MOST_PAST // len(names), most)
-    past = desk.ask(lambda store: store.past_reports(names, until, most))
-    by_gate: dict[str, list[GateReport]] = {name: [] for name in names}
-    for report in past.found:
-        by_gate[report.run_key.gate].append(report)
-    return {task: by_gate[name] for task, name in gates.items()}, past.problem
+    most = min(_MOST_PAST // len({*gates.values()}), most)
+    instances = {(row.dag_id, row.task_id): _instance(row) for row in rows}
+    past: dict[tuple[str, str], list[GateReport]] = {}
+    problem = None
+    for index in {instances[task] for task in gates}:
+        of_index = {task: gate for task, gate in gates.items() if instances[task] == index}
+        answer = _past_reports(desk, {*of_index.values()}, until, most, index)
+        problem = problem or answer.problem
+        for task, gate in of_index.items():
+            past[task] = [one for one in answer.found if one.run_key.gate == gate]
+    return past, problem
+
+
+def _past_reports(
+    desk: Desk, gates: set[str], until: date, most: int, map_index: int
+) -> Answer[GateReport]:
+    return desk.ask(lambda store: store.past_reports(gates, until, most, map_index))
+
+
+def _instance(row: GateRow) -> int:
+    """The map index where a row is about one instance of a mapped gate; -1 for all of them."""
+    found = {cell.run.map_index for cell in row.cells}
+    return found.pop() if len(found) == 1 else -1

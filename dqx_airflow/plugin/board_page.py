@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from dqx_airflow.plugin.airflow import GateDag, TaskRun
+from dqx_airflow.plugin.places import PlacedDataset, datasets_in, promotions_in
 from dqx_airflow.plugin.report_view import ReportView, view_of_summary
 from dqx_airflow.plugin.value_format import fault_of
 from dqx_airflow.values import EnforcedContract, Status, Verdict
@@ -20,7 +21,7 @@ NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
 
 _ROWS_OF_A_PAGE = 100
 _GRACE = timedelta(minutes=15)
-_WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
+STATES_WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
 _BAD = ("broken", "blocked", NO_REPORT)
 _UNDECIDED = (RUNNING, NOT_RUN)
 _RUNNING_STATES = ("running", "queued", "scheduled", "up_for_retry", "restarting", "deferred")
@@ -31,7 +32,8 @@ _ENDED_STATES = ("failed", "success")
 class Cell:
     """What became of a gate in one run of its DAG; of a mapped one, the worst of its instances.
 
-    `contracts` are those that any of the instances enforced.
+    `contracts` are those that any of the instances enforced, `datasets` those that any of them
+    read, and `promotions` the places into which any of them put rows.
     """
 
     state: str
@@ -39,6 +41,8 @@ class Cell:
     report: ReportView | None
     instances: int = 1
     contracts: tuple[EnforcedContract, ...] = ()
+    datasets: tuple[PlacedDataset, ...] = ()
+    promotions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,8 @@ class GateRow:
     streak: str
     latest: Cell
     cells: tuple[Cell, ...]
-    datasets: tuple[str, ...]
+    datasets: tuple[PlacedDataset, ...]
+    promotions: tuple[str, ...]
     contracts: tuple[EnforcedContract, ...]
     worst: Verdict | None
     dag: GateDag
@@ -158,13 +163,13 @@ def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> Board:
         page=page,
         pages=pages,
         total=len(found),
-        counts={state: states.count(state) for state in _WORST_FIRST if state in states},
+        counts={state: states.count(state) for state in STATES_WORST_FIRST if state in states},
         late=sum(row.is_late for row in rows),
         choices={
             "dag": _choices(row.dag_id for row in rows),
-            "dataset": _choices(name for row in rows for name in row.datasets),
+            "dataset": _choices(one.place for row in rows for one in row.datasets),
             "contract": _choices(one.id for row in rows for one in row.contracts),
-            "outcome": tuple(state for state in _WORST_FIRST if state in states),
+            "outcome": tuple(state for state in STATES_WORST_FIRST if state in states),
             "severity": _choices(row.worst.severity.value for row in rows if row.worst),
             "owner": _choices(name for row in rows for name in _owners(row)),
         },
@@ -189,7 +194,8 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         streak=_streak(cells),
         latest=latest,
         cells=tuple(reversed(cells)),
-        datasets=tuple(dataset.name for dataset in known.datasets) if known else (),
+        datasets=heard.datasets if heard else (),
+        promotions=heard.promotions if heard else (),
         contracts=heard.contracts if heard else (),
         worst=report.worst if report else None,
         dag=dag,
@@ -207,14 +213,25 @@ def _left_out(cells: Sequence[Cell]) -> int:
 
 def _cell(instances: Sequence[TaskRun]) -> Cell:
     reports = [view_of_summary(run.pushed) for run in instances]
+    known = [report for report in reports if report]
     contracts = {
         (report.contract.id, report.contract.version): report.contract
-        for report in reports
-        if report and report.contract
+        for report in known
+        if report.contract
     }
+    datasets = dict.fromkeys(one for report in known for one in datasets_in(report))
+    promotions = dict.fromkeys(place for report in known for place in promotions_in(report))
     return min(
         (
-            Cell(_state(run, report), run, report, len(instances), tuple(contracts.values()))
+            Cell(
+                _state(run, report),
+                run,
+                report,
+                len(instances),
+                tuple(contracts.values()),
+                tuple(datasets),
+                tuple(promotions),
+            )
             for run, report in zip(instances, reports, strict=True)
         ),
         key=lambda cell: _rank(cell.state),
@@ -230,7 +247,7 @@ def _state(run: TaskRun, report: ReportView | None) -> str:
 
 
 def _rank(state: str) -> int:
-    return _WORST_FIRST.index(state)
+    return STATES_WORST_FIRST.index(state)
 
 
 def _streak(cells: Sequence[Cell]) -> str:
@@ -252,7 +269,7 @@ def _streak(cells: Sequence[Cell]) -> str:
 def _is_asked_for(row: GateRow, filters: Filters) -> bool:
     return (
         filters.dag in ("", row.dag_id)
-        and (not filters.dataset or filters.dataset in row.datasets)
+        and (not filters.dataset or filters.dataset in [one.place for one in row.datasets])
         and (not filters.contract or filters.contract in [one.id for one in row.contracts])
         and filters.outcome in ("", row.state)
         and (not filters.severity or bool(row.worst and row.worst.severity == filters.severity))

@@ -9,6 +9,7 @@ from datetime import date
 
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.board_page import GateRow, counts_line
+from dqx_airflow.plugin.places import place_in
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
 from dqx_airflow.plugin.value_format import limit_of
 from dqx_airflow.results.contract_uses import ContractRun
@@ -39,6 +40,7 @@ class DatasetUse:
     """How the assertions about a dataset stand: counts by status in the newest report."""
 
     name: str
+    place: str
     counts: Mapping[Status, int]
 
     @property
@@ -196,7 +198,8 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
     datasets = []
     for snapshot in newest.datasets:
         about = (one.status for one in newest.verdicts if snapshot.name in one.datasets)
-        datasets.append(DatasetUse(snapshot.name, Counter(about)))
+        place = place_in(newest.gate, snapshot)
+        datasets.append(DatasetUse(snapshot.name, place, Counter(about)))
     contract = newest.contract
     return GateUse(
         row,

@@ -1,19 +1,24 @@
-"""The page of a dataset: what all gates found in it, and when."""
+"""The page of a dataset, which is a place: what all gates found there, and when."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from dqx_airflow.plugin.addresses import report_address
-from dqx_airflow.plugin.board_page import GateRow
+from dqx_airflow.plugin.board_page import GateRow, counts_line
 from dqx_airflow.plugin.chart import Chart, Past, chart_of
+from dqx_airflow.plugin.dataset_index import DatasetRow
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
+from dqx_airflow.plugin.places import is_at
 from dqx_airflow.plugin.report_view import PromotionView, promotion_of
 from dqx_airflow.plugin.value_format import Reading, reading_of
-from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
+from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Status, Verdict
 
+_GATES_OF_A_PAGE = 10
 _SHOWN_ASSERTIONS = 100
 _SHOWN_PAST = 30
 
@@ -58,48 +63,84 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class GateHistory:
-    """What one gate found in the dataset. `snapshot` is what it read last, `days` are newest
-    first."""
+    """What one gate found in the dataset. `names` are what it calls it, `snapshot` is what it read
+    last, `days` are newest first, `counts` those of its last verdicts there by status."""
 
     row: GateRow
+    names: tuple[str, ...]
     snapshot: DatasetSnapshot | None
     rows: Chart | None
     days: tuple[Day, ...]
     assertions: tuple[AssertionHistory, ...]
     more: int
+    counts: Mapping[Status, int]
 
     @property
     def is_promoting(self) -> bool:
         return any(day.promotion for day in self.days)
 
+    @property
+    def counted(self) -> str:
+        """How many of its assertions about the dataset failed in the last run."""
+        return counts_line(self.counts) if self.counts else ""
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetPage:
-    """The gates that the dataset goes through, worst first."""
+    """A place, and the gates that read it, worst first: page `page` of `pages` of them in full.
 
-    name: str
+    `names` are what gates call it, `promoted_by` are the gates that put rows into it."""
+
+    place: str
+    names: tuple[str, ...]
+    rows: tuple[GateRow, ...]
+    promoted_by: tuple[GateRow, ...]
     gates: tuple[GateHistory, ...]
-    more: int
+    page: int
+    pages: int
+
+    @property
+    def label(self) -> str:
+        """What gates call it, or where it is."""
+        return ", ".join(self.names) or self.place
+
+    @property
+    def contracts(self) -> tuple[EnforcedContract, ...]:
+        """The contracts that gates enforce on it, each in its versions."""
+        found = {(one.id, one.version): one for row in self.rows for one in row.contracts}
+        return tuple(found.values())
 
 
 def dataset_page(
-    name: str,
-    rows: Sequence[GateRow],
+    found: DatasetRow,
     past: Mapping[tuple[str, str], Sequence[GateReport]],
-    more: int = 0,
+    page: int,
+    pages: int,
 ) -> DatasetPage:
     """The page of a dataset.
 
-    :param rows: the gates that have it.
-    :param past: by DAG and task of a gate its reports, newest first.
-    :param more: how many gates have it beyond these.
+    :param past: by DAG and task of a gate its reports, newest first, of those shown in full.
     """
-    gates = (_gate(name, row, past.get((row.dag_id, row.task_id), ())) for row in rows)
-    return DatasetPage(name, tuple(gates), more)
+    shown = gates_of_page(found, page)
+    gates = (_gate(found.place, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
+    return DatasetPage(
+        found.place, found.names, found.gates, found.promoted_by, tuple(gates), page, pages
+    )
 
 
-def _gate(name: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
-    oldest_first = tuple(reversed(reports))
+def page_within(found: DatasetRow, page: int) -> tuple[int, int]:
+    """The nearest page of the gates of a dataset, and how many there are."""
+    pages = max(math.ceil(len(found.gates) / _GATES_OF_A_PAGE), 1)
+    return min(max(page, 1), pages), pages
+
+
+def gates_of_page(found: DatasetRow, page: int) -> tuple[GateRow, ...]:
+    """The gates that a page of a dataset shows in full."""
+    return found.gates[(page - 1) * _GATES_OF_A_PAGE : page * _GATES_OF_A_PAGE]
+
+
+def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
+    oldest_first = [one for one in reversed(reports) if _names(place, one)]
     days = [
         Day(
             report.run_key.date,
@@ -110,9 +151,12 @@ def _gate(name: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory
         )
         for report in oldest_first
         for snapshot in report.datasets
-        if snapshot.name == name
+        if is_at(place, report.run_key.gate, snapshot)
     ]
-    newest = {(one.check, one.name) for one in reports[0].verdicts} if reports else set()
+    last = oldest_first[-1] if oldest_first else None
+    names = _names(place, last) if last else ()
+    newest = [one for one in last.verdicts if {*names} & {*one.datasets}] if last else []
+    keys = {(one.check, one.name) for one in newest}
     counts = [
         Past(
             one.date.isoformat(),
@@ -128,17 +172,25 @@ def _gate(name: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory
     assertions = [
         _assertion(found)
         for key, found in histories(oldest_first, row.dag_id, row.task_id).items()
-        if key in newest and name in found[-1][1].datasets
+        if key in keys
     ]
     assertions.sort(key=lambda one: (-one.failures, one.newest.severity.value))
     return GateHistory(
         row=row,
+        names=names,
         snapshot=days[-1].snapshot if days else None,
         rows=chart_of("rows", counts, WIDE_WIDTH, WIDE_HEIGHT),
         days=tuple(reversed(days))[:_SHOWN_PAST],
         assertions=tuple(assertions[:_SHOWN_ASSERTIONS]),
         more=max(len(assertions) - _SHOWN_ASSERTIONS, 0),
+        counts=Counter(one.status for one in newest),
     )
+
+
+def _names(place: str, report: GateReport) -> tuple[str, ...]:
+    """What a report calls the dataset at a place; nothing where it is about other places."""
+    gate = report.run_key.gate
+    return tuple(one.name for one in report.datasets if is_at(place, gate, one))
 
 
 def _assertion(found: Sequence[tuple[Past, Verdict]]) -> AssertionHistory:

@@ -152,6 +152,7 @@ def view_of_summary(pushed: object) -> ReportView | None:
     counts = _mapping(pushed.get("counts"))
     quarantined = _mapping(pushed.get("quarantined"))
     versions = _mapping(pushed.get("versions"))
+    places = _mapping(pushed.get("places"))
     return ReportView(
         run_id=_text(pushed.get("run_id")),
         gate=_text(pushed.get("gate")),
@@ -166,7 +167,7 @@ def view_of_summary(pushed: object) -> ReportView | None:
         datasets=tuple(
             DatasetSnapshot(
                 name,
-                location="",
+                location=_text(places.get(name)),
                 format="",
                 version=_whole(versions.get(name)),
                 quarantined=_whole(quarantined.get(name)),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import Html, Scene, report_of
+from ui_scene import PLACE, Html, Scene, report_of
 
 from dqx_airflow.values import EnforcedContract
 
@@ -23,7 +23,8 @@ Get = Callable[..., "Response"]
 ORDERS = EnforcedContract("orders", "2.3.0", "odcs")
 PAGES = (
     "board",
-    "dataset?name=orders",
+    "datasets",
+    "dataset?place=s3://lake/orders",
     "contract?id=orders",
     "gate?dag_id=lake",
     "icon.svg",
@@ -43,7 +44,7 @@ def test_a_viewer_sees_the_gates_of_a_dag_that_is_theirs(get: Get, tab: Get, sce
     assert get("board", cookie=True).status_code == 200
     assert "lake.gate" in Html(get("contract", id="orders").text).text
     assert "lake.gate" in Html(get("board").text).text
-    assert "lake.gate" in Html(get("dataset", name="orders").text).text
+    assert "lake.gate" in Html(get("dataset", place=PLACE).text).text
 
 
 def test_who_may_not_read_a_dag_sees_nothing_of_it(get: Get, tab: Get, scene: Scene) -> None:
@@ -53,7 +54,8 @@ def test_who_may_not_read_a_dag_sees_nothing_of_it(get: Get, tab: Get, scene: Sc
     assert refused.status_code == 403
     assert "null_share" not in refused.text
     assert "lake" not in get("board", "ben").text
-    assert get("dataset", "ben", name="orders").status_code == 404
+    assert "lake" not in get("datasets", "ben").text
+    assert get("dataset", "ben", place=PLACE).status_code == 404
     assert get("contract", "ben", id="orders").status_code == 404
 
 
@@ -89,12 +91,13 @@ def test_a_task_cannot_show_the_history_of_a_gate_by_naming_it(
         "run_id": hidden.run_id,
         "date": "2024-03-20",
         "datasets": ["orders"],
+        "places": {"orders": PLACE},
         "contract": {"id": "orders", "version": "6.6.6"},
     }
     scene.task("pond", pushed=forged, number=2)
     pages = (
         tab("ben", dag_id="pond"),
-        get("dataset", "ben", name="orders"),
+        get("dataset", "ben", place=PLACE),
         get("contract", "ben", id="orders"),
     )
     for answer in pages:

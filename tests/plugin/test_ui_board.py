@@ -77,7 +77,7 @@ def test_what_fails_is_on_top_with_its_worst_assertion(get: Get, scene: Scene) -
     [
         ({}, {"lake", "shop"}),
         ({"dag": "shop"}, {"shop"}),
-        ({"dataset": "baskets"}, {"shop"}),
+        ({"dataset": "s3://lake/baskets"}, {"shop"}),
         ({"outcome": "passed"}, {"shop"}),
         ({"severity": "P0"}, {"lake"}),
         ({"severity": "P3"}, set()),
@@ -137,38 +137,6 @@ def test_the_board_needs_no_store(get: Get, scene: Scene, monkeypatch: pytest.Mo
     runs_of(scene, "pb")
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     assert "lake.gate" in get("board").text
-
-
-def test_a_dataset_shows_all_that_gates_found_in_it(get: Get, scene: Scene) -> None:
-    scene.dag()
-    runs_of(scene, "pppppb")
-    answer = get("dataset", name="orders")
-    page = Html(answer.text)
-    assert page.unbalanced == []
-    assert "Dataset orders Gate ✕ blocked lake.gate failing since this run" in page.text
-    assert "rows 5000 version 7 place s3://lake/orders" in page.text
-    assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
-    assert "1 of 6 failed" in page.text
-    assert "2024-03-20 failed 50% 10%" in page.text
-    assert "2024-03-15: 2%, passed, limit 10%" in answer.text
-
-
-def test_assertions_about_other_datasets_are_left_out(get: Get, scene: Scene) -> None:
-    scene.dag()
-    other = replace(NULLS, name="customers.id", datasets=("customers",))
-    scene.ran(report_of(verdicts=(BAD_NULLS, other)))
-    assert "customers.id" not in get("dataset", name="orders").text
-
-
-def test_a_dataset_page_without_the_store_says_so(
-    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene.dag()
-    runs_of(scene, "pb")
-    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
-    page = Html(get("dataset", name="orders").text)
-    assert "This server has no results store" in page.text
-    assert "✕ blocked lake.gate" in page.text
 
 
 def test_an_error_is_told_with_its_reason(get: Get, scene: Scene) -> None:

@@ -87,7 +87,7 @@ def ran(scene: Scene, **changes: Any) -> None:
 
 def test_nothing_on_a_page_breaks_its_own_policy(scene: Scene, look: Callable[..., Page]) -> None:
     ran(scene)
-    for page in (TAB, "board", "dataset?name=orders"):
+    for page in (TAB, "board", "dataset?place=s3://lake/orders"):
         shown = look(page)
         assert "lake.gate" in shown.text
         assert shown.complaints == []
@@ -219,6 +219,6 @@ def test_a_narrow_window_shows_all_of_it(scene: Scene, look: Callable[..., Page]
         deviceScaleFactor=1,
         mobile=False,
     )
-    for at in (TAB, "board", "dataset?name=orders"):
+    for at in (TAB, "board", "dataset?place=s3://lake/orders"):
         assert look(at).run("document.documentElement.scrollWidth") <= 420
     browser.call("Emulation.clearDeviceMetricsOverride")

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Html, Scene, report_of
 
 from dqx_airflow.values import (
     DatasetSnapshot,
@@ -94,7 +94,9 @@ def test_the_gates_stand_with_the_outcome_of_each_dataset(get: Get, scene: Scene
     a_history(scene)
     scene.dag("shop")
     returns = replace(KEPT, name="returns.id", datasets=("returns",))
-    datasets = tuple(DatasetSnapshot(name, "s3://lake", "delta") for name in ("orders", "returns"))
+    datasets = tuple(
+        DatasetSnapshot(name, f"s3://lake/{name}", "delta") for name in ("orders", "returns")
+    )
     report = under(50, BROKEN, returns, dag_id="shop", datasets=datasets)
     scene.ran(report, dag_id="shop", number=50)
     page = Html(get("contract", id="orders").text)
@@ -161,7 +163,7 @@ def test_a_contract_without_a_version_has_none(get: Get, scene: Scene) -> None:
 
 def test_every_page_about_a_gate_leads_to_its_contract(get: Get, tab: Get, scene: Scene) -> None:
     a_history(scene)
-    pages = (get("board"), get("dataset", name="orders"), tab())
+    pages = (get("board"), get("dataset", place=PLACE), tab())
     for page in pages:
         leads = {str(link["href"]) for link in Html(page.text).all("a")}
         (href,) = {link for link in leads if link.startswith("contract?")}

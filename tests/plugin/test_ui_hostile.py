@@ -99,7 +99,7 @@ def test_no_text_of_a_report_is_more_than_text(get: Get, tab: Get, scene: Scene,
             suite=stored,
             datasets=(
                 DatasetSnapshot(stored[:150], stored, "delta", rows=3, promote_to=stored),
-                DatasetSnapshot("b", stored, "delta", promotion=Promotion(stored, 3, 4)),
+                DatasetSnapshot("b", f"/b/{stored}", "delta", promotion=Promotion(stored, 3, 4)),
             ),
             contract=EnforcedContract(stored[:150], stored[:150], stored[:150], checked=1),
         ),
@@ -125,8 +125,9 @@ def test_no_parameter_is_more_than_text(get: Get, tab: Get, scene: Scene, text: 
     filters = dict.fromkeys(("dag", "dataset", "contract", "outcome", "severity", "owner"), text)
     assert_harmless(get("board", **filters))
     assert_harmless(tab(attempt=text, map_index=text))
+    assert_harmless(get("datasets", search=text, outcome=text))
     pages = (
-        get("dataset", name=text),
+        get("dataset", place=text),
         get("contract", id=text),
         tab(run_id=text),
         tab(task_id=text),
@@ -156,6 +157,7 @@ ODD: dict[str, object] = {
         "fail_on": "P9",
         "counts": {"failed": "many", "passed": -3, "error": None},
         "datasets": [{"name": "a"}, None, 3],
+        "places": {"3": {"a": 1}, "None": ["b"]},
         "versions": [1],
         "quarantined": "none",
         "promoted": {"a": "x", "b": None},

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import DAY, NULLS, Html, Scene, report_of
+from ui_scene import DAY, NULLS, PLACE, Html, Scene, report_of
 
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Promotion
 
@@ -86,7 +86,7 @@ def test_the_history_of_a_dataset_marks_what_was_promoted(get: Get, scene: Scene
     scene.dag()
     for number, passed in enumerate((True, False, True), 1):
         scene.ran(promoting(number, passed=passed, days_ago=3 - number), number=number)
-    answer = get("dataset", name="orders")
+    answer = get("dataset", place=PLACE)
     page = Html(answer.text)
     assert page.unbalanced == []
     assert (
@@ -101,6 +101,6 @@ def test_without_promotions_the_history_has_no_column_for_them(get: Get, scene: 
     scene.dag()
     for number in (1, 2):
         scene.ran(report_of(number, on=DAY - timedelta(days=number)), number=number)
-    page = Html(get("dataset", name="orders").text)
+    page = Html(get("dataset", place=PLACE).text)
     assert "date gate rows version 2024-03-19 blocked 5000 7" in page.text
     assert "promoted" not in page.text

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Html, Scene, report_of
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import DatasetSnapshot, Outcome
@@ -62,7 +62,7 @@ def test_ids_are_quoted_in_the_addresses_of_airflow(tab: Get, scene: Scene) -> N
 def test_every_bar_point_and_date_opens_its_run(get: Get, tab: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "ppb")
-    for page in (tab().text, get("board").text, get("dataset", name="orders").text):
+    for page in (tab().text, get("board").text, get("dataset", place=PLACE).text):
         opened = {
             str(link["href"])
             for link in Html(page).all("a")

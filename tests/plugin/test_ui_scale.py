@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
-from ui_scene import DAY, NOT_EMPTY, NULLS, Scene, report_of
+from ui_scene import DAY, NOT_EMPTY, NULLS, PLACE, Scene, report_of
 
 from dqx_airflow.values import EnforcedContract, Outcome, Verdict
 
@@ -80,12 +80,12 @@ def test_every_page_is_there_within_a_second(get: Get, tab: Get, scene: Scene) -
     pages = {
         "gate": tab,
         "board": lambda: get("board"),
-        "dataset": lambda: get("dataset", name="orders"),
+        "dataset": lambda: get("dataset", place=PLACE),
         "contract": lambda: get("contract", id="orders"),
     }
     for ask in pages.values():
         ask()  # the first request of a process pays for its imports
     taken = {name: min(seconds(ask) for _ in range(3)) for name, ask in pages.items()}
     assert "last 60 runs" in tab().text
-    assert "1 of 30 failed" in get("dataset", name="orders").text
+    assert "1 of 30 failed" in get("dataset", place=PLACE).text
     assert {name for name, time_s in taken.items() if time_s > MOST_SECONDS} == set(), taken

@@ -30,6 +30,9 @@ from dqx_airflow.values import (
 DAY = date(2024, 3, 20)
 NOON = datetime(2024, 3, 20, 12, tzinfo=timezone.utc)
 
+PLACE = "s3://lake/orders"
+"""Where the dataset `orders` of the reports is."""
+
 NULLS = Verdict(
     name="orders.id.null_share",
     check="Completeness",
@@ -88,7 +91,7 @@ def report_of(
         fail_on=Severity.P1,
         outcome=outcome,
         verdicts=verdicts,
-        datasets=(DatasetSnapshot(dataset, "s3://lake/orders", "delta", version=7, rows=5000),),
+        datasets=(DatasetSnapshot(dataset, f"s3://lake/{dataset}", "delta", version=7, rows=5000),),
         started_at=started,
         finished_at=started + timedelta(seconds=40),
     )

@@ -1,0 +1,51 @@
+"""Where the data of a dataset is, day after day: what pages and catalogs tell datasets apart by.
+
+Many suites call a dataset `orders`, and each means another table. Its place is one, whatever it is
+called.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dqx_airflow.lineage.names import is_path, name_of_data
+from dqx_airflow.lineage.trimming import trimmed
+from dqx_airflow.values import DatasetSnapshot
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_LONGEST_BYTES = 1000
+
+
+def place_of(snapshot: DatasetSnapshot) -> str | None:
+    """The place of a dataset; None for a query, which has none, and where an address of a page
+    could not hold it.
+
+    >>> place_of(DatasetSnapshot("orders", "s3a://lake/orders/2026-11-23/", "csv"))
+    's3://lake/orders'
+    """
+    if snapshot.lineage_name is None and snapshot.format == "query":
+        return None
+    named = snapshot.location if snapshot.lineage_name is None else snapshot.lineage_name
+    place = place_at(named)
+    return place if len(place.encode(errors="replace")) <= _LONGEST_BYTES else None
+
+
+def place_at(location: str) -> str:
+    """The place of a path, a URI or a table, without dates, partitions and globs at its end.
+
+    A path that is relative stays so: where it leads depends on who reads it.
+
+    >>> place_at("file:///landing/*/2026-11-23/*.csv")
+    '/landing'
+    >>> place_at("sales.`orders`")
+    'sales.orders'
+    """
+    if not is_path(location):
+        return location.replace("`", "")
+    if not _SCHEME.match(location):
+        return trimmed(location.rstrip("/")) or "/"
+    found = name_of_data(location)
+    if found.namespace == "file":
+        return found.name
+    joint = "/" if "://" in found.namespace else ":"
+    return f"{found.namespace}{joint}{found.name.lstrip('/') if joint == '/' else found.name}"

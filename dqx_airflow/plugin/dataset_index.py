@@ -1,0 +1,121 @@
+"""The index of datasets: every place that gates read or fill, how it stands, who looks at it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from dqx_airflow.plugin.board_page import STATES_WORST_FIRST, GateRow
+
+_ROWS_OF_A_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRow:
+    """A place. `names` are what gates call it, `gates` those that read it, worst first, and
+    `promoted_by` those that put rows into it."""
+
+    place: str
+    names: tuple[str, ...]
+    gates: tuple[GateRow, ...]
+    promoted_by: tuple[GateRow, ...]
+
+    @property
+    def state(self) -> str:
+        """The worst of what its gates say; empty where no gate reads it."""
+        return self.gates[0].state if self.gates else ""
+
+    @property
+    def ran(self) -> datetime | None:
+        """When a gate read it last."""
+        return max((row.ran for row in self.gates if row.ran), default=None)
+
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """The ids of the contracts that gates enforce on it."""
+        return tuple(dict.fromkeys(one.id for row in self.gates for one in row.contracts))
+
+    def is_found(self, words: Sequence[str]) -> bool:
+        """Whether each of the words, in lower case, is in its place or in a name around it."""
+        rows = (*self.gates, *self.promoted_by)
+        texts = (self.place, *self.names, *self.contracts, *(row.gate for row in rows))
+        told = "\n".join(texts).lower()
+        return all(word in told for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFilters:
+    """What is asked for; empty texts ask for everything."""
+
+    search: str = ""
+    outcome: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """As parameters of an address."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetIndex:
+    """The datasets that are asked for, worst first. `page` of `pages` is shown, counted from 1;
+    `total` are all of those, and `known` all datasets."""
+
+    rows: tuple[DatasetRow, ...]
+    page: int
+    pages: int
+    total: int
+    known: int
+    outcomes: tuple[str, ...]
+    filters: IndexFilters
+
+
+def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
+    """A row for each place, worst first.
+
+    :param gates: worst first.
+    """
+    read: dict[str, list[GateRow]] = {}
+    filled: dict[str, list[GateRow]] = {}
+    names: dict[str, list[str]] = {}
+    for row in gates:
+        for place in dict.fromkeys(one.place for one in row.datasets):
+            read.setdefault(place, []).append(row)
+        for place in row.promotions:
+            filled.setdefault(place, []).append(row)
+        for one in row.datasets:
+            names.setdefault(one.place, []).append(one.name)
+    rows = [
+        DatasetRow(
+            place,
+            tuple(dict.fromkeys(names.get(place, ()))),
+            tuple(read.get(place, ())),
+            tuple(filled.get(place, ())),
+        )
+        for place in dict.fromkeys((*read, *filled))
+    ]
+    return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.place)))
+
+
+def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -> DatasetIndex:
+    """A page of the index; the nearest one where there is no such page."""
+    words = filters.search.lower().split()
+    found = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
+    pages = max(math.ceil(len(found) / _ROWS_OF_A_PAGE), 1)
+    page = min(max(page, 1), pages)
+    states = {row.state for row in rows}
+    return DatasetIndex(
+        rows=tuple(found[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
+        page=page,
+        pages=pages,
+        total=len(found),
+        known=len(rows),
+        outcomes=tuple(state for state in STATES_WORST_FIRST if state in states),
+        filters=filters,
+    )
+
+
+def _rank(state: str) -> int:
+    return STATES_WORST_FIRST.index(state) if state else len(STATES_WORST_FIRST)

@@ -1,0 +1,46 @@
+"""What tells datasets apart: their places, however they are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from dqx_airflow.lineage.places import place_at, place_of
+from dqx_airflow.values import DatasetSnapshot
+
+
+@pytest.mark.parametrize(
+    ("location", "place"),
+    [
+        ("s3a://lake/orders/", "s3://lake/orders"),
+        ("s3://lake/orders/2026/11/23", "s3://lake/orders"),
+        ("s3://key:secret@lake/orders", "s3://lake/orders"),
+        (
+            "abfss://box@account.dfs.core.windows.net/a b",
+            "abfss://box@account.dfs.core.windows.net/a b",
+        ),
+        ("file:///lake/orders", "/lake/orders"),
+        ("/lake/orders/day=2026-11-23", "/lake/orders"),
+        ("data/orders/2026-11-23/*.csv", "data/orders"),
+        ("dbfs:/lake/orders", "dbfs:/lake/orders"),
+        ("sales.`orders`", "sales.orders"),
+        ("/", "/"),
+    ],
+)
+def test_a_place_is_one_however_it_is_written(location: str, place: str) -> None:
+    assert place_at(location) == place
+    assert place_at(place) == place
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "place"),
+    [
+        (DatasetSnapshot("o", "o", "query"), None),
+        (DatasetSnapshot("o", "o", "query", lineage_name="sales.orders"), "sales.orders"),
+        (DatasetSnapshot("o", "/landing/7f3a", "csv", lineage_name="/landing"), "/landing"),
+        (DatasetSnapshot("o", "/" + "a" * 1000, "csv"), None),
+    ],
+)
+def test_a_dataset_may_name_its_place_and_may_have_none(
+    snapshot: DatasetSnapshot, place: str | None
+) -> None:
+    assert place_of(snapshot) == place
