@@ -238,11 +238,15 @@ class SourceLocation:
 
 @dataclass(frozen=True, slots=True)
 class GateOrigin:
-    """What a catalog says of a gate as a job: its owner, its documentation, and its source."""
+    """What a catalog says of a gate as a job: its owner, its documentation, and its source.
+
+    `job` is the job where it is only a part of one; None where the gate is the job.
+    """
 
     owner: str | None = None
     documentation: str | None = None
     source: SourceLocation | None = None
+    job: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +381,19 @@ class ShadowSuite:
 
 
 @dataclass(frozen=True, slots=True)
+class GatePart:
+    """One more date, or one more suite, that a gate judges in the same scan.
+
+    Without a `suite` it is that of the request, with what it imports and the contract it is of.
+    """
+
+    run_key: RunKey
+    suite: SourceFile | None = None
+    imports: tuple[ImportedFile, ...] = ()
+    contract: EnforcedContract | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GateRequest:
     """Everything that the job needs to know. It holds no secret, and its sources themselves.
 
@@ -390,7 +407,7 @@ class GateRequest:
     from, if it was compiled. `date_from` says in words where the date comes from. With
     `require_history` a gate is broken where an assertion of `fail_on` or worse lacks data of other
     dates. `origin` is for lineage alone: nothing is read there. `shadow` is judged in the same scan
-    and changes nothing.
+    and changes nothing. `more` are judged beside it, each with a report of its own.
     """
 
     run_key: RunKey
@@ -414,6 +431,13 @@ class GateRequest:
     require_history: bool = False
     origin: GateOrigin | None = None
     shadow: ShadowSuite | None = None
+    more: tuple[GatePart, ...] = ()
+
+    @property
+    def parts(self) -> tuple[GateRequest, ...]:
+        """A request for each report that is asked for: its own first, then those of `more`."""
+        own = replace(self, more=())
+        return (own, *(_part_of(own, part) for part in self.more))
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
@@ -421,6 +445,19 @@ class GateRequest:
         imported = (item.file for item in self.imports)
         files = (*(self.contract.sources if self.contract else ()), self.suite, *imported)
         return tuple({file.name: file for file in files}.values())
+
+
+def _part_of(request: GateRequest, part: GatePart) -> GateRequest:
+    if part.suite is None:
+        return replace(request, run_key=part.run_key)
+    return replace(
+        request,
+        run_key=part.run_key,
+        suite=part.suite,
+        imports=part.imports,
+        contract=part.contract,
+        shadow=None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

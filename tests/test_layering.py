@@ -15,12 +15,22 @@ PACKAGE = Path(dqx_airflow.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
-# other. `request_arguments`, `dataset_settings`, `date_patterns`, `exact`, `limits`,
+# other. `request_arguments`, `dataset_settings`, `date_patterns`, `date_range`, `exact`, `limits`,
 # `provider_info`, `redact`, `resources` and `source_location` are single modules, `` is the
 # package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("", "errors", "resources", "date_patterns", "exact", "limits", "provider_info", "redact"),
-    ("values",),
+    (
+        "",
+        "errors",
+        "resources",
+        "date_patterns",
+        "date_range",
+        "exact",
+        "limits",
+        "provider_info",
+        "redact",
+    ),
+    ("values", "date_range"),
     ("diagnostics", "request_arguments", "source_location"),
     ("reader_options",),
     ("dataset_settings",),
@@ -64,6 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "resources": set(),
     "date_patterns": set(),
+    "date_range": set(),
     "exact": set(),
     "limits": set(),
     "redact": set(),

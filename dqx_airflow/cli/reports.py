@@ -23,7 +23,7 @@ _NARROWEST = 100
 _UNBOUNDED = 100_000
 _WRAPPED = {"gate", "worst", "check", "assertion", "value", "expected", "place", "change", "why"}
 """Columns of names and sentences, which go on in the next line. What is short never does."""
-_COLOURS = {
+COLOURS = {
     "passed": "green",
     "warned": "yellow",
     "blocked": "red",
@@ -48,7 +48,7 @@ def console_for(file: IO[str] | None = None) -> Console:
 
 def print_headline(report: GateReport, console: Console) -> None:
     line = Text(printable(headline(report)))
-    line.stylize(f"bold {_COLOURS[report.outcome.value]}", 0, len(report.outcome.value))
+    line.stylize(f"bold {COLOURS[report.outcome.value]}", 0, len(report.outcome.value))
     console.print(line, soft_wrap=True)
 
 
@@ -95,7 +95,7 @@ def table_of(*columns: str) -> Table:
 
 
 def coloured(status: Outcome | Status) -> Text:
-    return Text(status.value, style=_COLOURS[status.value])
+    return Text(status.value, style=COLOURS[status.value])
 
 
 def printable(text: str, keep: str = "") -> str:

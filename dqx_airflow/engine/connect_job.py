@@ -18,7 +18,7 @@ from typing import IO
 from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection, connection_of
-from dqx_airflow.engine.job import EXIT_INFRASTRUCTURE, run_gate, run_job
+from dqx_airflow.engine.job import EXIT_INFRASTRUCTURE, run_gates, run_job
 from dqx_airflow.engine.session.cancellation import JobEnding
 from dqx_airflow.engine.session.connection import open_session, spark_errors_told
 from dqx_airflow.errors import DqxError
@@ -40,12 +40,12 @@ def main(arguments: Sequence[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_INFRASTRUCTURE
 
-    def run(request: GateRequest) -> GateReport:
+    def run(request: GateRequest) -> tuple[GateReport, ...]:
         session = ending.opening(lambda name: _open(connection, name, given["settings"]))
         with spark_errors_told(connection):
-            report = run_gate(request, session)
+            reports = run_gates(request.parts, session)
             ending.close()
-            return report
+            return reports
 
     return run_job(arguments, run, ending)
 

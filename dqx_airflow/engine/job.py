@@ -10,9 +10,10 @@ import logging
 import os
 import sys
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import datetime, timezone
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timezone
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -21,8 +22,9 @@ from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.imports import inlined
+from dqx_airflow.dql.nodes import Suite
 from dqx_airflow.engine.lineage_events import run_events
-from dqx_airflow.engine.measure import measure, snapshots
+from dqx_airflow.engine.measure import measure_together, snapshots
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
@@ -30,21 +32,24 @@ from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.cancellation import JobEnding
 from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark
+from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.table_contracts import published_contracts
 from dqx_airflow.errors import DeadlineError, DqxError, SourceError
 from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
-from dqx_airflow.plan.model import Plan
+from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
 from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import GateReport, GateRequest, Outcome
+from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict
 
 EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
+
+_PASSES = (Outcome.PASSED, Outcome.WARNED)
 
 _log = logging.getLogger("dqx.gate")
 
@@ -55,11 +60,13 @@ def main(
     """Runs the gate that the arguments ask for, prints its verdicts last, returns the exit code."""
     ending = JobEnding()
     session = ending.opening(open_session)
-    return run_job(arguments, lambda request: run_gate(request, session), ending)
+    return run_job(arguments, lambda request: run_gates(request.parts, session), ending)
 
 
 def run_job(
-    arguments: Sequence[str], run: Callable[[GateRequest], GateReport], ending: JobEnding
+    arguments: Sequence[str],
+    run: Callable[[GateRequest], tuple[GateReport, ...]],
+    ending: JobEnding,
 ) -> int:
     """Like `main`, whatever session the gate runs in, and whoever ends it."""
     # Spark and its gateway talk a lot; ours, and events that go to the console, are worth a line.
@@ -70,52 +77,77 @@ def run_job(
     try:
         request = from_arguments(arguments)
         ending.end_after(request.timeout_s)
-        report = run(request)
+        reports = run(request)
     except Exception as error:
         # Of a job that was ended, any error is the consequence, and the reason has been told.
         return _report_failure(error) if ending.code is None else ending.code
-    print(draw_report(report, root=request.results_root), flush=True)
+    for report in reports:
+        print(draw_report(report, root=request.results_root), flush=True)
     return EXIT_REPORTED
 
 
 def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> GateReport:
-    """Checks, scans, judges, and writes the report; lineage events frame it.
+    """The report of a request that asks for one, see `run_gates`."""
+    (report,) = run_gates([request], session)
+    return report
 
-    :param session: gives the Spark session for an application name. Called when the suite and
+
+def run_gates(
+    requests: Sequence[GateRequest], session: Callable[[str], SparkSession]
+) -> tuple[GateReport, ...]:
+    """Checks, scans once, judges each request, and writes the reports; lineage events frame them.
+
+    All reports are written at the end, or none. A dataset is promoted where no request for the
+    date is blocked or broken.
+
+    :param requests: those of one gate, or of one call: they share the results store, and the
+        datasets of one name.
+    :param session: gives the Spark session for an application name. Called when the suites and
         the results store are known to be sound.
-    :raises SourceError: the suite has errors.
-    :raises RequestError: the request contradicts itself.
+    :raises SourceError: a suite has errors.
+    :raises RequestError: a request contradicts itself.
     :raises StoreError: the results store, or a quarantine, cannot be written.
     :raises PromotionError: the gate passed, and a dataset cannot be promoted as it is now.
     :raises DeadlineError: it took longer than the request allows.
     """
-    check_places(request)
-    check_quarantine(request)
-    check_promotion(request)
-    store = ResultsStore(request.results_root, storage_options_of(os.environ))
+    for request in requests:
+        check_places(request)
+        check_quarantine(request)
+        check_promotion(request)
+    first = requests[0]
+    store = ResultsStore(first.results_root, storage_options_of(os.environ))
     store.check_writable()
-    plan = plan_gate(request)
-    run_id, started = str(uuid.uuid4()), _now()
-    with run_events(request, run_id, started, store) as end:
-        spark = session(request.run_key.gate)
+    parts = _parts_of(requests)
+    started = _now()
+    with run_events({part.run_id: part.request for part in parts}, started, store) as end:
+        spark = session(first.run_key.gate)
         states = StateStore(store.location)
-        memory = None if request.recompute else StateCache(spark, states, run_id, started)
-        report = _validate(request, plan, spark, run_id, started, memory)
-        _require_time(request, started)
-        store.write(report, request.sources)
-        end(report)
-    return report
+        memory = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
+        reports = _validate(parts, spark, started, memory)
+        _require_time(first, started)
+        sources = [part.request.sources for part in parts]
+        store.write_all(list(zip(reports, sources, strict=True)))
+        for report in reports:
+            end(report)
+    return reports
 
 
 def try_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> GateReport:
-    """Checks, scans and judges like `run_gate`, and leaves no trace: no report, states or events.
+    """The report of a request that asks for one, see `try_gates`."""
+    (report,) = try_gates([request], session)
+    return report
 
-    :param session: as for `run_gate`.
-    :raises SourceError: the suite has errors.
+
+def try_gates(
+    requests: Sequence[GateRequest], session: Callable[[str], SparkSession]
+) -> tuple[GateReport, ...]:
+    """Checks, scans and judges like `run_gates`, and leaves no trace: no report, states or events.
+
+    :param session: as for `run_gates`.
+    :raises SourceError: a suite has errors.
     """
-    plan = plan_gate(request)
-    run_id, started = str(uuid.uuid4()), _now()
-    return _validate(request, plan, session(request.run_key.gate), run_id, started)
+    parts = _parts_of(requests)
+    return _validate(parts, session(requests[0].run_key.gate), _now())
 
 
 def plan_gate(request: GateRequest) -> Plan:
@@ -123,14 +155,23 @@ def plan_gate(request: GateRequest) -> Plan:
 
     :raises SourceError: the suite has errors, alone or with these datasets.
     """
+    return _plan(request, _sound_suite(request))
+
+
+def _sound_suite(request: GateRequest) -> Suite:
+    """:raises SourceError: the suite has errors, alone or with these datasets."""
     checked = check_source(request.suite, inlined(request.imports), needs_suite=True)
     errors = checked.errors
     if checked.suite is not None and not errors:
         errors = check_datasets(checked.suite, request.datasets)
     if errors or checked.suite is None:
         raise SourceError(draw(errors, checked.sources), diagnostics=errors)
+    return checked.suite
+
+
+def _plan(request: GateRequest, suite: Suite) -> Plan:
     return resolve(
-        checked.suite,
+        suite,
         request.suite,
         request.datasets,
         request.run_key.date,
@@ -138,24 +179,68 @@ def plan_gate(request: GateRequest) -> Plan:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One of the requests that are judged together. `shadow` is what `shadow_plan` gives."""
+
+    request: GateRequest
+    plan: Plan
+    shadow: tuple[Plan | None, str | None]
+    run_id: str
+
+    def decide(self, verdicts: Sequence[Verdict]) -> Outcome:
+        requires = self.request.require_history or self.plan.require_history
+        return decide(verdicts, self.request.fail_on, require_history=requires)
+
+
+def _parts_of(requests: Sequence[GateRequest]) -> tuple[_Part, ...]:
+    """:raises SourceError: a suite has errors."""
+    suites: dict[tuple[Any, ...], Suite] = {}
+    parts = []
+    for request in requests:
+        # The same suite for another date is read once.
+        key = request.suite, request.imports, request.datasets
+        if key not in suites:
+            suites[key] = _sound_suite(request)
+        plan = _plan(request, suites[key])
+        parts.append(_Part(request, plan, shadow_plan(request), str(uuid.uuid4())))
+    return tuple(parts)
+
+
 def _validate(
-    request: GateRequest,
-    plan: Plan,
+    parts: Sequence[_Part],
     spark: SparkSession,
-    run_id: str,
     started: datetime,
     memory: StateCache | None = None,
+) -> tuple[GateReport, ...]:
+    refs = {ref.name: ref for part in parts for ref in part.request.datasets}
+    asked = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
+    opened, found = measure_together(spark, tuple(refs.values()), asked, memory)
+    reports = [
+        _judge(part, spark, opened, all_found, started)
+        for part, all_found in zip(parts, found, strict=True)
+    ]
+    return _promoted(parts, reports, spark, opened, started)
+
+
+def _judge(
+    part: _Part,
+    spark: SparkSession,
+    all_opened: Mapping[str, OpenDataset],
+    all_found: Scanned,
+    started: datetime,
 ) -> GateReport:
-    beside = shadow_plan(request)
-    asked = with_requests_of(plan, beside[0])
-    opened, all_found = measure(spark, request.datasets, asked, memory)
-    found = all_found.without({*asked.requests} - {*plan.requests})
+    """The report of a part before anything is promoted."""
+    request, plan = part.request, part.plan
+    names = {ref.name for ref in request.datasets}
+    opened = {name: dataset for name, dataset in all_opened.items() if name in names}
+    found = all_found.of(plan.requests)
     verdicts = evaluate(
         plan, found, request.skip_dates, now=started, sample_rows=request.sample_rows
     )
     schemas = {name: dataset.schema for name, dataset in opened.items()}
     faults = faults_of(plan, verdicts, found, schemas, skip_dates=request.skip_dates, now=started)
-    quarantined = quarantine_rows(spark, opened, request, verdicts, faults, run_id)
+    quarantined = quarantine_rows(spark, opened, request, verdicts, faults, part.run_id)
     verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
     verdicts = with_clauses(verdicts, request.contract) + unenforced_verdicts(request.contract)
     if request.contract is not None:
@@ -172,29 +257,52 @@ def _validate(
         )
         for item in snapshots(request.datasets, opened, plan, found)
     )
-    requires = request.require_history or plan.require_history
-    outcome = decide(verdicts, request.fail_on, require_history=requires)
-    if outcome in (Outcome.PASSED, Outcome.WARNED):
-        _require_time(request, started)
-        promoted, refused = promote(spark, opened, request, told, run_id, started)
-        verdicts += refused
-        outcome = decide(verdicts, request.fail_on, require_history=requires)
-        told = tuple(replace(item, promotion=promoted.get(item.name)) for item in told)
     return GateReport(
-        run_id=run_id,
+        run_id=part.run_id,
         run_key=request.run_key,
         attempt=request.attempt,
         suite=plan.suite,
         fail_on=request.fail_on,
-        outcome=outcome,
+        outcome=part.decide(verdicts),
         verdicts=verdicts,
         datasets=told,
         started_at=started,
         finished_at=_now(),
         contract=request.contract and request.contract.in_report,
         sources=digests_of(request.sources),
-        shadow=shadow_report(request, beside, all_found, request.skip_dates, started),
+        shadow=shadow_report(request, part.shadow, all_found, request.skip_dates, started),
     )
+
+
+def _promoted(
+    parts: Sequence[_Part],
+    reports: Sequence[GateReport],
+    spark: SparkSession,
+    opened: Mapping[str, OpenDataset],
+    started: datetime,
+) -> tuple[GateReport, ...]:
+    """The reports after the rows of each date went where they go on a pass of all its suites."""
+    by_date: dict[date, list[int]] = {}
+    for number, report in enumerate(reports):
+        by_date.setdefault(report.run_key.date, []).append(number)
+    told = list(reports)
+    for numbers in by_date.values():
+        if any(reports[one].outcome not in _PASSES for one in numbers):
+            continue
+        first = numbers[0]
+        part, report = parts[first], reports[first]
+        _require_time(part.request, started)
+        promoted, refused = promote(
+            spark, opened, part.request, report.datasets, part.run_id, started
+        )
+        verdicts = report.verdicts + refused
+        told[first] = replace(report, verdicts=verdicts, outcome=part.decide(verdicts))
+        for one in numbers:
+            datasets = tuple(
+                replace(item, promotion=promoted.get(item.name)) for item in told[one].datasets
+            )
+            told[one] = replace(told[one], datasets=datasets, finished_at=_now())
+    return tuple(told)
 
 
 def _require_time(request: GateRequest, started: datetime) -> None:

@@ -1,9 +1,9 @@
-"""The lineage events of a run. Nothing of OpenLineage is loaded where nobody wants them."""
+"""The lineage events of runs. Nothing of OpenLineage is loaded where nobody wants them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 @contextmanager
 def run_events(
-    request: GateRequest, run_id: str, started: datetime, store: ResultsStore
+    requests: Mapping[str, GateRequest], started: datetime, store: ResultsStore
 ) -> Iterator[Callable[[GateReport], None]]:
-    """Sends one event when a run begins and one when it ends, however it does.
+    """Sends one event when each run begins and one when it ends, however it does.
 
-        with run_events(request, run_id, started, store) as end:
+        with run_events({run_id: request}, started, store) as end:
             report = ...
             end(report)
 
-    What is raised within is the end of a run that crashed.
+    What is raised within is the end of the runs that have none yet: they crashed.
+
+    :param requests: what is asked for, by the id of its run.
     """
     emitter = _emitter(_spool(store))
     if emitter is None:
@@ -36,18 +38,24 @@ def run_events(
         return
     from dqx_airflow.lineage.events import crash_event, start_event, terminal_event
 
+    running = dict(requests)
+
     def end(report: GateReport) -> None:
-        if emitter.emit(terminal_event(request, report, emitter.namespace)):
+        request = running.pop(report.run_id)
+        is_sent = emitter.emit(terminal_event(request, report, emitter.namespace))
+        if is_sent and not running:
             # The server is there: it also gets what earlier runs could not send, as time allows.
             emitter.resend()
 
     with emitter:
-        emitter.emit(start_event(request, run_id, started, emitter.namespace))
+        for run_id, request in requests.items():
+            emitter.emit(start_event(request, run_id, started, emitter.namespace))
         try:
             yield end
         except BaseException as error:
             message, now = f"{type(error).__name__}: {error}", datetime.now(timezone.utc)
-            emitter.emit(crash_event(request, run_id, now, message, emitter.namespace))
+            for run_id, request in running.items():
+                emitter.emit(crash_event(request, run_id, now, message, emitter.namespace))
             raise
 
 

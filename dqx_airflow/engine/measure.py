@@ -1,9 +1,10 @@
-"""Measures what a plan asks for: opens its datasets, scans each once, runs its queries."""
+"""Measures what plans ask for: opens their datasets, scans each once, runs their queries."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 
 from pyspark.sql import SparkSession
 
@@ -15,9 +16,10 @@ from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.engine.sources.schema_drift import has_drift
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.registry import Scan
-from dqx_airflow.plan.model import Plan, Scanned, row_count
+from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, Scanned, joined, row_count
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.snapshots import snapshot_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
@@ -35,37 +37,130 @@ def measure(
 
     :param memory: what earlier runs found out; without it all is computed.
     """
+    opened, (found,) = measure_together(spark, refs, [plan], memory)
+    return opened, found
+
+
+def measure_together(
+    spark: SparkSession,
+    refs: Sequence[DatasetRef],
+    plans: Sequence[Plan],
+    memory: StateCache | None = None,
+) -> tuple[dict[str, OpenDataset], tuple[Scanned, ...]]:
+    """The datasets that could be opened, by name, and for each plan what `measure` would find out.
+
+    One scan of each dataset serves all plans. What depends on the date that is judged, and what
+    fails in that scan, is measured for each date as if it were alone.
+
+    :param refs: the datasets of all plans.
+    :param memory: as for `measure`.
+    """
     opened, unreadable = _open_all(spark, refs)
-    measured = Scanned()
-    for name, reason in unreadable.items():
-        requests = [item for item in plan.requests if item.dataset == name]
-        measured.failures.update(dict.fromkeys(requests, reason))
+    by_scope: dict[tuple[date, frozenset[str]], list[Plan]] = {}
+    for plan in plans:
+        by_scope.setdefault((plan.date, frozenset(plan.reads)), []).append(plan)
+    shared = Scanned()
+    if len(by_scope) > 1:
+        judged = {plan.date for plan in plans}
+        shared = _measure_shared(spark, opened, joined(plans), judged, memory)
+    found: dict[tuple[date, frozenset[str]], Scanned] = {}
+    for scope, alike in by_scope.items():
+        whole = joined(alike)
+        names = scope[1] or {ref.name for ref in refs}
+        own = {name: dataset for name, dataset in opened.items() if name in names}
+        known = shared.of(whole.requests)
+        found[scope] = _measure_alone(spark, own, unreadable, whole, known, memory)
+    for dataset in opened.values():
+        _distrust_changed(dataset, found.values())
+    told = (found[plan.date, frozenset(plan.reads)].of(plan.requests) for plan in plans)
+    return opened, tuple(told)
+
+
+def _measure_shared(
+    spark: SparkSession,
+    opened: Mapping[str, OpenDataset],
+    plan: Plan,
+    dates: Collection[date],
+    memory: StateCache | None,
+) -> Scanned:
+    """The values of requests that are the same whichever date is judged.
+
+    :param plan: the requests of all plans.
+    :param dates: those that are judged.
+    """
     references = References(opened, plan.date)
 
     def scan_one(dataset: OpenDataset) -> Scanned:
         name = dataset.ref.name
-        requests = [item for item in plan.requests if item.dataset == name]
-        lookups = [lookup for lookup in plan.lookups if lookup.dataset == name]
-        return scan(spark, dataset, requests, lookups, references, memory)
+        requests = [
+            item
+            for item in plan.requests
+            if item.dataset == name and not _depends_on_the_judged_date(item, opened)
+        ]
+        if not requests or has_drift(spark, dataset, dates):
+            return Scanned()
+        return scan(spark, dataset, requests, _lookups_of(requests), references, memory)
+
+    shared = Scanned()
+    for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
+        shared.add(scanned)
+    # A date whose rows cannot be read, or fail an expression, fails those beside it: not alone.
+    return shared.of(request for request in plan.requests if request not in shared.failures)
+
+
+def _depends_on_the_judged_date(request: MetricRequest, opened: Mapping[str, OpenDataset]) -> bool:
+    """True for what sees the rows of other datasets on the date that is judged."""
+    if request.definition.scan in (Scan.QUERY, Scan.MATCH):
+        return True
+    references = {lookup.reference for lookup in lookups_of(request)}
+    return any(name not in opened or opened[name].ref.date_column for name in references)
+
+
+def _measure_alone(
+    spark: SparkSession,
+    opened: Mapping[str, OpenDataset],
+    unreadable: Mapping[str, str],
+    plan: Plan,
+    known: Scanned,
+    memory: StateCache | None,
+) -> Scanned:
+    """What a plan for one date asks for.
+
+    :param known: what was found out before, of its requests.
+    """
+    measured = known
+    wanted = [item for item in plan.requests if item not in known]
+    for name, reason in unreadable.items():
+        requests = [item for item in wanted if item.dataset == name]
+        measured.failures.update(dict.fromkeys(requests, reason))
+    references = References(opened, plan.date)
+
+    def scan_one(dataset: OpenDataset) -> Scanned:
+        requests = [item for item in wanted if item.dataset == dataset.ref.name]
+        if not requests:
+            return Scanned()
+        return scan(spark, dataset, requests, _lookups_of(requests), references, memory)
 
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
         measured.add(scanned)
     queries = [
         item
-        for item in plan.requests
+        for item in wanted
         if item.definition.scan is Scan.QUERY and item not in measured.failures
     ]
     measured.add(run_queries(spark, queries, opened, plan.date))
     matches = [
         item
-        for item in plan.requests
+        for item in wanted
         if item.definition.scan is Scan.MATCH and item not in measured.failures
     ]
     if matches:
         measured.add(run_matches(spark, matches, references, _rows_on_the_date(plan, measured)))
-    for dataset in opened.values():
-        _distrust_changed(dataset, measured)
-    return opened, measured
+    return measured
+
+
+def _lookups_of(requests: Iterable[MetricRequest]) -> tuple[Lookup, ...]:
+    return tuple(dict.fromkeys(item for request in requests for item in lookups_of(request)))
 
 
 def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:
@@ -78,19 +173,20 @@ def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:
     }
 
 
-def _distrust_changed(dataset: OpenDataset, measured: Scanned) -> None:
+def _distrust_changed(dataset: OpenDataset, found: Iterable[Scanned]) -> None:
     """Takes back what was found in files that are not the same any more."""
     change = dataset.change
     if change is None:
         return
     name = dataset.ref.name
-    for request in (*measured.values, *measured.groups):
-        references = {lookup.reference for lookup in lookups_of(request)}
-        # A query sees all datasets.
-        if name in {*request.datasets, *references} or request.definition.scan is Scan.QUERY:
-            measured.values.pop(request, None)
-            measured.groups.pop(request, None)
-            measured.failures[request] = change
+    for measured in found:
+        for request in (*measured.values, *measured.groups):
+            references = {lookup.reference for lookup in lookups_of(request)}
+            # A query sees all datasets.
+            if name in {*request.datasets, *references} or request.definition.scan is Scan.QUERY:
+                measured.values.pop(request, None)
+                measured.groups.pop(request, None)
+                measured.failures[request] = change
 
 
 def snapshots(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeAlias
 
@@ -244,6 +244,15 @@ class Plan:
     reads: Mapping[str, str] = field(default_factory=dict)
 
 
+def joined(plans: Sequence[Plan]) -> Plan:
+    """The last plan with the requests and lookups of all of them, to be measured together."""
+    return replace(
+        plans[-1],
+        requests=tuple(dict.fromkeys(one for plan in plans for one in plan.requests)),
+        lookups=tuple(dict.fromkeys(one for plan in plans for one in plan.lookups)),
+    )
+
+
 @dataclass(slots=True)
 class GroupValues:
     """The value of a request in each group that has rows; `details` are what is behind some."""
@@ -266,14 +275,18 @@ class Scanned:
     details: dict[MetricRequest, str] = field(default_factory=dict)
     groups: dict[MetricRequest, GroupValues] = field(default_factory=dict)
 
-    def without(self, requests: Collection[MetricRequest]) -> Scanned:
-        """What was found out about the others."""
+    def __contains__(self, request: MetricRequest) -> bool:
+        return request in self.values or request in self.groups or request in self.failures
+
+    def of(self, requests: Iterable[MetricRequest]) -> Scanned:
+        """What was found out about some requests, in their order."""
+        asked = tuple(requests)
         return Scanned(
-            {one: value for one, value in self.values.items() if one not in requests},
-            {one: value for one, value in self.failures.items() if one not in requests},
-            {one: value for one, value in self.origins.items() if one not in requests},
-            {one: value for one, value in self.details.items() if one not in requests},
-            {one: values for one, values in self.groups.items() if one not in requests},
+            {one: self.values[one] for one in asked if one in self.values},
+            {one: self.failures[one] for one in asked if one in self.failures},
+            {one: self.origins[one] for one in asked if one in self.origins},
+            {one: self.details[one] for one in asked if one in self.details},
+            {one: self.groups[one] for one in asked if one in self.groups},
         )
 
     def add(self, other: Scanned) -> None:

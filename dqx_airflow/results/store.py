@@ -63,23 +63,40 @@ class ResultsStore:
     def write(self, report: GateReport, sources: Iterable[SourceFile] = ()) -> None:
         """Appends the report: the rows of its assertions, those that fail, then that of the run.
 
-        Killed in between, the run is invisible to readers. Writing a `run_id` again appends only
-        what is not there yet, so it is safe to repeat.
-
-        :param sources: the texts whose digests the report holds. What is there is not kept twice.
+        :param sources: the texts whose digests the report holds.
         :raises StoreError: the store cannot be written.
         """
-        location, run_id = self.location, report.run_id
-        kept = {digest: [row] for digest, row in source_rows(report, sources).items()}
+        self.write_all([(report, sources)])
+
+    def write_all(self, reports: Sequence[tuple[GateReport, Iterable[SourceFile]]]) -> None:
+        """Appends reports, each with the texts whose digests it holds: one commit for each table.
+
+        Killed in between, the runs are invisible to readers. Writing a `run_id` again appends only
+        what is not there yet, so it is safe to repeat. A text that is there is not kept twice.
+
+        :raises StoreError: the store cannot be written.
+        """
+        location = self.location
+        results: dict[str, list[Row]] = {}
+        failing: dict[str, list[Row]] = {}
+        kept: dict[str, list[Row]] = {}
+        runs: dict[str, list[Row]] = {}
+        for report, sources in reports:
+            results[report.run_id] = [*results_rows(report), *shadow_rows(report)]
+            failing[report.run_id] = failing_rows(report)
+            kept.update({digest: [row] for digest, row in source_rows(report, sources).items()})
+            runs[report.run_id] = [run_row(report)]
         tables = []
         with foreign_errors_told(location, "write"):
-            if results := [*results_rows(report), *shadow_rows(report)]:
-                tables.append(append_once(location, RESULTS, {run_id: results}))
-            if failing := failing_rows(report):
-                tables.append(append_once(location, FAILING_ROWS, {run_id: failing}))
-            if kept:
-                tables.append(append_once(location, SOURCES, kept))
-            tables.append(append_once(location, RUNS, {run_id: [run_row(report)]}))
+            for name, rows in (
+                (RESULTS, results),
+                (FAILING_ROWS, failing),
+                (SOURCES, kept),
+                (RUNS, runs),
+            ):
+                there = {key: own for key, own in rows.items() if own}
+                if there:
+                    tables.append(append_once(location, name, there))
         for appended in tables:
             if appended is not None:
                 tidy(location, *appended)

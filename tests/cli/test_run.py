@@ -272,6 +272,36 @@ def test_a_shadow_is_shown_and_has_no_say(lake: Path, run_here: Callable[..., Ca
 
 
 @pytest.mark.spark
+def test_a_range_of_dates_ends_with_a_calendar_and_the_worst_exit_code(
+    lake: Path, run_here: Callable[..., Called]
+) -> None:
+    sound = SUITE.replace('"Orders"', '"Sound"').replace("> 0 ", "> 2 ")
+    (lake / "sound.dql").write_text(sound)
+    (lake / "other.dql").write_text(SUITE.replace('"Orders"', '"Other"'))
+    done = run_here("sound.dql", "other.dql", "--date", "2024-02-29..2024-03-02")
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("3 dates from 2024-02-29 to 2024-03-02, from --date")
+    lines = done.stdout.splitlines()
+    calendar = lines[lines.index(next(line for line in lines if line.startswith("Sound "))) :]
+    assert calendar[1].split() == ["2024-02", "B"]
+    assert calendar[2].split() == ["2024-03", "B", "."]
+    assert calendar[3] == "3 dates: . 1 passed, B 2 blocked"
+    assert calendar[4] == "blocked: 2024-02-29, 2024-03-01"
+    assert calendar[6].startswith("Other ")
+    assert {(run.suite, run.run_key.date.day) for run in list_runs(str(lake / "store"))} == {
+        (suite, day) for suite in ("Sound", "Other") for day in (29, 1, 2)
+    }
+
+
+def test_suites_of_one_name_do_not_hide_each_other_in_the_results(home: Path) -> None:
+    (home / "again.dql").write_text(SUITE)
+    call = ["run", "orders.dql", "again.dql", "--dataset", "orders=x", "--results", "store"]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2
+    assert "two suites are called 'Orders': orders.dql and again.dql" in result.stderr
+
+
+@pytest.mark.spark
 def test_junit_counts_what_decides_the_outcome(lake: Path, run_here: Callable[..., Called]) -> None:
     result = run_here("orders.dql", "--output", "junit", "--output-file", "report.xml")
     assert result.returncode == 1, result.stderr

@@ -81,7 +81,7 @@ def test_a_gate_keeps_its_events_where_the_environment_says(
     os.environ["DQX_LINEAGE_SPOOL"] = str(tmp_path / "elsewhere")
     configure("http://127.0.0.1:1")
     store = ResultsStore(str(tmp_path / "results"))
-    with run_events(request_, passed.run_id, passed.started_at, store) as end:
+    with run_events({passed.run_id: request_}, passed.started_at, store) as end:
         end(passed)
     assert len(spools.kept(tmp_path / "elsewhere")) == 2
     assert not spools.beside(str(tmp_path / "results")).exists()

@@ -28,7 +28,7 @@ def spool(tmp_path: Path) -> Path:
 @pytest.fixture
 def begin(request_: GateRequest, passed: GateReport, tmp_path: Path) -> Begin:
     store = ResultsStore(str(tmp_path / "results"))
-    return lambda: run_events(request_, passed.run_id, passed.started_at, store)
+    return lambda: run_events({passed.run_id: request_}, passed.started_at, store)
 
 
 def test_a_run_that_ends_and_one_that_crashes(

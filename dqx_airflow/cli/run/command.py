@@ -136,7 +136,7 @@ class _Runner:
         elif reached != self._spark:
             typer.echo("warning: the new connection takes effect at the next start", err=True)
         first = call.requests[0]
-        typer.echo(f"date {first.run_key.date.isoformat()}, {first.date_from}", err=True)
+        typer.echo(_dates_told(call), err=True)
         codes: list[int] = []
         with ExitStack() as opened:
             file = None
@@ -147,23 +147,25 @@ class _Runner:
                     _tell_error(f"{self.output_file} cannot be written: {error.strerror or error}")
                     return EXIT_WRONG_CALL
             reports = self._reports(call, self._spark, codes)
-            write_reports(reports, call.output, file, first.results_root)
+            write_reports(reports, call.output, file, first.results_root, dates=call.dates)
         return max(codes)
 
     def _reports(self, call: Call, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
-        """The reports of the requests, one after the other; their exit codes go into `codes`."""
+        """The reports of the requests, as soon as they are there; their exit codes go into
+        `codes`."""
         from dqx_airflow.errors import DqxError, RequestError, SourceError
 
-        for request in call.requests:
+        for requests in call.shared_scans:
             try:
-                report = spark.run(request)
+                reports = spark.run(requests)
             except DqxError as error:
                 is_wrong = isinstance(error, SourceError | RequestError)
                 codes.append(EXIT_WRONG_CALL if is_wrong else EXIT_INFRASTRUCTURE)
-                _tell_error(f"{request.suite.name}: {error.problem}", error.hint)
+                names = dict.fromkeys(request.suite.name for request in requests)
+                _tell_error(f"{', '.join(names)}: {error.problem}", error.hint)
             else:
-                codes.append(EXIT_OF[report.outcome])
-                yield report
+                codes += (EXIT_OF[report.outcome] for report in reports)
+                yield from reports
 
     def watch(self) -> int:
         """Runs again and again, until somebody interrupts."""
@@ -178,6 +180,15 @@ class _Runner:
     def close(self) -> None:
         if self._spark is not None:
             self._spark.close()
+
+
+def _dates_told(call: Call) -> str:
+    """Which dates are judged, and where they come from."""
+    first, last = call.dates[0].isoformat(), call.dates[-1].isoformat()
+    origin = call.requests[0].date_from
+    if len(call.dates) == 1:
+        return f"date {first}, {origin}"
+    return f"{len(call.dates)} dates from {first} to {last}, {origin}"
 
 
 def _tell(call: Call) -> None:

@@ -16,6 +16,8 @@ def junit_xml(reports: Iterable[GateReport]) -> str:
     that does not block, below `fail_on`, is no failure of a test case: a build ends as `dql run`
     does. It is told in the output of its test case.
     """
+    reports = list(reports)
+    is_range = len({report.run_key.date for report in reports}) > 1
     root = ET.Element("testsuites", name="dql run")
     total = _Counts()
     seconds = 0.0
@@ -23,7 +25,10 @@ def junit_xml(reports: Iterable[GateReport]) -> str:
         seconds += (report.finished_at - report.started_at).total_seconds()
         for check in dict.fromkeys(verdict.check for verdict in report.verdicts):
             verdicts = [verdict for verdict in report.verdicts if verdict.check == check]
-            total.add(_add_check(root, report, check, verdicts))
+            name = f"{report.suite} / {check}"
+            if is_range:
+                name += f" / {report.run_key.date.isoformat()}"
+            total.add(_add_check(root, report, name, verdicts))
     total.write(root)
     root.set("time", f"{seconds:.3f}")
     ET.indent(root)
@@ -49,9 +54,8 @@ class _Counts:
 
 
 def _add_check(
-    root: ET.Element, report: GateReport, check: str, verdicts: Sequence[Verdict]
+    root: ET.Element, report: GateReport, name: str, verdicts: Sequence[Verdict]
 ) -> _Counts:
-    name = f"{report.suite} / {check}"
     suite = ET.SubElement(root, "testsuite", name=_text(name))
     suite.set("timestamp", report.started_at.strftime("%Y-%m-%dT%H:%M:%S"))
     properties = ET.SubElement(suite, "properties")

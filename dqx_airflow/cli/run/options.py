@@ -20,7 +20,11 @@ ConnectionOption: TypeAlias = Annotated[
 ]
 DateOption: TypeAlias = Annotated[
     str | None,
-    typer.Option("--date", help="The date of the data: 2024-12-25, today or yesterday."),
+    typer.Option(
+        "--date",
+        help="The date of the data: 2024-12-25, today or yesterday; or FROM..TO: all dates of the "
+        "range, in one scan.",
+    ),
 ]
 DatasetOption: TypeAlias = Annotated[
     list[str] | None,

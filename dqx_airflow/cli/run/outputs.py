@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import IO
 
 import typer
@@ -16,17 +17,24 @@ from dqx_airflow.cli.reports import (
     printable,
     verdicts_table,
 )
+from dqx_airflow.cli.run.calendar import print_calendar
 from dqx_airflow.config.settings import Output
 from dqx_airflow.diagnostics.verdicts import account, not_evaluated, on_call, shadow_account
-from dqx_airflow.values import GateReport, Status, to_json
+from dqx_airflow.values import GateReport, Outcome, Status, to_json
 
 
 def write_reports(
-    reports: Iterable[GateReport], output: Output, file: IO[str] | None, root: str
+    reports: Iterable[GateReport],
+    output: Output,
+    file: IO[str] | None,
+    root: str,
+    *,
+    dates: Sequence[date] = (),
 ) -> None:
     """Writes each report as soon as it is there, to stdout or into a file.
 
-    Of what is stored, under the results root `root`, a few failing rows are shown.
+    Of what is stored, under the results root `root`, a few failing rows are shown. Of several
+    dates a calendar comes last, and those that passed have one line each.
 
     Where it goes into a file, stderr gets the headlines.
     """
@@ -38,14 +46,20 @@ def write_reports(
 
         typer.echo(junit_xml(reports), file=console.file, nl=False)
         return
+    is_range, written = len(dates) > 1, []
     for report in reports:
+        written.append(report)
         match output:
             case Output.JSON:
                 typer.echo(to_json(report), file=console.file)
             case Output.SUMMARY:
                 _print_summary(report, console)
+            case Output.TABLE if is_range and report.outcome is Outcome.PASSED:
+                print_headline(report, console)
             case Output.TABLE:
                 _print_table(report, console, root)
+    if is_range and output is not Output.JSON and written:
+        print_calendar(written, console)
 
 
 def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -25,6 +25,7 @@ from dqx_airflow.config.settings import (
     read_settings,
 )
 from dqx_airflow.dataset_settings import dataset_ref
+from dqx_airflow.date_range import dates_of_range, is_range
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
@@ -98,6 +99,23 @@ class Call:
     def has_errors(self) -> bool:
         return any(found.level is Level.ERROR for found in self.diagnostics)
 
+    @property
+    def dates(self) -> tuple[date, ...]:
+        """The dates that are judged, the first one first."""
+        return tuple(dict.fromkeys(request.run_key.date for request in self.requests))
+
+    @property
+    def shared_scans(self) -> tuple[tuple[GateRequest, ...], ...]:
+        """The requests by the scans that they share: those of suites over a common dataset."""
+        scans: list[list[GateRequest]] = []
+        for request in self.requests:
+            own = next((one for one in scans if _shares_scan(request, one)), None)
+            if own is None:
+                scans.append([request])
+            else:
+                own.append(request)
+        return tuple(map(tuple, scans))
+
 
 def read_call(options: Options, today: date) -> Call:
     """The call that was typed."""
@@ -128,7 +146,8 @@ class _Reader:
             self._wrong("PATH", str(path), "no .dql file found at this path")
         settings = self._settings(suites)
         settings = self._with_connection(settings)
-        on, date_from = self._data_date(settings)
+        dates, date_from = self._data_dates(settings)
+        on = dates[0]
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
         given, problems = datasets_of_arguments(options.datasets)
         self._tell(problems, {"--dataset": "\n".join(options.datasets)})
@@ -164,11 +183,18 @@ class _Reader:
         if options.shadow is not None and len(suites) != 1:
             message = f"a shadow belongs to one suite, but there are {len(suites)}"
             self._wrong("--shadow", str(options.shadow), message, "give the path of one suite")
-        requests = [self._request(suite, template, datasets) for suite in suites]
-        found = tuple(request for request in requests if request is not None)
+        found = tuple(
+            request
+            for suite in suites
+            for request in self._requests(suite, template, dates, datasets)
+        )
+        self._tell_namesakes(found)
         if suites and not found and not self._has_errors:
             message = "no suite to run: these are library files"
             self._wrong("PATH", " ".join(map(str, options.paths)), message)
+        if len(dates) > 1 and not any(ref.date_column for one in found for ref in one.datasets):
+            message = "no dataset has a date_column: each date is judged by the same rows"
+            self._warn("--date", options.date or "", message)
         if not self._has_errors:
             self._tell_unused(given)
         return Call(
@@ -214,21 +240,60 @@ class _Reader:
             self._wrong("--connection", address, error.problem, error.hint)
             return settings
 
-    def _data_date(self, settings: Settings) -> tuple[date, str]:
-        """The date of the data, and where it comes from."""
+    def _data_dates(self, settings: Settings) -> tuple[tuple[date, ...], str]:
+        """The dates of the data, and where they come from."""
         if self.options.date is not None:
             typed = self.options.date
-            return self._date("--date", typed), f"from --date {typed}"
+            return self._dates(typed), f"from --date {typed}"
         if settings.defaults.date is not None:
             said = settings.defaults.date
-            return self._date("--date", said), f'from date = "{said}" in {FILE_NAME}'
-        return self.today, f"today: neither --date nor {FILE_NAME} sets another date"
+            return (self._date("--date", said),), f'from date = "{said}" in {FILE_NAME}'
+        return (self.today,), f"today: neither --date nor {FILE_NAME} sets another date"
+
+    def _dates(self, typed: str) -> tuple[date, ...]:
+        if not is_range(typed):
+            return (self._date("--date", typed),)
+        try:
+            return dates_of_range(typed, lambda text: date_of(text, self.today))
+        except RequestError as error:
+            self._wrong("--date", typed, error.problem, error.hint)
+            return (self.today,)
 
     def _date(self, flag: str, text: str) -> date:
         found = date_of(text, self.today)
         if found is None:
             self._wrong(flag, text, "invalid date", "write 2024-12-25, today or yesterday")
         return found or self.today
+
+    def _requests(
+        self,
+        path: Path,
+        template: GateRequest,
+        dates: Sequence[date],
+        given: Mapping[str, DatasetRef],
+    ) -> Iterator[GateRequest]:
+        """The requests for a suite, one for each date; none where there are errors."""
+        request = self._request(path, template, given)
+        for on in dates if request is not None else ():
+            if request is not None and on != request.run_key.date:
+                key = replace(template.run_key, date=on)
+                # What a contract asks for depends on the date, what a suite says does not.
+                if request.contract is not None:
+                    request = self._request(path, replace(template, run_key=key), given)
+                else:
+                    request = replace(request, run_key=replace(request.run_key, date=on))
+            if request is not None:
+                yield request
+
+    def _tell_namesakes(self, requests: Iterable[GateRequest]) -> None:
+        """Two suites of one name in one call: in the results, one would hide the other."""
+        files: dict[str, str] = {}
+        for request in requests:
+            gate, name = request.run_key.gate, request.suite.name
+            if request.results_root and files.setdefault(gate, name) != name:
+                message = f"two suites are called '{gate}': {files[gate]} and {name}"
+                hint = "rename one of them, or run them one by one"
+                self._wrong("PATH", name, message, hint)
 
     def _request(
         self, path: Path, template: GateRequest, given: Mapping[str, DatasetRef]
@@ -370,6 +435,13 @@ class _Reader:
     def _tell(self, found: Iterable[Diagnostic], sources: Mapping[str, str]) -> None:
         self.found.update(dict.fromkeys(found))
         self.sources.update(sources)
+
+
+def _shares_scan(request: GateRequest, others: Sequence[GateRequest]) -> bool:
+    """True where the request reads a dataset of the others, and means the same by each name."""
+    known = {ref.name: ref for other in others for ref in other.datasets}
+    common = [ref for ref in request.datasets if ref.name in known]
+    return bool(common) and all(known[ref.name] == ref for ref in common)
 
 
 def _datasets_needed(suite: SourceFile) -> tuple[str, ...]:

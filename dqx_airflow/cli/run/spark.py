@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
 from dqx_airflow.config.connection import Connection
-from dqx_airflow.engine.job import run_gate, try_gate
+from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.session.connection import open_session, spark_errors_told
 from dqx_airflow.engine.session.progress import tasks_told
 from dqx_airflow.plan.model import Plan, Scanned
@@ -27,32 +27,32 @@ class Spark:
     settings: Mapping[str, str]
     _session: SparkSession | None = field(default=None, compare=False)
 
-    def run(self, request: GateRequest) -> GateReport:
-        """The report of a request, written where it has a results root.
+    def run(self, requests: Sequence[GateRequest]) -> tuple[GateReport, ...]:
+        """The reports of requests that share a scan, written where these have a results root.
 
-        :raises DqxError: there is none.
+        :raises DqxError: there are none.
         """
-        run = run_gate if request.results_root else try_gate
+        run = run_gates if requests[0].results_root else try_gates
         with ExitStack() as shown, spark_errors_told(self.connection):
 
             def session(_: str) -> SparkSession:
                 spark = self._open()
-                _show_tasks(spark, request.run_key.gate, shown)
+                _show_tasks(spark, requests[0].run_key.gate, shown)
                 return spark
 
-            return run(request, session)
+            return run(requests, session)
 
-    def measure(self, refs: Sequence[DatasetRef], plan: Plan) -> Scanned:
-        """What is found out about the requests of a plan.
+    def measure(self, refs: Sequence[DatasetRef], plans: Sequence[Plan]) -> tuple[Scanned, ...]:
+        """What is found out about the requests of each plan.
 
         :raises DqxError: Spark cannot be reached, or was lost.
         """
-        from dqx_airflow.engine.measure import measure
+        from dqx_airflow.engine.measure import measure_together
 
         with ExitStack() as shown, spark_errors_told(self.connection):
             spark = self._open()
-            _show_tasks(spark, plan.suite, shown)
-            return measure(spark, refs, plan)[1]
+            _show_tasks(spark, plans[0].suite, shown)
+            return measure_together(spark, refs, plans)[1]
 
     def close(self) -> None:
         if self._session is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.spark import Spark
-    from dqx_airflow.plan.model import MetricRequest, Plan
+    from dqx_airflow.plan.model import Plan
     from dqx_airflow.tuning.backtest import PastDay
     from dqx_airflow.values import GateRequest
 
@@ -44,12 +44,12 @@ def filled(
     from dqx_airflow.tuning.backtest import PastDay
 
     try:
-        found = spark.measure(request.datasets, _joined(plans))
+        measured_days = spark.measure(request.datasets, list(map(_of_one_dataset, plans)))
     finally:
         spark.close()
     labels = {day.date: day.labels for day in known}
     made = []
-    for plan in plans:
+    for plan, found in zip(plans, measured_days, strict=True):
         parts = (measurements_of(one, plan, found) for one in plan.assertions)
         measured = reduce(or_, parts, Measurements())
         # Whoever asks for the days says where the data is: it need not be called as in the gate.
@@ -94,15 +94,13 @@ def _opened(
     return request, plans, Spark(call.settings.connection, call.settings.session)
 
 
-def _joined(plans: Sequence[Plan]) -> Plan:
-    """One plan for the requests of all days, but for those that look at other datasets."""
+def _of_one_dataset(plan: Plan) -> Plan:
+    """The plan without the requests that look at other datasets."""
     from dqx_airflow.metrics.registry import Scan
     from dqx_airflow.plan.predicates import lookups_of
 
-    def is_of_one_dataset(request: MetricRequest) -> bool:
-        return request.definition.scan is not Scan.QUERY and not lookups_of(request)
-
-    requests = dict.fromkeys(
-        request for plan in plans for request in plan.requests if is_of_one_dataset(request)
+    several = (Scan.QUERY, Scan.MATCH)
+    requests = tuple(
+        one for one in plan.requests if one.definition.scan not in several and not lookups_of(one)
     )
-    return replace(plans[-1], assertions=(), requests=tuple(requests), lookups=())
+    return replace(plan, requests=requests, lookups=())

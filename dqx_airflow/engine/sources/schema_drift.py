@@ -6,7 +6,7 @@ An assertion about columns is told what the files of the date have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -69,16 +69,56 @@ def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> SchemaDrift
     Where schemas are merged, files may differ, and a column is missing that none of them has.
     Files that cannot be looked into are passed over: the scan says what is wrong with them.
     """
-    ref, dates = dataset.ref, dataset.dates
+    return _drifts(spark, dataset, {on})[on]
+
+
+def has_drift(spark: SparkSession, dataset: OpenDataset, dates: Collection[date]) -> bool:
+    """True where `drift_of` finds something on one of the dates. Each file is read once."""
+    return any(found.missing or found.new for found in _drifts(spark, dataset, dates).values())
+
+
+def _drifts(
+    spark: SparkSession, dataset: OpenDataset, dates: Collection[date]
+) -> dict[date, SchemaDrift]:
+    ref = dataset.ref
     is_chosen = any(key.casefold() in _CHOOSE_FILES for key, _ in ref.options)
     if ref.format not in _SCHEMA_IN or is_chosen or not dataset.files:
-        return NO_DRIFT
-    files = [file for file in dataset.files if dates is None or dates.may_be_in(on, file.path)]
-    newest = sorted(files, key=lambda file: (-file.modified_ns, file.path))[:MOST_FILES]
+        return dict.fromkeys(dates, NO_DRIFT)
+    files = {on: _files_of(dataset, on) for on in dates}
+    newest = {on: _newest(of_date) for on, of_date in files.items()}
+    read = dict.fromkeys(file for chosen in newest.values() for file in chosen)
+    there = columns_in(dataset.location, ref.format, tuple(read))
+    merged = merges_schemas(spark, ref)
+    return {
+        on: _drift(
+            dataset,
+            files[on],
+            {file.path: there[file.path] for file in newest[on] if file.path in there},
+            merged=merged,
+        )
+        for on in dates
+    }
+
+
+def _files_of(dataset: OpenDataset, on: date) -> list[DataFile]:
+    dates = dataset.dates
+    return [file for file in dataset.files or () if dates is None or dates.may_be_in(on, file.path)]
+
+
+def _newest(files: Sequence[DataFile]) -> list[DataFile]:
+    return sorted(files, key=lambda file: (-file.modified_ns, file.path))[:MOST_FILES]
+
+
+def _drift(
+    dataset: OpenDataset,
+    files: Sequence[DataFile],
+    there: Mapping[str, Mapping[str, Field]],
+    *,
+    merged: bool,
+) -> SchemaDrift:
+    """:param there: the columns of those files that were looked into, by path."""
     told = {name.casefold() for name in partition_names(files)}
     read = {name.casefold(): name for name in dataset.struct.names if name.casefold() not in told}
-    there = columns_in(dataset.location, ref.format, newest)
-    merged = merges_schemas(spark, ref)
     missing: dict[str, str] = {}
     new: dict[str, Field] = {}
     for key, name in read.items():
@@ -86,7 +126,7 @@ def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> SchemaDrift
         if without and (not merged or len(without) == len(files)):
             missing[name] = without[0]
     # With a declared schema it is no news that a file has more.
-    for columns in there.values() if ref.schema is None else ():
+    for columns in there.values() if dataset.ref.schema is None else ():
         new |= {key: field for key, field in columns.items() if key not in {*read, *told, *new}}
     return SchemaDrift(missing, tuple(new[key] for key in sorted(new)))
 

@@ -1,0 +1,49 @@
+"""Ranges of dates as people write them: `2026-01-01..2026-03-31`, both ends included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+
+from dqx_airflow.errors import RequestError
+
+SEPARATOR = ".."
+MOST_DATES = 1_000
+"""So many dates one run judges at most."""
+
+_HINT = "write FROM..TO with both dates, such as 2026-01-01..2026-03-31"
+
+
+def is_range(text: str) -> bool:
+    """True for what is meant as a range, sound or not."""
+    return SEPARATOR in text
+
+
+def dates_of_range(text: str, read: Callable[[str], date | None]) -> tuple[date, ...]:
+    """Every date of a range, the first one first.
+
+    :param read: the date that one end means; None where it means none.
+    :raises RequestError: it is not a range, ends before it begins, or is too long.
+    """
+    ends = text.split(SEPARATOR)
+    if len(ends) != 2:
+        raise RequestError(f"invalid range of dates {text!r}", _HINT)
+    for end, name in zip(ends, ("first", "last"), strict=True):
+        if not end.strip():
+            raise RequestError(f"the range {text!r} has no {name} date", _HINT)
+    first, last = (read(end.strip()) for end in ends)
+    if first is None or last is None:
+        wrong = ends[0] if first is None else ends[1]
+        raise RequestError(f"invalid date {wrong.strip()!r} in the range {text!r}", _HINT)
+    if last < first:
+        raise RequestError(
+            f"the range {text!r} ends before it begins",
+            f"write the earlier date first: {last.isoformat()}{SEPARATOR}{first.isoformat()}",
+        )
+    count = (last - first).days + 1
+    if count > MOST_DATES:
+        raise RequestError(
+            f"the range {text!r} has {count:,} dates, at most {MOST_DATES:,} are possible",
+            "run it in parts",
+        )
+    return tuple(first + timedelta(days=number) for number in range(count))
