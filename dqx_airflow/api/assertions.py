@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeVar
@@ -167,6 +167,12 @@ class MetricDraft(AssertionDraft):
         columns = (name_of(column, place),)
         choices = nodes.Call(nodes.Name("values", place.span), columns, (other,), place.span)
         self._finish(nodes.InValues(choices, place.span), place)
+
+    def is_in(self, values: Sequence[object]) -> None:
+        """`in ["A", "B"]`, of `mp.most_common(column, n)`."""
+        place = caller_place()
+        items = tuple(expression_of(value, place) for value in values)
+        self._finish(nodes.InValues(nodes.Listing(items, place.span), place.span), place)
 
     def is_by(self, time: str, *, zone: str | None = None) -> None:
         """`by 06:00 UTC`, of `mp.timeliness(column)`; the zone is UTC unless given."""

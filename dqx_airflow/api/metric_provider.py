@@ -18,6 +18,7 @@ from dqx_airflow.metrics.derived import (
     ARITY,
     CHANGES,
     DISTRIBUTION,
+    MOST_COMMON,
     SHORTCUTS,
     TIMELINESS,
     WINDOWS,
@@ -86,7 +87,8 @@ _METRIC = (("metric", None),)
 _COLUMN = (("column", ArgumentKind.COLUMN),)
 _OF_ROWS = ("dataset", "where")
 _SHORTCUT_ARGUMENTS: dict[str, tuple[tuple[str, ArgumentKind | None], ...]] = {
-    "in_set": (*_COLUMN, ("values", ArgumentKind.LITERAL)),
+    "in_set": (*_COLUMN, ("values", ArgumentKind.LITERALS)),
+    "is_sorted": _COLUMN,
     "not_empty": (),
 }
 
@@ -107,10 +109,13 @@ def _forms() -> Mapping[str, _Form]:
     for name, claim in SHORTCUTS.items():
         arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", ArgumentKind.COLUMN),))
         doc = f"A complete assertion, which takes no condition: {claim}."
-        forms[name] = _Form(arguments, doc, _OF_ROWS, name not in _SHORTCUT_ARGUMENTS)
+        own = ("order_by",) if name == "is_sorted" else ()
+        forms[name] = _Form(arguments, doc, (*own, *_OF_ROWS), name not in _SHORTCUT_ARGUMENTS)
     conditions = {"values": "is_in_values", TIMELINESS: "is_by", DISTRIBUTION: "matches_shares"}
     for name, condition in conditions.items():
         forms[name] = _Form(_COLUMN, f"Only to be compared with `{condition}`.", _OF_ROWS)
+    arguments = (*_COLUMN, ("n", ArgumentKind.COUNT))
+    forms[MOST_COMMON] = _Form(arguments, "Only to be compared with `is_in`.", _OF_ROWS)
     return forms
 
 
@@ -140,7 +145,7 @@ def _argument(given: object, kind: ArgumentKind | None, place: CallSite) -> node
     if isinstance(given, Sequence) and not isinstance(given, str):
         items = tuple(_argument(item, kind, place) for item in given)
         return nodes.Listing(items, place.span)
-    if isinstance(given, str) and kind not in (ArgumentKind.LITERAL, ArgumentKind.SQL):
+    if isinstance(given, str) and kind not in (ArgumentKind.LITERALS, ArgumentKind.SQL):
         return name_of(given, place)
     return expression_of(given, place)
 

@@ -297,7 +297,7 @@ class Is:
 
 @dataclass(frozen=True, slots=True)
 class InValues:
-    """`in values(column, dataset other)`"""
+    """`in values(column, dataset other)`, or `in ["A", "B"]`"""
 
     choices: Expression
     span: Span = field(compare=False)

@@ -9,7 +9,7 @@ from enum import Enum
 from dqx_airflow.dql.checks.metric_expressions import WITH_CONDITION
 from dqx_airflow.dql.dates import MONTHS
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, MOST_COMMON, SHORTCUTS, WINDOWS
 from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
@@ -67,6 +67,7 @@ _WINDOWS = {
 }
 _SHORTCUT_ARGUMENTS: dict[str, tuple[str, int | None]] = {
     "in_set": ('column, ["A", "B"]', 1),
+    "is_sorted": ("column, order_by other", 1),
     "not_empty": ("", 0),
 }
 _COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES)
@@ -102,7 +103,8 @@ def _measures() -> Iterator[Called]:
         yield _of_column(name, f"{name}(column)", sentence, example)
     for name, written in WITH_CONDITION.items():
         doc = "Only valid together with its condition."
-        yield _of_column(name, f"{name}(column)", doc, f"assert {written}")
+        signature = f"{name}(column, 3)" if name == MOST_COMMON else f"{name}(column)"
+        yield _of_column(name, signature, doc, f"assert {written}")
     for name, (_, most) in ARITY.items():
         signature = f"{name}(x)" if most == 1 else f"{name}(x, y, ...)"
         yield Called(name, Group.FUNCTION, signature, _FUNCTIONS[name])
@@ -110,7 +112,9 @@ def _measures() -> Iterator[Called]:
         arguments, columns = _SHORTCUT_ARGUMENTS.get(name, ("column, ...", None))
         doc = f"A complete assertion, short for `{meaning}`."
         signature = f"{name}({arguments})"
-        yield Called(name, Group.SHORTCUT, signature, doc, columns, ("dataset", "where"))
+        own = ("order_by",) if name == "is_sorted" else ()
+        parameters = (*own, "dataset", "where")
+        yield Called(name, Group.SHORTCUT, signature, doc, columns, parameters, own)
 
 
 def _metric(metric: Metric) -> Called:

@@ -94,6 +94,7 @@ _PARAMETERS = {
     "order_by": Slot.COLUMN,
     "lag": Slot.CONSTANT,
     "n": Slot.CONSTANT,
+    "step": Slot.CONSTANT,
 }
 _TEXTS = {
     ("profile", "check"): Slot.CHECK_TEXT,

@@ -103,5 +103,6 @@ PARAMETERS: dict[str, str] = {
     "tolerance": "The allowed difference between numbers:"
     " `changed_count(id, amount, dataset bronze, tolerance 0.01)`.",
     "order_by": "The column that orders the rows: `first(price, order_by day)`.",
+    "step": "How far apart the values of a sequence are: `gap_count(read_at, step 1 hour)`.",
 }
 """The named parameters of calls."""

@@ -22,8 +22,14 @@ MEASURES = {
     "unique_count({})": "distinct_count count_distinct n_unique n_distinct num_distinct "
     "distinct cardinality approx_count_distinct approx_distinct "
     "expect_column_unique_value_count_to_be_between",
-    "unique_count({}) / num_rows()": "uniqueness distinctness unique_ratio distinct_ratio "
-    "unique_percent has_uniqueness has_distinctness",
+    "uniqueness({})": "unique_ratio unique_percent has_uniqueness",
+    "distinctness({})": "distinct_ratio has_distinctness "
+    "expect_column_proportion_of_unique_values_to_be_between",
+    "unique_value_ratio({})": "has_unique_value_ratio",
+    "entropy({})": "shannon_entropy has_entropy",
+    "mode({})": "most_frequent most_common_value",
+    "max_z_score({})": "z_score expect_column_value_z_scores_to_be_less_than",
+    "gap_count({})": "missing_values sequential_values",
     "duplicate_count({})": "duplicates num_duplicates",
     "duplicate_count({}) / num_rows()": "duplicate_percent duplicate_ratio duplicate_rate",
     'sql("avg(length({}))")': "avg_length average_length mean_length",
@@ -35,6 +41,9 @@ ASSERTIONS = {
     "unique({})": "is_unique is_primary_key expect_column_values_to_be_unique",
     "positive({})": "is_positive",
     "non_negative({})": "is_non_negative",
+    "is_sorted({}, order_by other)": "is_increasing is_monotonic is_ordered sorted "
+    "expect_column_values_to_be_increasing",
+    'most_common({}, 1) in ["A", "B"]': "top_values expect_column_most_common_value_to_be_in_set",
     'in_set({}, ["A", "B"])': "accepted_values valid_values is_in is_in_list is_contained_in "
     "in_list expect_column_values_to_be_in_set",
     "each row: {} between 0 and 100": "is_in_range in_range is_not_less_than is_not_greater_than "

@@ -166,6 +166,9 @@ TIMELINESS = "timeliness"
 DISTRIBUTION = "distribution"
 """The call of one column that is compared with shares: `matches {"A": 50%}`."""
 
+MOST_COMMON = "most_common"
+"""The call of one column and a number of values, which are all in a list: `in ["A", "B"]`."""
+
 DEFAULT_STDDEV_DAYS = 30
 """So many days before the target date `within 3 stddev` looks at where none are given."""
 
@@ -178,6 +181,7 @@ SHORTCUTS: dict[str, str] = {
     "positive": "minimum(column) > 0",
     "non_negative": "minimum(column) >= 0",
     "in_set": "each row: column in [values]",
+    "is_sorted": "decrease_count(column, order_by other) == 0",
     "not_empty": "num_rows() > 0",
 }
 """Calls that are assertions of their own, and what they stand for."""

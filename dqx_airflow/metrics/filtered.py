@@ -27,6 +27,8 @@ def filtered(item: Aggregate, condition: str) -> Aggregate:
 
     What a transaction log knows is about all rows, so that it cannot answer it.
     """
+    if item.over is not None:
+        return replace(item, sql=f"{item.sql} where {condition}", where=condition)
     sql = "".join(_with_filters(item.sql, condition))
     return replace(item, sql=sql, statistic=None, shortcut=None, where=condition)
 

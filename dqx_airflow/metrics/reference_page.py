@@ -124,9 +124,10 @@ def _some_arguments(metric: Metric) -> Arguments:
         ArgumentKind.NAMES: ("c",),
         ArgumentKind.SHARE: 0.5,
         ArgumentKind.SHARES: (("v", 0.5),),
+        ArgumentKind.COUNT: 1,
     }
     given = [some.get(argument.kind, "c") for argument in metric.arguments]
-    return (*given, *(None for _ in metric.parameters))
+    return (*given, *("c" if one.is_required else None for one in metric.parameters))
 
 
 def _argument(argument: Argument) -> str:

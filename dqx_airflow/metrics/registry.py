@@ -25,7 +25,9 @@ class ArgumentKind(str, Enum):
     COLUMN = "a column"
     COLUMNS = "a column, or a list of columns such as [id, date]"
     NAMES = "a list of columns such as [id, date], which need not exist"
-    LITERAL = "a string, a number, true or false"
+    LITERALS = 'a string, a number, true or false, or a list of them such as ["A", "B"]'
+    COUNT = "a whole number from 1 to 1000"
+    STEP = "a number above 0, or a duration such as 1 hour"
     SHARE = "a share from 0 to 1, such as 0.99 or 99%"
     SQL = "Spark SQL in quotes"
     PREDICATE = "a predicate over rows"
@@ -73,6 +75,37 @@ class Shortcut(Protocol):
         tell."""
 
 
+VALUE, COPIES, RANK = "`dqx: value`", "`dqx: copies`", "`dqx: rank`"
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """The different values of a column, or combinations of several, with the number of their rows.
+
+    `sql` aggregates over them: `VALUE` is the value of a single column, `COPIES` the number of its
+    rows, NULL for NULL and for a combination of nothing but NULL. Where they are `ranked`, `RANK`
+    counts the values from the one with most rows on; of equally common ones the smallest is first.
+    """
+
+    columns: tuple[str, ...]
+    sql: str
+    is_ranked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps from each row to the next one in the order of another column.
+
+    Counted are those from a value to one that is `<`, `>` or `=` compared with it. Rows without a
+    value of one of the columns are left out. Between rows of one rank in the order there is none:
+    they come as a column should be sorted in which that step is a mistake.
+    """
+
+    column: str
+    order: str
+    op: str
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """A Spark SQL aggregate expression; it holds on every Spark, ANSI mode on or off.
@@ -86,7 +119,8 @@ class Aggregate:
     rows. What is merged are counts, values or sums of `column`, or whole numbers.
     With a `shortcut` rows are read only where that has no answer. `sql_by_type` takes the place of
     `sql` where the column is of one of these types. `where` is the condition, as Spark SQL, of the
-    rows that it is about.
+    rows that it is about. What is aggregated `over` something else than the rows themselves has a
+    pass of its own, and a name for its `sql`.
     """
 
     sql: str
@@ -99,6 +133,7 @@ class Aggregate:
     shortcut: Shortcut | None = None
     sql_by_type: tuple[tuple[str, str], ...] = ()
     where: str | None = None
+    over: Frequencies | Steps | None = None
 
     def of_type(self, spark_type: str) -> Aggregate:
         """The aggregate over a column of a type."""
@@ -131,6 +166,8 @@ class Unit(str, Enum):
     COLUMNS = "columns"
     SHARE = "a share"
     TEXT = "a string"
+    NUMBER = "a number"
+    MISSING = "missing values"
     SECONDS = "seconds"
     UNKNOWN = "depends on the expression"
 
@@ -150,7 +187,7 @@ class Unit(str, Enum):
         return self in (Unit.COLUMN, Unit.SQUARED)
 
 
-_WHOLE = (Unit.ROWS, Unit.DIFFERENCES, Unit.VALUES, Unit.CHARACTERS, Unit.COLUMNS)
+_WHOLE = (Unit.ROWS, Unit.DIFFERENCES, Unit.VALUES, Unit.MISSING, Unit.CHARACTERS, Unit.COLUMNS)
 
 LARGEST_COUNT = 2**63 - 1
 """Spark counts in 64 bits."""
@@ -159,6 +196,7 @@ _UNIT_RANGES: dict[Unit, tuple[float, float]] = {
     Unit.ROWS: (0, LARGEST_COUNT),
     Unit.DIFFERENCES: (0, LARGEST_COUNT),
     Unit.VALUES: (0, LARGEST_COUNT),
+    Unit.MISSING: (0, math.inf),
     Unit.CHARACTERS: (0, 2**31 - 1),
     Unit.COLUMNS: (0, 2**31 - 1),
     Unit.SQUARED: (0, math.inf),
@@ -166,7 +204,7 @@ _UNIT_RANGES: dict[Unit, tuple[float, float]] = {
 }
 
 
-_GIVEN = {ArgumentKind.DATASET: "other", ArgumentKind.TOLERANCE: "0.01"}
+_GIVEN = {ArgumentKind.DATASET: "other", ArgumentKind.TOLERANCE: "0.01", ArgumentKind.STEP: "1"}
 """What stands for the value of a parameter in a signature."""
 
 
@@ -176,11 +214,14 @@ def _first_result(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument. `accepts` restricts the type family of a column; empty accepts all."""
+    """One argument. `accepts` restricts the type family of a column; empty accepts all. A parameter
+    may be left out, unless it `is_required`. `refuses` are types that make no sense for it."""
 
     name: str
     kind: ArgumentKind
     accepts: frozenset[Family] = frozenset()
+    is_required: bool = False
+    refuses: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

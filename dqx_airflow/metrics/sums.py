@@ -32,6 +32,7 @@ def sum_of(column: str) -> Aggregate:
     """The sum of a column."""
     name = quote_name(column)
     by_type = tuple((kind, _in_parts(name, kind)) for kind in _OF_PARTS)
+    by_type += (("boolean", f"sum(CAST({name} AS INT))"),)
     return Aggregate(f"try_sum({name})", column=column, merge=Merge.SUM, sql_by_type=by_type)
 
 

@@ -12,7 +12,7 @@ from datetime import date
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Scan, Statistic
+from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Frequencies, Scan, Statistic
 from dqx_airflow.plan.filters import undecided_rows
 from dqx_airflow.plan.matching import is_about_rows, shared_matches
 from dqx_airflow.plan.model import MetricRequest, Plan, row_count
@@ -24,6 +24,8 @@ KEYS = (
     "count only where a hash occurs twice"
 )
 VALUES = "distinct values need a shuffle of their own; with few rows they share the pass"
+FREQUENCIES = "values are counted before anything is computed of their counts: a shuffle"
+STEPS = "rows are sorted, since each is compared with the one before it"
 MATCHED = "rows of two datasets are compared: their keys and values are shuffled once"
 QUERY = "it is the user's own SELECT"
 LATER = (
@@ -73,7 +75,7 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
         if item in deferral.later and item.shortcut
         for extra in item.shortcut.asks
     ]
-    for reason in (ROWS, KEYS, VALUES, LATER):
+    for reason in (ROWS, KEYS, VALUES, FREQUENCIES, STEPS, LATER):
         pairs = [(request, item) for request, item in asked if _reason(item, deferral) is reason]
         # To count rows, no column is read.
         reading = [request for request, item in pairs if item.statistic is not Statistic.ROWS]
@@ -156,6 +158,8 @@ def _buffer(aggregate: Aggregate) -> object:
 def _reason(aggregate: Aggregate, deferral: Deferral) -> str:
     if aggregate in deferral.later:
         return LATER
+    if aggregate.over is not None:
+        return FREQUENCIES if isinstance(aggregate.over, Frequencies) else STEPS
     if not aggregate.distinct:
         return ROWS
     return KEYS if aggregate.is_key else VALUES

@@ -292,6 +292,8 @@ class _Compiler:
                 return (*self._shortcut(expression), claim)
             case nodes.InValues(choices=choices):
                 assert isinstance(expression, nodes.Call)
+                if isinstance(choices, nodes.Listing):
+                    return (*self._in_list(expression, choices), claim)
                 assert isinstance(choices, nodes.Call)
                 return (*self._in_values(expression, choices), claim)
             case nodes.ByTime() as by:
@@ -327,6 +329,13 @@ class _Compiler:
     def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, Condition]:
         member = nodes.Member(values.arguments[0], choices, values.span)
         return self._violating_rows(member, values)
+
+    def _in_list(self, call: nodes.Call, choices: nodes.Listing) -> tuple[Term, Condition]:
+        metric = METRICS["unlisted_common_values"]
+        given = (*call.arguments, choices)
+        arguments = tuple(map(self._argument, metric.arguments, given))
+        term = self._measured(metric.name, arguments, call)
+        return term, Condition("==", (Constant(0),), f"in {show(choices)}")
 
     def _column(self, claim: nodes.HasColumn) -> tuple[Term, Condition]:
         term = self._measured("column_type", (_column(claim.column),))
@@ -432,6 +441,11 @@ class _Compiler:
             case "unique":
                 term: Term = self._measured("duplicate_count", (_columns(columns),), call)
                 return term, Condition("==", zero, "== 0 duplicates")
+            case "is_sorted":
+                order = _parameter(call, "order_by")
+                assert order is not None
+                term = self._measured("decrease_count", (*columns, _column(order)), call)
+                return term, Condition("==", zero, "== 0 decreases")
             case "not_null":
                 return over_all("+", each("null_count")), Condition("==", zero, "== 0 nulls")
             case "positive":
@@ -523,12 +537,20 @@ class _Compiler:
         return Applied(name, tuple(self._term(argument, lag) for argument in call.arguments))
 
     def _own_parameter(self, parameter: Argument, node: nodes.Expression) -> object:
-        if parameter.kind is ArgumentKind.TOLERANCE:
-            return fold(node, self.constants)
-        return _column(node)
+        match parameter.kind:
+            case ArgumentKind.TOLERANCE:
+                return fold(node, self.constants)
+            case ArgumentKind.STEP:
+                literal = _settled(node, self.constants)
+                step = fold(literal, {})
+                return ("seconds", step) if _is_duration(literal) else step
+            case _:
+                return _column(node)
 
     def _argument(self, argument: Argument, node: nodes.Expression) -> object:
         if argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES):
+            if isinstance(node, nodes.Listing):
+                return tuple(self._argument(argument, item) for item in node.items)
             found = fold(node, self.constants)
             return spark_number(found) if isinstance(found, Fraction) else found
         items = node.items if isinstance(node, nodes.Listing) else (node,)
@@ -592,6 +614,15 @@ def _slug(text: str) -> str:
 def _column(node: nodes.Expression) -> str:
     assert isinstance(node, nodes.Name)
     return node.text
+
+
+def _settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> nodes.Expression:
+    """What a name stands for; anything else as it is."""
+    return constants[node.text].value if isinstance(node, nodes.Name) else node
+
+
+def _is_duration(node: nodes.Expression) -> bool:
+    return isinstance(node, nodes.Number) and node.unit is nodes.Unit.DURATION
 
 
 def _literal(node: nodes.Text | nodes.Number | nodes.Truth) -> object:

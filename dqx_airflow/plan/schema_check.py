@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.metrics.builtin.counts import listed_values
 from dqx_airflow.metrics.columns import ColumnPath, find_column_path, find_column_paths
 from dqx_airflow.metrics.comparison import literal_type
 from dqx_airflow.metrics.registry import Argument, ArgumentKind
+from dqx_airflow.metrics.sequence_steps import objection_to_step
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import WHOLE_SIZES, family_of
 from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
@@ -156,13 +158,12 @@ def objection_to(
             if argument.kind in _COLUMNS and given is not None:
                 for column in (given,) if isinstance(given, str) else given:
                     _check_family(request.metric, argument, column, schema)
-            elif argument.kind in (ArgumentKind.LITERAL, ArgumentKind.SHARES):
-                literals = (
-                    [given]
-                    if argument.kind is ArgumentKind.LITERAL
-                    else [item for item, _ in given]
-                )
-                _check_literals(request.arguments[0], literals, schema)
+            elif argument.kind is ArgumentKind.LITERALS:
+                _check_literals(request.arguments[0], listed_values(given), schema)
+            elif argument.kind is ArgumentKind.SHARES:
+                _check_literals(request.arguments[0], [item for item, _ in given], schema)
+            elif argument.kind is ArgumentKind.STEP:
+                _check_step(request.arguments[0], given, schema)
         if request.grouping is not None:
             _check_grouping(request.grouping, schema)
     except Objection as objection:
@@ -177,10 +178,19 @@ def _check_family(metric: str, argument: Argument, column: str, schema: Schema) 
         and column_type != "void"
         and family_of(column_type) not in argument.accepts
     ):
-        wanted = ", ".join(sorted(family.value for family in argument.accepts))
+        *most, last = sorted(family.value for family in argument.accepts)
+        wanted = f"{', '.join(most)} or {last}" if most else last
         raise Objection(
             f"{metric} needs a {wanted} column, and '{column}' is of type {column_type}"
         )
+    if column_type in argument.refuses:
+        raise Objection(f"{metric} needs exact values, and '{column}' is of type {column_type}")
+
+
+def _check_step(column: str, given: object, schema: Schema) -> None:
+    reason = objection_to_step(given, column, schema.type_of(column))
+    if reason is not None:
+        raise Objection(reason)
 
 
 def _check_grouping(grouping: Grouping, schema: Schema) -> None:

@@ -13,7 +13,7 @@ import dqx_airflow
 import dqx_airflow.dql
 from dqx_airflow import MetricProvider
 from dqx_airflow.metrics.builtin import CALLABLE
-from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, MOST_COMMON, SHORTCUTS, WINDOWS
 
 
 @pytest.mark.parametrize("module", [dqx_airflow, dqx_airflow.dql], ids=["package", "dql"])
@@ -36,7 +36,7 @@ def test_a_name_that_is_not_offered_is_none() -> None:
 
 
 def test_editors_see_every_call_of_the_language_with_its_arguments() -> None:
-    names = {*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS}
+    names = {*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS, MOST_COMMON}
     assert names <= set(dir(MetricProvider()))
     assert _signature("average") == "(column, /, *, lag=None, dataset=None, where=None)"
     assert (
@@ -50,7 +50,8 @@ def test_editors_see_every_call_of_the_language_with_its_arguments() -> None:
     assert _signature("coalesce") == "(*metric)"
     assert _signature("query") == "(select, /)"
     assert inspect.getdoc(MetricProvider().average) == (
-        "The mean of the column, NULL ignored; exact for whole numbers and decimals.\n\n"
+        "The mean of the column, NULL ignored; exact for whole numbers and decimals. Of booleans it"
+        " is the share of true.\n\n"
         "In DQL: `assert average(price) > 0`"
     )
 

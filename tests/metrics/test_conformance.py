@@ -45,7 +45,8 @@ IN_DELTA = [case for case in CASES if not any(": void" in block.text for block i
 """Delta does not store a column of type void."""
 
 _OWN_CONDITION = re.compile(
-    r"each row:|[0-9.]+% of rows:|column |columns of|rows of|distribution\(|values\("
+    r"each row:|[0-9.]+% of rows:|column |columns of|rows of|distribution\("
+    r"|values\(|most_common\(|is_sorted\("
 )
 
 

@@ -22,10 +22,12 @@ REF = DatasetRef("orders", path="orders.csv", format="csv", schema="price int, s
 _ARGUMENTS = {
     ArgumentKind.COLUMN: "c",
     ArgumentKind.COLUMNS: ("c", "d"),
-    ArgumentKind.LITERAL: 1,
+    ArgumentKind.LITERALS: 1,
     ArgumentKind.SHARE: 0.5,
     ArgumentKind.SHARES: (("a", 1),),
     ArgumentKind.NAMES: ("c",),
+    ArgumentKind.COUNT: 3,
+    ArgumentKind.STEP: 2,
 }
 
 
@@ -71,8 +73,12 @@ def test_stored_values_of_different_filters_have_different_keys() -> None:
 def test_every_aggregate_function_of_a_metric_has_the_filter(name: str) -> None:
     metric = METRICS[name]
     arguments = tuple(_ARGUMENTS[argument.kind] for argument in metric.arguments)
-    orders = ((None,), ("e",)) if metric.parameters else ((),)
-    for item in (part for order in orders for part in metric.aggregates((*arguments, *order))):
+    given = tuple(_ARGUMENTS[one.kind] for one in metric.parameters)
+    least = tuple(_ARGUMENTS[one.kind] if one.is_required else None for one in metric.parameters)
+    for item in (part for own in (given, least) for part in metric.aggregates((*arguments, *own))):
+        if item.over is not None:
+            assert filtered(item, "`f` > 1").where == "`f` > 1"
+            continue
         for kind in ("", *dict(item.sql_by_type)):
             made = filtered(item.of_type(kind), "`f` > 1")
             assert made.statistic is None

@@ -13,7 +13,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.registry import ArgumentKind
+from dqx_airflow.metrics.registry import COPIES, VALUE, ArgumentKind
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_casts import malformed_alias
 from dqx_airflow.plan.model import MetricRequest
@@ -81,13 +81,14 @@ def test_a_name_is_one_identifier_whatever_it_holds(name: str) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_metric_lets_an_argument_out_of_its_quotes(name: str) -> None:
     alias = malformed_alias("malformed_count", name)
-    quoted = {quote_name(name), quote_literal(name), quote_name(alias)}
+    quoted = {quote_name(name), quote_literal(name), quote_name(alias), COPIES, VALUE}
     for metric in METRICS.values():
         if not metric.arguments or metric.is_internal or metric.name in ("sql", "query"):
             continue
         given: dict[ArgumentKind, object] = {
             ArgumentKind.COLUMNS: (name, name),
             ArgumentKind.SHARE: 1,
+            ArgumentKind.STEP: 1,
         }
         arguments = tuple(
             given.get(argument.kind, name) for argument in (*metric.arguments, *metric.parameters)
@@ -97,7 +98,7 @@ def test_no_metric_lets_an_argument_out_of_its_quotes(name: str) -> None:
                 rest = sql
                 for part in quoted:
                     rest = rest.replace(part, "")
-                assert re.fullmatch(r"[A-Za-z_ (),=1]*|[A-Za-z (),&*+0-9.]*", rest), sql
+                assert re.fullmatch(r"[A-Za-z_ (),=1]*|[A-Za-z_ (),&*+<>=0-9:'.-]*", rest), sql
 
 
 def _unescaped(literal: str) -> str:

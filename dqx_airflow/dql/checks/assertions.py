@@ -13,15 +13,22 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker
 from dqx_airflow.dql.checks.groups import GroupChecker
-from dqx_airflow.dql.checks.metric_expressions import MeasureChecker
+from dqx_airflow.dql.checks.metric_expressions import WITH_CONDITION, MeasureChecker
 from dqx_airflow.dql.checks.row_predicates import RowChecker
 from dqx_airflow.dql.checks.unfiltered import takes_where
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.filters import calls_in, filters_over, simple_claims
+from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import NUMBERS, Number
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import DEFAULT_STDDEV_DAYS, DISTRIBUTION, SHORTCUTS, TIMELINESS
+from dqx_airflow.metrics.derived import (
+    DEFAULT_STDDEV_DAYS,
+    DISTRIBUTION,
+    MOST_COMMON,
+    SHORTCUTS,
+    TIMELINESS,
+)
 from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
 from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
@@ -200,10 +207,15 @@ class ClaimChecker:
         if claim.condition is not None:
             message = f"`{name}` is a complete assertion and takes no condition"
             self._error("E101", message, claim.condition.span, f"it is short for {SHORTCUTS[name]}")
-        self.arguments.parameters(call, ("dataset", "where"))
+        own = METRICS["decrease_count"].parameters if name == "is_sorted" else ()
+        self.arguments.parameters(call, ("dataset", "where"), own)
+        self.arguments.required(call, "is_sorted(column, order_by other)", own)
         self.arguments.one_dataset(call)
         self.measures.filter(call)
-        if name == "in_set":
+        if name == "is_sorted":
+            if self.arguments.count(call, 1, 1, "is_sorted(column, order_by other)"):
+                self.arguments.check(COLUMN, call.arguments[0])
+        elif name == "in_set":
             if self.arguments.count(call, 2, 2, 'in_set(column, ["A", "B"])'):
                 self.arguments.check(COLUMN, call.arguments[0])
                 self.arguments.choices(call.arguments[1])
@@ -214,9 +226,34 @@ class ClaimChecker:
                 self.arguments.check(COLUMN, argument)
 
     def _check_in_values(self, subject: nodes.Expression, condition: nodes.InValues) -> None:
+        if isinstance(condition.choices, nodes.Listing):
+            self._check_in_list(subject, condition.choices)
+            return
         if self._is_call_of(subject, "values", "in", "write values(a) in values(b, dataset d)"):
             self.measures.column_call(subject, "values(column)")  # type: ignore[arg-type]
             self.arguments.values_of_other(condition.choices)
+
+    def _check_in_list(self, subject: nodes.Expression, choices: nodes.Listing) -> None:
+        self.arguments.choices(choices)
+        written = WITH_CONDITION[MOST_COMMON]
+        match subject:
+            case nodes.Call(name=nodes.Name(text="mode"), arguments=(nodes.Name() as column, *_)):
+                written = f"{MOST_COMMON}({show(column)}, 1) in {show(choices)}"
+            case nodes.Call(name=nodes.Name(text="values"), arguments=(nodes.Name() as column,)):
+                written = f"each row: {show(column)} in {show(choices)}"
+            case nodes.Name():
+                written = f"each row: {show(subject)} in {show(choices)}"
+        help_line = f"write {written}"
+        if not self._is_call_of(subject, MOST_COMMON, "in", help_line):
+            return
+        assert isinstance(subject, nodes.Call)
+        if self.arguments.count(subject, 2, 2, f"{MOST_COMMON}(column, 3)"):
+            wanted = METRICS["unlisted_common_values"].arguments
+            for argument, node in zip(wanted, subject.arguments, strict=False):
+                self.arguments.check(argument, node)
+        self.arguments.parameters(subject, ("dataset", "where"))
+        self.arguments.one_dataset(subject)
+        self.measures.filter(subject)
 
     def _check_by_time(self, subject: nodes.Expression, condition: nodes.ByTime) -> None:
         if self._is_call_of(subject, TIMELINESS, "by", f"write {TIMELINESS}(column) by 06:00 UTC"):
@@ -258,7 +295,8 @@ class ClaimChecker:
     ) -> bool:
         if isinstance(subject, nodes.Call) and subject.name.text == name:
             return True
-        message = f"`{keyword}` only works with `{name}(column)`"
+        arguments = "column, 3" if name == MOST_COMMON else "column"
+        message = f"`{keyword}` only works with `{name}({arguments})`"
         self._error("E101", message, subject.span, help_line)
         return False
 

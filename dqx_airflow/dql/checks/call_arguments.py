@@ -56,10 +56,14 @@ class ArgumentChecker:
                 for item in items:
                     if not isinstance(item, nodes.Name):
                         self.error("E101", "this is not a column", item.span)
-            case ArgumentKind.LITERAL, nodes.Text() | nodes.Number() | nodes.Truth():
+            case ArgumentKind.LITERALS, nodes.Text() | nodes.Number() | nodes.Truth():
                 pass
-            case ArgumentKind.LITERAL, nodes.Name(text=name) if name in self.constants:
+            case ArgumentKind.LITERALS, nodes.Name(text=name) if name in self.constants:
                 self.used.add(name)
+            case ArgumentKind.LITERALS, nodes.Listing():
+                self.choices(node)
+            case ArgumentKind.COUNT, _:
+                self._count(node)
             case ArgumentKind.SHARE, _:
                 self._share(node)
             case ArgumentKind.SQL, nodes.Text():
@@ -76,10 +80,17 @@ class ArgumentChecker:
             help_line = f"write {format_value(share)}%" if is_percent else None
             self.error("E101", f"expected {ArgumentKind.SHARE.value}", node.span, help_line)
 
+    def _count(self, node: nodes.Expression) -> None:
+        if isinstance(node, nodes.Name):
+            self.used.add(node.text)
+        count = fold(node, self.constants)
+        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 1000:
+            self.error("E101", f"expected {ArgumentKind.COUNT.value}", node.span)
+
     def _wrong_kind(self, argument: Argument, node: nodes.Expression) -> None:
         help_line = None
         match argument.kind, node:
-            case ArgumentKind.LITERAL, nodes.Name(text=name):
+            case ArgumentKind.LITERALS, nodes.Name(text=name):
                 help_line = f'write strings in quotes: "{name}"'
             case ((ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES), nodes.Text()):
                 help_line = "write columns without quotes, or in backticks"
@@ -141,8 +152,24 @@ class ArgumentChecker:
                 if not isinstance(given, NUMBERS) or given < 0:
                     message = f"expected {ArgumentKind.TOLERANCE.value}"
                     self.error("E101", message, parameter.value.span, "write tolerance 0.01")
+            case ArgumentKind.STEP:
+                if isinstance(parameter.value, nodes.Name):
+                    self.used.add(parameter.value.text)
+                step = fold(parameter.value, self.constants)
+                if not isinstance(step, NUMBERS) or step <= 0:
+                    message = f"expected {ArgumentKind.STEP.value}"
+                    help_line = "write step 10, or step 1 hour"
+                    self.error("E101", message, parameter.value.span, help_line)
             case _:
                 self.check(COLUMN, parameter.value)
+
+    def required(self, call: nodes.Call, signature: str, own: tuple[Argument, ...]) -> None:
+        """The parameters that a call cannot do without."""
+        given = {parameter.name.text for parameter in call.parameters}
+        for argument in own:
+            if argument.is_required and argument.name not in given:
+                message = f"{call.name.text} needs `{argument.name}`"
+                self.error("E101", message, call.span, f"write {signature}")
 
     def _days(self, parameter: nodes.Parameter, *, fewest: int) -> None:
         if isinstance(parameter.value, nodes.Name):

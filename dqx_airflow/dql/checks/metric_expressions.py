@@ -20,6 +20,7 @@ from dqx_airflow.metrics.derived import (
     ARITY,
     CHANGES,
     DISTRIBUTION,
+    MOST_COMMON,
     SHORTCUTS,
     TIMELINESS,
     WINDOWS,
@@ -28,6 +29,7 @@ from dqx_airflow.metrics.registry import Scan
 
 WITH_CONDITION = {
     "values": "values(a) in values(b, dataset d)",
+    MOST_COMMON: 'most_common(column, 3) in ["A", "B", "C"]',
     TIMELINESS: "timeliness(column) by 06:00 UTC",
     DISTRIBUTION: 'distribution(column) matches {"A": 50%, "B": 50%}',
 }
@@ -155,6 +157,7 @@ class MeasureChecker:
             general = ("lag", "dataset") if metric.scan.has_dates else ("dataset",)
             filters = ("where",) if metric.takes_where else ()
             self.arguments.parameters(call, (*general, *filters), metric.parameters)
+            self.arguments.required(call, metric.signature, metric.parameters)
             self.arguments.one_dataset(call)
             self.filter(call)
         match call.arguments:

@@ -46,12 +46,15 @@ _OF_UNITS = {
     Unit.ROWS: Quantity.ROWS,
     Unit.DIFFERENCES: Quantity.ROWS,
     Unit.VALUES: Quantity.VALUES,
+    Unit.MISSING: Quantity.VALUES,
     Unit.CHARACTERS: Quantity.CHARACTERS,
     Unit.COLUMNS: Quantity.COLUMNS,
     Unit.SHARE: Quantity.NUMBER,
+    Unit.NUMBER: Quantity.NUMBER,
     Unit.SECONDS: Quantity.DURATION,
 }
 _NUMBERS = frozenset({Family.NUMBER})
+_COUNTED = _NUMBERS | {Family.BOOLEAN}
 _OF_LITERALS = {
     nodes.Unit.PLAIN: Quantity.NUMBER,
     nodes.Unit.PERCENT: Quantity.PERCENTAGE,
@@ -171,8 +174,8 @@ class _Checker:
 
 def _of_metric(metric: Metric) -> Quantity:
     if metric.unit.is_of_column and not metric.is_picked:
-        needs = {argument.accepts for argument in metric.arguments}
-        return Quantity.MEASURE if needs == {_NUMBERS} else Quantity.UNKNOWN
+        is_number = all(_NUMBERS <= one.accepts <= _COUNTED for one in metric.arguments)
+        return Quantity.MEASURE if is_number else Quantity.UNKNOWN
     return _OF_UNITS.get(metric.unit, Quantity.UNKNOWN)
 
 

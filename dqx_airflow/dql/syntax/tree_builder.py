@@ -388,6 +388,8 @@ class _Builder:
         seconds = _number(children[0]) * SECONDS[str(children[1]).rstrip("s")]
         return nodes.Number(seconds, nodes.Unit.DURATION, span)
 
+    _parameter_duration = _duration
+
     def _day(self, children: list[Any], span: Span) -> nodes.Day | nodes.Text:
         try:
             return nodes.Day(date.fromisoformat(children[0]), span)

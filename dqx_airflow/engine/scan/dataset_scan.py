@@ -26,6 +26,7 @@ from dqx_airflow.engine.scan.frames import (
 from dqx_airflow.engine.scan.fused_pass import ByDate, aggregate, merged
 from dqx_airflow.engine.scan.grouped_scan import scan_groups
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
+from dqx_airflow.engine.scan.reshaped_pass import aggregate_reshaped
 from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.shortcuts import (
     ask_log,
@@ -214,6 +215,8 @@ def _scan_rows(
         with jobs_called(spark, f"{dataset.ref.name}: {describe_pass(aggregates)}"):
             if all(item.distinct for item in aggregates):
                 return count_distinct(frame, aggregates, dataset.schema, dates)
+            if all(item.over for item in aggregates):
+                return aggregate_reshaped(frame, aggregates, dates)
             return aggregate(frame, [item.sql for item in aggregates], dates)
 
     parts = list(split_into_passes(dataset, needs, _most_compiled(spark)))

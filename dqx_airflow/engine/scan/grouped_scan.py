@@ -29,6 +29,7 @@ from dqx_airflow.engine.scan.frames import (
 )
 from dqx_airflow.engine.scan.fused_pass import bisected
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
+from dqx_airflow.engine.scan.reshaped_pass import reshaped
 from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
@@ -179,8 +180,8 @@ class _GroupedScan:
                     frame = self._frame(reading, dates)
             except PySparkException as error:
                 return {}, dict.fromkeys(keys, explain(error))
-            texts = [sql[key] for key in keys]
-            by_key, failed = bisected(frame, texts, partial(self._rows, frame, dates))
+            items = {sql[item.sql]: replace(item, sql=sql[item.sql]) for item in aggregates}
+            by_key, failed = bisected(frame, [*items], partial(self._rows, frame, dates, items))
         told = {self._key(text): reason for text, reason in failed.items()}
         if crowded := self._crowded(on for on, _ in by_key):
             return {}, dict.fromkeys(keys, crowded)
@@ -201,13 +202,20 @@ class _GroupedScan:
         return frame if only is None else frame.where(predicate_sql(only.node, self.types))
 
     def _rows(
-        self, frame: DataFrame, dates: Collection[date | None], texts: Sequence[str]
+        self,
+        frame: DataFrame,
+        dates: Collection[date | None],
+        items: Mapping[str, Aggregate],
+        texts: Sequence[str],
     ) -> list[tuple[tuple[date | None, Group], tuple[MetricValue, ...]]]:
         """The values of the aggregates for each date and group that has rows; a few more than
         there may be are enough to know that there are too many."""
         by_date = [quote_name(DATE)] if len(dates) > 1 else []
         columns = [*by_date, *map(self._group_column, self.grouping.columns)]
-        grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
+        if items[texts[0]].over is None:
+            grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
+        else:
+            grouped = reshaped(frame, columns, [items[text] for text in texts])
         rows = collect(grouped.limit(self.grouping.most * len(dates) + 1))
         first, width = len(by_date), len(columns)
         (alone,) = dates if not by_date else (None,)

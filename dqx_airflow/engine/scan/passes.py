@@ -1,7 +1,7 @@
 """Which needs share one pass over the rows of a dataset.
 
 With few rows all of them do, up to a few thousand: a pass takes less than the start of another job.
-With many, distinct
+What is not about the rows themselves has passes of its own. With many rows, distinct
 values are counted apart, a day that is there to be compared with is not read for all that is asked
 of the target date, and no pass has more aggregates than Spark compiles.
 """
@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
+from dqx_airflow.engine.scan.reshaped_pass import pass_key
 from dqx_airflow.engine.scan.results import AggregateRequest
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.metrics.registry import Aggregate, Frequencies
 from dqx_airflow.plan.passes import MOST_COMPILED
 
 MOST_ROWS_FUSED = 250_000
@@ -42,6 +43,11 @@ def split_into_passes(
 
     :param most_compiled: that number, where there are many rows.
     """
+    apart: dict[object, list[AggregateRequest]] = {}
+    for need in needs:
+        apart.setdefault(pass_key(need.aggregate), []).append(need)
+    needs = apart.pop(None, [])
+    yield from apart.values()
     keys = [need for need in needs if need.aggregate.distinct and need.aggregate.is_key]
     values = [need for need in needs if need.aggregate.distinct and not need.aggregate.is_key]
     rest = [need for need in needs if not need.aggregate.distinct]
@@ -59,6 +65,10 @@ def split_into_passes(
 
 def describe_pass(aggregates: Sequence[Aggregate]) -> str:
     """What a pass is about, in a few words."""
+    if all(isinstance(item.over, Frequencies) for item in aggregates):
+        return "values and the numbers of their rows"
+    if all(item.over for item in aggregates):
+        return "rows in order"
     if all(item.distinct for item in aggregates):
         return "keys" if all(item.is_key for item in aggregates) else "distinct values"
     return f"{len(aggregates)} aggregates" if len(aggregates) > 1 else "one aggregate"

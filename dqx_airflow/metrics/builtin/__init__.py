@@ -9,12 +9,17 @@ from __future__ import annotations
 from dqx_airflow.metrics.builtin.columns import COLUMNS
 from dqx_airflow.metrics.builtin.conditions import CONDITIONS
 from dqx_airflow.metrics.builtin.counts import COUNTS, KEYS
+from dqx_airflow.metrics.builtin.frequencies import FREQUENCIES
 from dqx_airflow.metrics.builtin.matching import MATCHING
+from dqx_airflow.metrics.builtin.sequences import SEQUENCES
 from dqx_airflow.metrics.builtin.spark_sql import SPARK_SQL
 from dqx_airflow.metrics.builtin.values import STATISTICS, VALUES
 from dqx_airflow.metrics.registry import Metric
 
-_TABLES = (COUNTS, VALUES, KEYS, STATISTICS, CONDITIONS, COLUMNS, MATCHING, SPARK_SQL)
+_TABLES = (
+    *(COUNTS, VALUES, KEYS, FREQUENCIES, STATISTICS, SEQUENCES),
+    *(CONDITIONS, COLUMNS, MATCHING, SPARK_SQL),
+)
 
 METRICS: dict[str, Metric] = {metric.name: metric for table in _TABLES for metric in table}
 """All metrics by name."""

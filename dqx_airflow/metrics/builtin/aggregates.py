@@ -19,6 +19,9 @@ from dqx_airflow.values import MetricValue
 
 ANY = Argument("column", ArgumentKind.COLUMN)
 NUMBER = Argument("column", ArgumentKind.COLUMN, frozenset({Family.NUMBER}))
+NUMBER_OR_TRUTH = Argument(
+    "column", ArgumentKind.COLUMN, frozenset({Family.NUMBER, Family.BOOLEAN})
+)
 TEXT = Argument("column", ArgumentKind.COLUMN, frozenset({Family.TEXT}))
 ORDERED = Argument(
     "column",

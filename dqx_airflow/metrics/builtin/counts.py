@@ -43,7 +43,8 @@ def _is_nan(column: str) -> str:
     return f"isnan({quote_name(column)})"
 
 
-def _distinct_values(column: str) -> Aggregate:
+def distinct_values(column: str) -> Aggregate:
+    """How many different values there are."""
     return Aggregate(f"count(DISTINCT {quote_name(column)})", distinct=(column,))
 
 
@@ -67,12 +68,23 @@ def _repeated_keys(columns: tuple[str, ...]) -> RowsBehind:
     return RowsBehind("", condition=present, repeated=columns)
 
 
+def listed_values(given: Any) -> tuple[Any, ...]:
+    """The literals of an argument that takes one or several."""
+    return given if isinstance(given, tuple) else (given,)
+
+
+def equal_to_any(subject: str, given: Any) -> str:
+    """That some Spark SQL equals one of the literals. Each is compared by itself: `IN` makes one
+    type of all of them."""
+    return " OR ".join(f"{subject} = {quote_literal(value)}" for value in listed_values(given))
+
+
 def _rows_equal(arguments: Arguments) -> tuple[Aggregate, ...]:
-    column, value = arguments
+    column, given = arguments
     shortcut = None
-    if isinstance(value, int | Decimal | float) and not isinstance(value, bool):
-        shortcut = WithinRanges(column, ((Bound("<", value),), (Bound(">", value),)))
-    return (rows_where(f"{quoted_column(arguments)} = {quote_literal(value)}", shortcut),)
+    if isinstance(given, int | Decimal | float) and not isinstance(given, bool):
+        shortcut = WithinRanges(column, ((Bound("<", given),), (Bound(">", given),)))
+    return (rows_where(equal_to_any(quoted_column(arguments), given), shortcut),)
 
 
 def _rows_without(arguments: Arguments) -> RowsBehind:
@@ -80,10 +92,9 @@ def _rows_without(arguments: Arguments) -> RowsBehind:
 
 
 def _rows_with_value(arguments: Arguments) -> RowsBehind:
-    return RowsBehind(
-        f"{arguments[0]} is {arguments[1]}",
-        condition=f"{quoted_column(arguments)} = {quote_literal(arguments[1])}",
-    )
+    column, given = arguments
+    words = f"{column} is {' or '.join(map(str, listed_values(given)))}"
+    return RowsBehind(words, condition=equal_to_any(quoted_column(arguments), given))
 
 
 # The same in Python, with the results that Spark has
@@ -118,10 +129,15 @@ def _repetitions(rows: Sequence[tuple[Any, ...]]) -> int:
     return len(rows) - len({order_key(row) for row in rows})
 
 
-def equal_count(column: Column, value: Any) -> int:
-    """The number of rows in which the column equals a literal."""
-    sides = (comparable(found, column.type, value, literal_type(value)) for found in column.present)
-    return sum(left == right for left, right in sides)
+def is_equal_to_any(value: Any, spark_type: str, given: Any) -> bool:
+    """True where a value of a type equals one of the literals."""
+    sides = (comparable(value, spark_type, one, literal_type(one)) for one in listed_values(given))
+    return any(left == right for left, right in sides)
+
+
+def equal_count(column: Column, given: Any) -> int:
+    """The number of rows in which the column equals one of the literals."""
+    return sum(is_equal_to_any(value, column.type, given) for value in column.present)
 
 
 COUNTS = (
@@ -181,7 +197,7 @@ KEYS = (
         Unit.VALUES,
         "The number of distinct values of the column, NULL ignored.",
         "assert unique_count(carrier) between 10 and 20",
-        lambda arguments: (_distinct_values(arguments[0]),),
+        lambda arguments: (distinct_values(arguments[0]),),
         empty=0,
         in_python=_distinct,
     ),
@@ -211,9 +227,9 @@ KEYS = (
     ),
     Metric(
         "count_values",
-        (ANY, Argument("value", ArgumentKind.LITERAL)),
+        (ANY, Argument("value", ArgumentKind.LITERALS)),
         Unit.ROWS,
-        "The number of rows in which the column equals the value.",
+        "The number of rows in which the column equals the value, or one of a list of values.",
         'assert count_values(status, "pending") < 100',
         _rows_equal,
         empty=0,

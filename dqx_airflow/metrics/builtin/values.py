@@ -13,6 +13,7 @@ from dqx_airflow.exact import Number
 from dqx_airflow.metrics.builtin.aggregates import (
     ANY,
     NUMBER,
+    NUMBER_OR_TRUTH,
     ORDERED,
     TEXT,
     extreme_aggregate,
@@ -35,6 +36,7 @@ from dqx_airflow.metrics.registry import (
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.sums import sum_of
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size
+from dqx_airflow.values import MetricValue
 
 
 def _sum_and_count(arguments: Arguments) -> tuple[Aggregate, ...]:
@@ -72,6 +74,22 @@ def _variance(arguments: Arguments) -> tuple[Aggregate, ...]:
     variances", 1979), which is stable.
     """
     return Aggregate(f"var_samp({_once(quoted_column(arguments))})"), value_aggregate(arguments[0])
+
+
+def _z_scores(arguments: Arguments) -> tuple[Aggregate, ...]:
+    column = arguments[0]
+    ends = (extreme_aggregate(function, column) for function in ("min", "max"))
+    return (*_sum_and_count(arguments), *ends, _variance(arguments)[0])
+
+
+def _largest_z_score(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    """The distance of the extreme that is further from the mean, in standard deviations."""
+    total, count, *ends, variance = results
+    if count is None or int(count) < 2 or None in ends:
+        return None
+    mean = apply("/", (total, count))
+    distances = (apply("abs", (apply("-", (end, mean)),)) for end in ends)
+    return apply("/", (apply("max", tuple(distances)), apply("sqrt", (variance,))))
 
 
 def _first(arguments: Arguments) -> tuple[Aggregate, ...]:
@@ -157,6 +175,14 @@ def _pearson(one: Column, other: Column) -> float | None:
     return coefficient if math.isnan(coefficient) else max(-1.0, min(1.0, coefficient))
 
 
+def _z_score_in_python(column: Column) -> Any:
+    values = [float(value) for value in column.present]
+    variance = _sample_variance(column)
+    if not variance or not math.isfinite(variance):
+        return None
+    return max(map(abs, _moves(values))) / math.sqrt(variance)
+
+
 def _percentile(column: Column, share: Number) -> float | None:
     """The percentile in floating point, interpolated between the two values beside the place.
 
@@ -209,9 +235,10 @@ def _moves(values: Sequence[float]) -> list[float]:
 VALUES = (
     Metric(
         "average",
-        (NUMBER,),
+        (NUMBER_OR_TRUTH,),
         Unit.COLUMN,
-        "The mean of the column, NULL ignored; exact for whole numbers and decimals.",
+        "The mean of the column, NULL ignored; exact for whole numbers and decimals. Of booleans it"
+        " is the share of true.",
         "assert average(price) > 0",
         _sum_and_count,
         value=lambda _, results: apply("/", results),
@@ -220,10 +247,10 @@ VALUES = (
     ),
     Metric(
         "sum",
-        (NUMBER,),
+        (NUMBER_OR_TRUTH,),
         Unit.COLUMN,
         "The sum of the column, NULL ignored; exact for whole numbers and decimals, with up to 38"
-        " digits.",
+        " digits. Of booleans it is the number of true.",
         "assert sum(revenue) is positive",
         _sum_and_count,
         in_python=_total,
@@ -269,6 +296,19 @@ VALUES = (
 )
 
 STATISTICS = (
+    Metric(
+        "max_z_score",
+        (NUMBER,),
+        Unit.NUMBER,
+        "The largest distance of a value from the mean, in sample standard deviations; no value"
+        " where the column does not vary.",
+        "assert max_z_score(price) < 4",
+        _z_scores,
+        value=_largest_z_score,
+        least=0,
+        in_python=_z_score_in_python,
+        is_void_with_nan=True,
+    ),
     Metric(
         "percentile",
         (NUMBER, Argument("share", ArgumentKind.SHARE)),

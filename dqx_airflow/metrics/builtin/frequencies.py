@@ -1,0 +1,240 @@
+"""Metrics of how often values occur: Shannon's entropy, the most common ones, ratios."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from dqx_airflow.metrics.builtin.aggregates import (
+    ANY,
+    ORDERED,
+    columns_of,
+    value_aggregate,
+)
+from dqx_airflow.metrics.builtin.counts import equal_to_any, is_equal_to_any
+from dqx_airflow.metrics.comparison import order_key
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.merging import Merge
+from dqx_airflow.metrics.registry import (
+    COPIES,
+    RANK,
+    VALUE,
+    Aggregate,
+    Argument,
+    ArgumentKind,
+    Arguments,
+    Frequencies,
+    Metric,
+    RowsBehind,
+    Unit,
+)
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.values import MetricValue
+
+_COLUMNS = Argument("columns", ArgumentKind.COLUMNS)
+
+_ONCE = f"count(CASE WHEN {COPIES} = 1 THEN 1 END)"
+
+
+def _over_values(columns: tuple[str, ...], sql: str, *, is_ranked: bool = False) -> Aggregate:
+    names = ", ".join(map(quote_name, columns))
+    over = Frequencies(columns, sql, is_ranked)
+    return Aggregate(f"{sql} over the values of {names}", over=over)
+
+
+def _rows_with_values(columns: tuple[str, ...]) -> Aggregate:
+    """The rows with a value in one of the columns."""
+    if len(columns) == 1:
+        return value_aggregate(columns[0])
+    return Aggregate(f"count(CASE WHEN {_has_value(columns)} THEN 1 END)", merge=Merge.COUNT)
+
+
+def _has_value(columns: tuple[str, ...]) -> str:
+    return " OR ".join(f"{quote_name(column)} IS NOT NULL" for column in columns)
+
+
+def _uniqueness(arguments: Arguments) -> tuple[Aggregate, ...]:
+    columns = columns_of(arguments[0])
+    return _over_values(columns, _ONCE), _rows_with_values(columns)
+
+
+def _distinctness(arguments: Arguments) -> tuple[Aggregate, ...]:
+    columns = columns_of(arguments[0])
+    value = names = ", ".join(map(quote_name, columns))
+    if len(columns) > 1:
+        value = f"CASE WHEN {_has_value(columns)} THEN struct({names}) END"
+    return Aggregate(f"count(DISTINCT {value})", distinct=columns), _rows_with_values(columns)
+
+
+def _unique_value_ratio(arguments: Arguments) -> tuple[Aggregate, ...]:
+    columns = columns_of(arguments[0])
+    return _over_values(columns, _ONCE), _over_values(columns, f"count({COPIES})")
+
+
+def _entropy(arguments: Arguments) -> tuple[Aggregate, ...]:
+    parts = (f"sum({COPIES} * ln({COPIES}))", f"count({COPIES})")
+    several = (_over_values((arguments[0],), part) for part in parts)
+    return (*several, value_aggregate(arguments[0]))
+
+
+def _entropy_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    """`ln(n) - sum(k * ln(k)) / n`, where `n` rows have values, `k` of them the same."""
+    weighted, values, rows = results
+    if not rows or not isinstance(weighted, float):
+        return None
+    return 0.0 if values == 1 else max(0.0, math.log(float(rows)) - weighted / float(rows))
+
+
+def _mode(arguments: Arguments) -> tuple[Aggregate, ...]:
+    # Of equally common values the smallest.
+    pair = f"CASE WHEN {COPIES} IS NOT NULL THEN struct(-{COPIES}, {VALUE} AS value) END"
+    return (_over_values((arguments[0],), f"min({pair}).value"),)
+
+
+def _unlisted(arguments: Arguments) -> tuple[Aggregate, ...]:
+    column, most, listed = arguments
+    is_listed = equal_to_any(VALUE, listed)
+    sql = f"count(CASE WHEN {RANK} <= {most} AND NOT ({is_listed}) THEN {COPIES} END)"
+    return _over_values((column,), sql, is_ranked=True), value_aggregate(column)
+
+
+def _repeated_values(arguments: Arguments) -> RowsBehind:
+    columns = columns_of(arguments[0])
+    return RowsBehind("", condition=_has_value(columns), repeated=columns)
+
+
+# The same in Python, with the results that Spark has
+
+
+def _frequencies(columns: Column | Sequence[Column]) -> Counter[Any]:
+    """The rows of each combination of values that is not NULL throughout."""
+    several = (columns,) if isinstance(columns, Column) else columns
+    rows = zip(*(column.values for column in several), strict=True)
+    return Counter(order_key(row) for row in rows if any(value is not None for value in row))
+
+
+def _share_of_once(columns: Column | Sequence[Column]) -> MetricValue:
+    found = _frequencies(columns)
+    return apply("/", (_once(found), found.total()))
+
+
+def _share_of_distinct(columns: Column | Sequence[Column]) -> MetricValue:
+    found = _frequencies(columns)
+    return apply("/", (len(found), found.total()))
+
+
+def _once_among_distinct(columns: Column | Sequence[Column]) -> MetricValue:
+    found = _frequencies(columns)
+    return apply("/", (_once(found), len(found)))
+
+
+def _once(frequencies: Counter[Any]) -> int:
+    return list(frequencies.values()).count(1)
+
+
+def _shannon(column: Column) -> float | None:
+    found = _frequencies(column)
+    if not found:
+        return None
+    rows = found.total()
+    return math.fsum(-(count / rows) * math.log(count / rows) for count in found.values()) + 0.0
+
+
+def _by_frequency(column: Column) -> list[Any]:
+    """The different values, the most common ones first; of equally common ones the smallest."""
+    found = Counter(order_key(value) for value in column.present)
+    first = {order_key(value): value for value in reversed(column.present)}
+    return [first[key] for key in sorted(found, key=lambda key: (-found[key], key))]
+
+
+def _most_common(column: Column) -> Any:
+    return next(iter(_by_frequency(column)), None)
+
+
+def _unlisted_common(column: Column, most: int, listed: Collection[Any]) -> int | None:
+    common = _by_frequency(column)[:most]
+    if not common:
+        return None
+    return sum(not is_equal_to_any(value, column.type, listed) for value in common)
+
+
+FREQUENCIES = (
+    Metric(
+        "uniqueness",
+        (_COLUMNS,),
+        Unit.SHARE,
+        "The share of rows whose value, or combination of values, occurs once. Rows that are NULL"
+        " in all of the columns do not count.",
+        "assert uniqueness([first_name, birthday]) > 99%",
+        _uniqueness,
+        value=lambda _, results: apply("/", results),
+        in_python=_share_of_once,
+        lowered_by=_repeated_values,
+    ),
+    Metric(
+        "distinctness",
+        (_COLUMNS,),
+        Unit.SHARE,
+        "The number of distinct values, or combinations of values, divided by the number of rows."
+        " Rows that are NULL in all of the columns do not count.",
+        "assert distinctness(session) between 10% and 50%",
+        _distinctness,
+        value=lambda _, results: apply("/", results),
+        in_python=_share_of_distinct,
+        lowered_by=_repeated_values,
+    ),
+    Metric(
+        "unique_value_ratio",
+        (_COLUMNS,),
+        Unit.SHARE,
+        "The share of distinct values, or combinations of values, that occur once.",
+        "assert unique_value_ratio(email) > 95%",
+        _unique_value_ratio,
+        value=lambda _, results: apply("/", results),
+        in_python=_once_among_distinct,
+        lowered_by=_repeated_values,
+    ),
+    Metric(
+        "entropy",
+        (ANY,),
+        Unit.NUMBER,
+        "Shannon's entropy of the values, by the natural logarithm, NULL ignored: 0 if all values"
+        " are equal, `log(n)` for `n` values that are equally common.",
+        "assert entropy(country) > 1.5",
+        _entropy,
+        value=_entropy_of,
+        least=0,
+        in_python=_shannon,
+    ),
+    Metric(
+        "mode",
+        (ORDERED,),
+        Unit.COLUMN,
+        "The most common value of the column, NULL ignored; of equally common values, the"
+        " smallest.",
+        'assert mode(status) == "paid"',
+        _mode,
+        in_python=_most_common,
+        is_picked=True,
+        is_void_with_nan=True,
+    ),
+    Metric(
+        "unlisted_common_values",
+        (
+            ORDERED,
+            Argument("n", ArgumentKind.COUNT),
+            Argument("values", ArgumentKind.LITERALS),
+        ),
+        Unit.VALUES,
+        "How many of the `n` most common values are not in the list.",
+        'assert most_common(status, 2) in ["paid", "open", "closed"]',
+        _unlisted,
+        value=lambda _, results: results[0] if results[1] else None,
+        is_internal=True,
+        in_python=_unlisted_common,
+        is_void_with_nan=True,
+    ),
+)

@@ -1,0 +1,187 @@
+"""Metrics of sequences: values in the order of another column, and values that are missing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from dqx_airflow.metrics.builtin.aggregates import ORDERED, rows_where, value_aggregate
+from dqx_airflow.metrics.builtin.counts import distinct_values
+from dqx_airflow.metrics.comparison import FLOATING, order_key
+from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.registry import (
+    Aggregate,
+    Argument,
+    ArgumentKind,
+    Arguments,
+    Metric,
+    Steps,
+    Unit,
+)
+from dqx_airflow.metrics.sequence_steps import POSITIONS, step_of
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import WHOLE_SIZES, Family
+from dqx_airflow.values import MetricValue
+
+_ORDER = Argument("order_by", ArgumentKind.COLUMN, ORDERED.accepts, is_required=True)
+_COMPARE = {"<": operator.lt, ">": operator.gt, "=": operator.eq}
+_WORDS = {"<": "falls", ">": "rises", "=": "stays"}
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+# Steps from row to row
+
+
+def _steps(op: str) -> Callable[[Arguments], tuple[Aggregate, ...]]:
+    def aggregates(arguments: Arguments) -> tuple[Aggregate, ...]:
+        column, order = arguments
+        name, by = quote_name(column), quote_name(order)
+        steps = Aggregate(f"{name} {_WORDS[op]} by {by}", over=Steps(column, order, op))
+        return steps, rows_where(f"{name} IS NOT NULL AND {by} IS NULL"), value_aggregate(column)
+
+    return aggregates
+
+
+def _counted_steps(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    steps, without_place, values = results
+    return None if without_place or not values else steps
+
+
+def _steps_in_python(op: str) -> Callable[[Column, Column], int | None]:
+    compare: Callable[[Any, Any], bool] = _COMPARE[op]
+
+    def count(column: Column, order: Column) -> int | None:
+        pairs: list[tuple[Any, Any]] = [
+            (None if place is None else order_key(place), order_key(value))
+            for place, value in zip(order.values, column.values, strict=True)
+            if value is not None
+        ]
+        if not pairs or any(place is None for place, _ in pairs):
+            return None
+        pairs.sort(key=lambda pair: pair[1], reverse=op == ">")
+        pairs.sort(key=lambda pair: pair[0])
+        return sum(compare(after[1], before[1]) for before, after in pairwise(pairs))
+
+    return count
+
+
+def _counting(name: str, op: str, doc: str, example: str) -> Metric:
+    return Metric(
+        name,
+        (ORDERED,),
+        Unit.ROWS,
+        f"{doc} in the order of `order_by`, NULL ignored. Rows that are equal in `order_by` come as"
+        " they should; a value without `order_by` has no place, and then there is no result.",
+        example,
+        _steps(op),
+        value=_counted_steps,
+        parameters=(_ORDER,),
+        no_value="no values, or `order_by` is NULL in a row with a value",
+        in_python=_steps_in_python(op),
+        is_void_with_nan=True,
+    )
+
+
+# Values that are missing
+
+
+def _gap_aggregates(arguments: Arguments) -> tuple[Aggregate, ...]:
+    column, step = arguments
+    name = quote_name(column)
+
+    # As decimals, the ends of a bigint are no further apart than there is room for.
+    numbers = {
+        kind: f"CAST({POSITIONS.get(kind, '{}').format(name)} AS DECIMAL(20,0))"
+        for kind in (*WHOLE_SIZES, *POSITIONS)
+    }
+
+    def by_type(sql: str) -> Aggregate:
+        typed = tuple(
+            (kind, sql.format(number, _step_sql(step, kind))) for kind, number in numbers.items()
+        )
+        return Aggregate(sql.format(name, _step_sql(step, "")), column=column, sql_by_type=typed)
+
+    return (
+        by_type("try_divide(try_subtract(max({0}), min({0})), {1})"),
+        by_type("CAST(max(pmod({0}, {1})) <> min(pmod({0}, {1})) AS INT)"),
+        distinct_values(column),
+    )
+
+
+def _step_sql(given: Any, kind: str) -> str:
+    step = step_of(given, kind)
+    return quote_literal(Decimal(step.numerator) / step.denominator)
+
+
+def _gaps_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    steps, is_uneven, distinct = results
+    if steps is None or is_uneven:
+        return None
+    return int(steps) + 1 - int(distinct or 0)
+
+
+def _gaps(column: Column, step: Any) -> int | None:
+    size = step_of(step, column.type)
+    positions = {_line_position(value) for value in column.present}
+    if not positions or len({at % size for at in positions}) > 1:
+        return None
+    return int((max(positions) - min(positions)) / size) + 1 - len(positions)
+
+
+def _line_position(value: Any) -> Fraction:
+    match value:
+        case datetime():
+            moment = value.replace(tzinfo=None) - (value.utcoffset() or timedelta())
+            return Fraction((moment - _EPOCH) // timedelta(microseconds=1))
+        case date():
+            return Fraction(value.toordinal())
+        case _:
+            return Fraction(value)
+
+
+SEQUENCES = (
+    _counting(
+        "decrease_count",
+        "<",
+        "The number of rows with a smaller value than the row before,",
+        "assert decrease_count(meter_reading, order_by read_at) == 0",
+    ),
+    _counting(
+        "increase_count",
+        ">",
+        "The number of rows with a larger value than the row before,",
+        "assert increase_count(stock, order_by sold_at) == 0",
+    ),
+    _counting(
+        "unchanged_count",
+        "=",
+        "The number of rows with the same value as the row before,",
+        "assert unchanged_count(temperature, order_by measured_at) < 100",
+    ),
+    Metric(
+        "gap_count",
+        (
+            Argument(
+                "column",
+                ArgumentKind.COLUMN,
+                frozenset({Family.NUMBER, Family.TIME}),
+                refuses=frozenset(FLOATING),
+            ),
+        ),
+        Unit.MISSING,
+        "How many values are missing between the smallest and the largest one, NULL ignored. They"
+        " are one `step` apart: 1, or 1 day, unless you write another one.",
+        "assert gap_count(invoice_number) == 0",
+        _gap_aggregates,
+        value=_gaps_of,
+        parameters=(Argument("step", ArgumentKind.STEP),),
+        no_value="no values, or some are not a whole number of steps apart",
+        in_python=_gaps,
+    ),
+)
