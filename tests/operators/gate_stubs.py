@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import shlex
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,7 @@ from dqx_airflow.values import GateRequest
 
 ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"
 
-WRITER = Path(__file__).with_name("spark_submit_stub.py")
+WRITER = Path(__file__).with_name("report_writer.py")
 
 SUITE = """suite "Orders" {
     check "Completeness" on orders {
@@ -56,7 +60,7 @@ for action in $(sed -n "${{line}}p" {home}/plan); do
         data=*) cp -r {home}/${{action#data=}}/. {home}/data ;;
         real) exec spark-submit "$@" ;;
         break-results) rm -rf {results}; echo > {results} ;;
-        *) {python} {writer} $action "$@" || exit 70 ;;
+        *) {python} -I -S {writer} {address} $action "$@" || exit 70 ;;
     esac
 done
 """
@@ -104,11 +108,32 @@ def needs_airflow(major: int, minor: int) -> pytest.MarkDecorator:
     return pytest.mark.skipif(installed < (major, minor), reason=f"Airflow {major}.{minor} has it")
 
 
+@cache
+def report_writer() -> str:
+    """The address of the process that writes the reports; it lives as long as this one."""
+    folder = tempfile.TemporaryDirectory(prefix="dqx-")  # short: it is the address of a socket
+    address = f"{folder.name}/reports"
+    process = subprocess.Popen(
+        [sys.executable, WRITER, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin
+    assert process.stdout
+    assert process.stdout.readline() == b"ready\n"
+    atexit.register(lambda: (process.stdin.close(), process.wait(), folder.cleanup()))
+    return address
+
+
 def install_stub(program: Path, home: Path, results: Path) -> SparkSubmit:
     """Writes the stub; it keeps its notes in `home`, and passes unless told otherwise."""
     for folder in (home, program.parent):
         folder.mkdir(parents=True)
-    paths = {"home": home, "python": sys.executable, "writer": WRITER, "results": results}
+    paths = {
+        "home": home,
+        "python": sys.executable,
+        "writer": WRITER,
+        "address": report_writer(),
+        "results": results,
+    }
     program.write_text(STUB.format(**{key: shlex.quote(str(at)) for key, at in paths.items()}))
     program.chmod(0o755)
     stub = SparkSubmit(home)

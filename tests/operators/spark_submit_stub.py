@@ -1,14 +1,12 @@
-"""Stands in for `spark-submit` in the tests of the operators: writes a canned report, or does not.
+"""What stands in for `spark-submit` in the tests of the operators: it writes a canned report.
 
-Called as `spark_submit_stub.py ACTION ARGUMENT...` by the shell script that `conftest.py` puts on
-PATH. An action says which report is written: `passed`, `warned`, `blocked`, `broken`, `other`
-(of another attempt), `long` (with thousands of long verdicts), `by_dataset` (as the dataset's
-file name says).
+`report_writer.py` calls it for the shell script that `conftest.py` puts on PATH. An action says
+which report is written: `passed`, `warned`, `blocked`, `broken`, `other` (of another attempt),
+`long` (with thousands of long verdicts), `by_dataset` (as the dataset's file name says).
 """
 
 from __future__ import annotations
 
-import sys
 import uuid
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -99,7 +97,3 @@ def main(action: str, arguments: list[str]) -> None:
         action = request.datasets[0].location.rpartition("/")[2]
     ResultsStore(request.results_root).write(canned_report(request, action))
     print(f"the job wrote a report: {action}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
