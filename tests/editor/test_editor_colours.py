@@ -17,7 +17,7 @@ from dqx_airflow.editor.callables import IN_DATES, IN_ROWS, MEASURES
 from dqx_airflow.editor.completion_context import keywords
 from dqx_airflow.editor.keyword_docs import PARAMETERS, PROFILE_TYPES
 from dqx_airflow.metrics.builtin import CALLABLE
-from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, TIMELINESS
+from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS
 from dqx_airflow.values import Severity, SourceFile
 
 EXTENSION = Path(dqx_airflow.editor.__file__).parent / "vscode"
@@ -55,7 +55,7 @@ def test_the_calls_that_are_coloured_are_those_of_the_table() -> None:
     """With DQX_REWRITE_GOLDEN=1 they are written anew."""
     path = EXTENSION / "dql.tmLanguage.json"
     text = path.read_text(encoding="utf-8")
-    names = "|".join((*CALLABLE, *AGES, TIMELINESS, DISTRIBUTION, "values"))
+    names = "|".join((*CALLABLE, *AGES, TIMELINESS, DISTRIBUTION, MOST_COMMON, "values"))
     due = re.sub(r"(?:\w+\|)*num_rows(?:\|\w+)*", names, text)
     if REWRITE:
         path.write_text(due, encoding="utf-8")
