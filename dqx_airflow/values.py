@@ -310,7 +310,8 @@ class EnforcedContract:
     somebody accepts in the contract. `sources` are its files. `pin` is the version that the gate
     relies on (`2`, `2.3` or `2.3.0`), None where any one will do. `unenforced` are the clauses that
     state a check and cannot be enforced: their verdicts are errors, unless they are let through.
-    `not_understood` tells of clauses that mean nothing here and state no check.
+    `not_understood` tells of clauses that mean nothing here and state no check. `name`,
+    `description` and `status` (`active`) are as the document has them.
     """
 
     id: str
@@ -326,6 +327,9 @@ class EnforcedContract:
     accepted: int = 0
     responsible: Responsible | None = None
     not_understood: tuple[str, ...] = ()
+    name: str | None = None
+    description: str | None = None
+    status: str | None = None
 
     @property
     def in_report(self) -> EnforcedContract:

@@ -160,6 +160,9 @@ def _contract(report: GateReport) -> dict[str, Any] | None:
         "documented": contract.documented,
         "accepted": contract.accepted,
         "unsupported": contract.unsupported,
+        "name": _cut(contract.name) if contract.name else None,
+        "description": _cut(contract.description) if contract.description else None,
+        "status": _cut(contract.status) if contract.status else None,
         "responsible": {
             name: _cut(text) for name, text in (responsible.facts if responsible else ())
         },

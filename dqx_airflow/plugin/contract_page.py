@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from dqx_airflow.plugin.addresses import gate_address, report_address
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.board_page import GateRow, counts_line
 from dqx_airflow.plugin.places import place_in
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
-from dqx_airflow.plugin.value_format import limit_of
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Status, Verdict
 
 _SHOWN_VERSIONS = 30
 _SHOWN_CLAUSES = 20
 _BAD = (Status.FAILED, Status.ERROR)
+_SCALAR = r"""("[^"]*"|'[^']*'|[^\s,#}\]][^,#}\]]*)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a gate reported, and the address of that."""
+
+    view: ReportView
+    href: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +78,20 @@ class GateUse:
 
 @dataclass(frozen=True, slots=True)
 class BrokenClause:
-    """A clause that was broken in some of the last `runs`. `newest` is the last such verdict."""
+    """A clause that was broken in some of the last `runs`. `newest` is the last such verdict,
+    `gates` are those that found it so, each with the address of its last such report."""
 
     path: str
     failures: int
     runs: int
     last: date | None
     newest: Verdict
-    gates: tuple[str, ...]
+    gates: tuple[tuple[str, str], ...]
 
     @property
     def line(self) -> str:
-        """The clause as people speak of it: `orders.amount: minimum 0`; the name of the assertion
-        where it is about no column."""
-        verdict = self.newest
-        if not verdict.column or not verdict.datasets:
-            return verdict.name
-        limit = "" if verdict.threshold is None else f" {limit_of(verdict)}"
-        return f"{verdict.datasets[0]}.{verdict.column}: {self.path.rpartition('.')[2]}{limit}"
+        """The clause as people speak of it: `orders.amount: minimum 0`."""
+        return clause_line(self.newest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +138,19 @@ def contract_page(
     :param runs: the runs that enforced it, newest first.
     :param more: how many gates enforce it beyond these.
     """
-    views = [_views(row, past, contract_id) for row in rows]
-    known = [view for of_row in views for view in of_row]
-    versions = _versions(runs or _runs(known))
+    reported = [_reported(row, past, contract_id) for row in rows]
+    known = [one for of_row in reported for one in of_row]
+    views = [one.view for one in known]
+    versions = _versions(runs or _runs(views))
     clauses = _broken(known)
     return ContractPage(
         id=contract_id,
         versions=versions[:_SHOWN_VERSIONS],
         more_versions=max(len(versions) - _SHOWN_VERSIONS, 0),
-        gates=tuple(_gate(row, of_row) for row, of_row in zip(rows, views, strict=True)),
+        gates=tuple(
+            _gate(row, [one.view for one in of_row])
+            for row, of_row in zip(rows, reported, strict=True)
+        ),
         more_gates=more,
         clauses=clauses[:_SHOWN_CLAUSES],
         more_clauses=max(len(clauses) - _SHOWN_CLAUSES, 0),
@@ -148,17 +158,45 @@ def contract_page(
     )
 
 
+def clause_line(verdict: Verdict) -> str:
+    """The clause of an assertion as people speak of it: `orders.amount: minimum 0`.
+
+    What it demands is taken from its line in the contract. Where it is about no column, or an
+    element of a list such as `quality[0]`, the assertion speaks for it.
+    """
+    path = verdict.clause or ""
+    key = path.rpartition(".")[2]
+    if not verdict.column or not verdict.datasets or "[" in key:
+        return verdict.name
+    subject = f"{verdict.datasets[0]}.{verdict.column}"
+    rule = verdict.name.removeprefix(f"{subject}.")
+    words = (key if rule == verdict.name else rule).replace("_", " ")
+    found = re.search(rf"""\b{re.escape(key)}["']?\s*:\s*{_SCALAR}""", verdict.source_line or "")
+    demanded = found[1].strip() if found else ""
+    return f"{subject}: {words}{'' if demanded in ('', 'true') else f' {demanded}'}"
+
+
 def _place(run: TaskRun) -> tuple[str, str, int]:
     return run.dag_id, run.task_id, run.map_index
 
 
-def _views(
+def _reported(
     row: GateRow, past: Mapping[tuple[str, str], Sequence[GateReport]], contract_id: str
-) -> list[ReportView]:
+) -> list[Reported]:
     """The last reports of a gate about the contract, newest first."""
-    stored = [view_of_report(report) for report in past.get((row.dag_id, row.task_id), ())]
-    left = [cell.report for cell in reversed(row.cells) if cell.report]
-    return [view for view in stored or left if view.contract and view.contract.id == contract_id]
+    stored = [
+        Reported(
+            view_of_report(report),
+            report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
+        )
+        for report in past.get((row.dag_id, row.task_id), ())
+    ]
+    left = [
+        Reported(cell.report, gate_address(cell.run)) for cell in reversed(row.cells) if cell.report
+    ]
+    return [
+        one for one in stored or left if one.view.contract and one.view.contract.id == contract_id
+    ]
 
 
 def _runs(views: Iterable[ReportView]) -> list[ContractRun]:
@@ -209,22 +247,23 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
     )
 
 
-def _broken(views: Sequence[ReportView]) -> tuple[BrokenClause, ...]:
+def _broken(reported: Sequence[Reported]) -> tuple[BrokenClause, ...]:
     """The clauses that were broken or could not be checked, most often first."""
-    found: dict[str, list[tuple[ReportView, Verdict]]] = {}
-    for view in views:
+    found: dict[str, list[tuple[Reported, Verdict]]] = {}
+    for one in reported:
         paths = set()
-        for verdict in view.verdicts:
+        for verdict in one.view.verdicts:
             if verdict.clause and verdict.status in _BAD and verdict.clause not in paths:
                 paths.add(verdict.clause)
-                found.setdefault(verdict.clause, []).append((view, verdict))
+                found.setdefault(verdict.clause, []).append((one, verdict))
     clauses = []
     for path, broken in found.items():
-        newest, verdict = max(broken, key=lambda one: one[0].date or date.min)
-        gates = {view.gate for view, _ in broken}
-        runs = sum(view.gate in gates for view in views)
-        clauses.append(
-            BrokenClause(path, len(broken), runs, newest.date, verdict, tuple(sorted(gates)))
-        )
+        newest, verdict = max(broken, key=lambda pair: pair[0].view.date or date.min)
+        gates: dict[str, str] = {}
+        for one, _ in broken:
+            gates.setdefault(one.view.gate, one.href)
+        runs = sum(one.view.gate in gates for one in reported)
+        named = tuple(sorted(gates.items()))
+        clauses.append(BrokenClause(path, len(broken), runs, newest.view.date, verdict, named))
     clauses.sort(key=lambda one: (-one.failures, one.newest.severity.value, one.path))
     return tuple(clauses)

@@ -217,6 +217,9 @@ def _contract(given: object) -> EnforcedContract | None:
         pin=_text(contract.get("pin")) or None,
         accepted=_count(contract.get("accepted")),
         responsible=_responsible(contract.get("responsible")),
+        name=_text(contract.get("name")) or None,
+        description=_text(contract.get("description")) or None,
+        status=_text(contract.get("status")) or None,
     )
 
 

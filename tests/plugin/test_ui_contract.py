@@ -15,6 +15,7 @@ from dqx_airflow.values import (
     EnforcedContract,
     GateReport,
     Outcome,
+    Responsible,
     Span,
     Status,
     Verdict,
@@ -111,6 +112,60 @@ def test_the_clauses_that_were_broken_stand_with_their_place(get: Get, scene: Sc
     text = Html(get("contract", id="orders").text).text
     assert "Broken clauses in the last 6 runs" in text
     assert "schema.orders.id.required orders.odcs.yaml :14 P0 2 of 6 runs 2024-03-20 50%" in text
+
+
+def test_a_broken_clause_leads_to_the_last_report_that_says_so(get: Get, scene: Scene) -> None:
+    scene.dag()
+    for number, days_ago in enumerate((3, 2, 1), 1):
+        verdict = KEPT if days_ago == 1 else BROKEN
+        scene.ran(under(number, verdict, days_ago=days_ago), number=number)
+    page = Html(get("contract", id="orders").text)
+    assert "data of 2024-03-18" in Html(get(page.links["lake.gate"]).text).text
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "line", "told"),
+    [
+        ("models.orders.fields.amount.minimum", "minimum", "minimum: 5", "minimum 5"),
+        (
+            "schema[0].properties[1].logicalTypeOptions.minimum",
+            "minimum",
+            "logicalTypeOptions: {minimum: -0.5, maximum: 9}",
+            "minimum -0.5",
+        ),
+        ("a.maxLength", "max_length", '"maxLength": 9  # letters', "max length 9"),
+        ("a.pattern", "pattern", "pattern: '^[a-z]{2,}$'", "pattern '^[a-z]{2,}$'"),
+        ("schema[0].properties[1].required", "required", "required: true", "required"),
+        ("a.enum", "enum", "enum:", "enum"),
+        ("schema[0].properties[1]", "exists", "- name: amount", None),
+        ("schema[0].properties[1].quality[0]", "range", "- metric: x", None),
+    ],
+)
+def test_a_clause_reads_as_people_speak_of_it(
+    path: str, name: str, line: str, told: str | None
+) -> None:
+    from dqx_airflow.plugin.contract_page import clause_line
+
+    verdict = replace(
+        BROKEN, name=f"orders.amount.{name}", column="amount", clause=path, source_line=line
+    )
+    assert clause_line(verdict) == (f"orders.amount: {told}" if told else verdict.name)
+
+
+def test_the_page_says_what_the_contract_says_of_itself(get: Get, scene: Scene) -> None:
+    contract = replace(
+        ORDERS,
+        name="Orders of the shop",
+        description="Each order once.",
+        status="active",
+        responsible=Responsible("sales", runbook="https://example.org/r", business_hours="9 to 5"),
+    )
+    scene.dag()
+    scene.ran(under(1, KEPT, contract=contract), stored=False)
+    text = Html(get("contract", id="orders").text).text
+    assert "Contract orders Orders of the shop Each order once." in text
+    assert "version 2.3.0 status active dialect odcs" in text
+    assert "owner sales runbook https://example.org/r business hours 9 to 5" in text
 
 
 def test_without_the_store_it_lives_from_what_the_tasks_left(

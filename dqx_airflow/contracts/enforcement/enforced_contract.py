@@ -131,6 +131,9 @@ class Enforcement:
             accepted=counted[Treatment.ACCEPTED],
             responsible=contract.responsible,
             not_understood=_not_understood(clauses, compiled),
+            name=contract.name,
+            description=contract.description,
+            status=contract.lifecycle.written_status or contract.lifecycle.status,
         )
         suite = SourceFile(f"{self.source.name} (compiled)", compiled.text)
         return Enforced(suite, enforced, clauses, _objections(suite, enforced, datasets))
