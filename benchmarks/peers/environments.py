@@ -64,6 +64,7 @@ ENVIRONMENTS: Mapping[str, Environment] = MappingProxyType(
         "datacontract_cli": Environment(
             ("datacontract-cli[dataframe]==1.2.8", "pyspark==4.2.0", _PANDAS),
         ),
+        "datacontract_cli_local": Environment(("datacontract-cli[duckdb]==1.2.8",)),
         "cuallee": Environment(("cuallee==0.15.4", "pyspark==4.2.0", _PANDAS)),
         # The newest PyDeequ whose Deequ is found on Maven Central.
         "pydeequ": Environment(

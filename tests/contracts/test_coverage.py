@@ -131,3 +131,26 @@ def _is_in(path: str, told: set[str]) -> bool:
             return True
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return False
+
+
+def test_a_definition_is_checked_only_where_all_fields_that_refer_to_it_hold_it() -> None:
+    contract = read(
+        """\
+dataContractSpecification: 1.2.1
+id: r
+info: {title: R, version: 1.0.0}
+models:
+  m:
+    fields:
+      a: {$ref: '#/definitions/d'}
+      b: {type: array, items: {$ref: '#/definitions/d'}}
+definitions:
+  d: {type: string, unique: true, pattern: '^x'}
+"""
+    )
+    found = {clause.path: clause for clause in covered(contract)}
+    unique = found["definitions.d.unique"]
+    assert unique.treatment is Treatment.UNSUPPORTED
+    assert unique.reason == "it is nested in an array or a map"
+    assert unique.assertions == ("m.a.unique",)
+    assert found["definitions.d.pattern"].treatment is Treatment.CHECKED

@@ -83,7 +83,7 @@ def _summary(clauses: Sequence[ClauseCoverage]) -> str:
 
 
 def _because(clause: ClauseCoverage) -> str:
-    return ", ".join(clause.assertions) or clause.reason
+    return clause.reason or ", ".join(clause.assertions)
 
 
 def _as_json(found: _Found) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dqx_airflow.contracts.compile import Compiled
 from dqx_airflow.contracts.model import Clause, Contract, Rule, Treatment
@@ -15,7 +15,8 @@ from dqx_airflow.values import Span
 class ClauseCoverage:
     """A clause: its place, what becomes of it, why, and the assertions that enforce it.
 
-    A list that a rule takes as a whole is one clause.
+    A list that a rule takes as a whole is one clause. One of several rules, as in a definition that
+    several fields refer to, is checked if assertions enforce all of them that state a check.
     """
 
     path: str
@@ -41,11 +42,12 @@ def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ..
             treatment = Treatment.ACCEPTED
             reason = f"{reason}; accepted by {who.owner}: {who.reason}"
         found[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
-    # A clause of several rules is checked if one of them is.
-    for clause, assertions in _enforced(compiled).values():
-        found[_key(clause)] = ClauseCoverage(
-            clause.path, clause.span, Treatment.CHECKED, "", assertions
-        )
+    left = {_key(clause) for item in compiled.unenforced for clause in item.clauses}
+    for key, (clause, assertions) in _enforced(compiled).items():
+        if key in left and key in found:  # a definition that not all fields that refer to it hold
+            found[key] = replace(found[key], assertions=assertions)
+        else:
+            found[key] = ClauseCoverage(clause.path, clause.span, Treatment.CHECKED, "", assertions)
     files = dict.fromkeys((contract.span.file, *(file for file, _ in found)))
     order = {file: number for number, file in enumerate(files)}
     return tuple(

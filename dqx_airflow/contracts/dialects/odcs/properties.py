@@ -39,6 +39,9 @@ _IN_TEXT = {
 _IMPLIED = {"properties": "object", "items": "array", "map": "map"}
 """What a property is that says what is in it, and no more."""
 
+_DOCUMENTS = ("object", "array")
+"""Logical types whose values columns also hold as JSON."""
+
 _TIMES = ("date", "timestamp", "time")
 
 _VECTOR_ITEMS = {
@@ -168,6 +171,8 @@ def _by_logical(context: Context, node: Mapping, logical: str | None) -> _Declar
     found = spark_types.logical_type(logical)
     if found is None:
         reading.unsupported(marks[0], "Spark has no type for it that all versions read")
+    elif not _has_parts(node) and logical in _DOCUMENTS:
+        found = "any" if spark_types.may_be_json(logical, written) else found
     return _Declared(found, marks)
 
 
@@ -188,9 +193,17 @@ def _by_physical(context: Context, node: Mapping, logical: str | None, found: st
     elif found == "string" and logical in _IN_TEXT:
         rule = reading.rule("format", HasFormat(_IN_TEXT[logical]), logical_node)
         return _Declared(found, marks, [rule])
+    elif found == "string" and logical in _DOCUMENTS and not _has_parts(node):
+        reading.documented(logical_node, "JSON in a string: what is in it is not described")
     else:
         reading.not_understood(logical_node, f"the physical type says otherwise: {found}")
     return _Declared(found, marks)
+
+
+def _has_parts(node: Mapping) -> bool:
+    """True where the document says what is nested in a property."""
+    parts = (node.get(key) for key in _IMPLIED)
+    return any(part is not None and bool(plain(part)) for part in parts)
 
 
 def _with_parts(context: Context, node: Mapping, item: Field, found: str) -> Field:

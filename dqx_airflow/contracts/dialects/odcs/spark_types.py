@@ -25,12 +25,15 @@ _SPOKEN = (None, "postgres", "bigquery", "snowflake")
 """Whose types are understood where Spark has no such name, in this order."""
 
 _NESTED = {"array", "map", "struct"}
+_DOCUMENTS = {"json", "jsonb", "variant", "super"}
 _NESTED_WORDS = {
-    "array": {"array", "list", "repeated"},
-    "map": {"map", "object", "variant"},
-    "object": {"struct", "object", "record", "row", "map", "json", "jsonb", "variant"},
+    "array": {"array", "list", "repeated", *_DOCUMENTS},
+    "map": {"map", "object", *_DOCUMENTS},
+    "object": {"struct", "object", "record", "row", "map", *_DOCUMENTS},
     "vector": {"vector", "array"},
+    "string": _DOCUMENTS,
 }
+_STRUCTS = {"struct", "record", "row"}
 _FAMILY = {
     "string": Family.TEXT,
     "date": Family.TIME,
@@ -103,8 +106,14 @@ def agrees(logical: str, spark_type: str) -> bool:
 
 def names_nested(logical: str, written: str) -> bool:
     """True for a physical type that says no more than that the values are nested: `RECORD`."""
-    word = re.split(r"[\s<(\[]", written.strip().lower(), maxsplit=1)[0]
-    return word in _NESTED_WORDS.get(logical, ())
+    return _word(written) in _NESTED_WORDS.get(logical, ())
+
+
+def may_be_json(logical: str, written: str | None) -> bool:
+    """True for an object or array that a column may hold in several ways: as a struct, a map or an
+    array, or as JSON in a string or a variant."""
+    word = _word(written or "")
+    return word not in _STRUCTS if logical == "object" else word in _DOCUMENTS
 
 
 def narrower(logical: str, spark_type: str) -> str:
@@ -114,6 +123,10 @@ def narrower(logical: str, spark_type: str) -> str:
 
 def is_nested(spark_type: str | None) -> bool:
     return spark_type is not None and spark_type.partition("<")[0] in _NESTED
+
+
+def _word(written: str) -> str:
+    return re.split(r"[\s<(\[]", written.strip().lower(), maxsplit=1)[0]
 
 
 def _without_length(spark_type: str) -> PhysicalType:
