@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dqx_airflow.contracts.datalex.check import (
+    Binding,
     CheckedBlocks,
     check_blocks,
     find_manifest,
@@ -17,10 +19,18 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile
 
 
-def check_block_files(
-    files: Iterable[tuple[Path, SourceFile]], given: Path | None
-) -> tuple[tuple[Diagnostic, ...], dict[str, str]]:
-    """What there is to say about block files and their manifests; and the texts of the latter.
+@dataclass(frozen=True, slots=True)
+class CheckedFiles:
+    """What there is to say about block files and their manifests, the texts of the latter, and the
+    certified blocks with their contracts."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    manifests: dict[str, str]
+    bindings: tuple[Binding, ...]
+
+
+def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | None) -> CheckedFiles:
+    """Checks block files.
 
     :param given: the manifest that counts for all; by default the nearest to each file.
     """
@@ -45,7 +55,10 @@ def check_block_files(
         manifest = manifests[place]
         if manifest is not None:
             found += manifest_findings(manifest, blocks_of)
-    return tuple(found), sources
+    bindings = (it for blocks_of in checked.values() for it in blocks_of)
+    return CheckedFiles(
+        tuple(found), sources, tuple(binding for it in bindings for binding in it.bindings)
+    )
 
 
 def _shown(path: Path) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from dqx_airflow.contracts.datalex.check import Binding
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
     from dqx_airflow.values import SourceFile
 
@@ -39,6 +40,14 @@ def check(
             "datalex-manifest.json, in a folder above or its target folder."
         ),
     ] = None,
+    emit: Annotated[
+        bool,
+        typer.Option(
+            "--emit",
+            help="Send OpenLineage events for each certified block and its contract: COMPLETE if "
+            "the block keeps it, else FAIL.",
+        ),
+    ] = False,
 ) -> None:
     """Check suites and blocks: find all mistakes in all files at once. Exit code 0 without errors,
     else 2.
@@ -59,6 +68,7 @@ def check(
     found: dict[Diagnostic, None] = {}  # a library that two suites import is checked twice
     sources: dict[str, str] = {}
     block_files: list[tuple[Path, SourceFile]] = []
+    bindings: tuple[Binding, ...] = ()
     for file in files:
         source = read_source(file, str(file))
         if isinstance(source, Unreadable):
@@ -77,12 +87,17 @@ def check(
     if block_files:
         from dqx_airflow.cli.block_files import check_block_files
 
-        checked_blocks, texts = check_block_files(block_files, datalex)
-        found |= dict.fromkeys(checked_blocks)
-        sources |= texts
+        checked_files = check_block_files(block_files, datalex)
+        found |= dict.fromkeys(checked_files.diagnostics)
+        sources |= checked_files.manifests
+        bindings = checked_files.bindings
     text = written(tuple(found), sources, format)
     if text:
         typer.echo(text)
+    if emit:
+        from dqx_airflow.cli.block_events import emit_block_events
+
+        emit_block_events((it.block, it.contract, it.problem) for it in bindings)
     errors = len(missing) + sum(diagnostic.level is Level.ERROR for diagnostic in found)
     if format is Format.TEXT:
         # Errors sort before warnings.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from dqx_airflow.contracts.datalex.check import check_blocks, find_manifest
+from dqx_airflow.contracts.datalex.manifest import read_manifest
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
 from dqx_airflow.editor.files import Files
 from dqx_airflow.values import SourceFile
 
@@ -21,7 +25,7 @@ class Board:
         """Checks an open file; the files for which the findings may be others than before."""
         text = files.opened[name]
         touched = self.forget(name)
-        self.checked[name] = check_source(SourceFile(name, text), files.reader(name))
+        self.checked[name] = _checked(SourceFile(name, text), files)
         return touched | self.checked[name].sources.keys()
 
     def forget(self, name: str) -> set[str]:
@@ -60,3 +64,13 @@ class Board:
         for name, checked in self.checked.items():
             if name != file and file in checked.sources:
                 yield checked
+
+
+def _checked(source: SourceFile, files: Files) -> Checked:
+    checked = check_source(source, files.reader(source.name))
+    if not is_block_file(source.text):
+        return checked
+    place = find_manifest(Path(source.name).parent) if Path(source.name).is_absolute() else None
+    text = files.text(str(place)) if place is not None else None
+    manifest = read_manifest(SourceFile(str(place), text)) if text is not None else None
+    return replace(checked, diagnostics=check_blocks(source, manifest).diagnostics)

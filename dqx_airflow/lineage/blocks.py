@@ -1,4 +1,4 @@
-"""The event of a block whose contract broke: catalogs see it without reading any manifest."""
+"""The events of a block and its contract: catalogs see the binding without reading a manifest."""
 
 from __future__ import annotations
 
@@ -15,15 +15,23 @@ CONTRACTS = "datalex"
 """The namespace of the contracts, which are the inputs of their blocks."""
 
 
-def broken_block_events(
-    block: str, contract: str, message: str, run_id: str, when: datetime, namespace: str
+def block_events(
+    block: str,
+    contract: str,
+    problem: str | None,
+    run_id: str,
+    when: datetime,
+    namespace: str,
 ) -> tuple[RunEvent, RunEvent]:
-    """START and FAIL of the job `<block>.block`, whose input is the contract that it relied on.
+    """START of the job `<block>.block`, whose input is the contract that it relies on, and its end:
+    COMPLETE, or FAIL with the problem.
 
     :param contract: the id with its version: `commerce.Customer.active@1`.
     """
     begun = _event(RunState.START, block, contract, Run(run_id), when, namespace)
-    failed = Run(run_id, facets={"errorMessage": error_message(message)})
+    if problem is None:
+        return begun, _event(RunState.COMPLETE, block, contract, Run(run_id), when, namespace)
+    failed = Run(run_id, facets={"errorMessage": error_message(problem)})
     return begun, _event(RunState.FAIL, block, contract, failed, when, namespace)
 
 

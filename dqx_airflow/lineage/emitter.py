@@ -103,6 +103,20 @@ class LineageEmitter:
             self._keep(_json(event), self._redacted_line(error))
             return False
 
+    @property
+    def sends(self) -> bool:
+        """False where no configuration names a transport, or one that drops events."""
+        return (
+            self._transport is not None and self._is_configured and self._transport.kind != "noop"
+        )
+
+    @property
+    def why_not(self) -> str:
+        """Why it sends nothing, where it does not."""
+        if self._is_disabled:
+            return "OPENLINEAGE_DISABLED is true"
+        return self._problem or "no OpenLineage transport is configured"
+
     def resend(self, spool: Path | None = None) -> Resent:
         """Send the events of a spool folder (default: our own) in their order. Never raises.
 
@@ -120,9 +134,8 @@ class LineageEmitter:
             return Resent(0, 0)
         if not waiting:
             return Resent(0, 0)
-        if self._transport is None or not self._is_configured or self._transport.kind == "noop":
-            why = self._problem or "no OpenLineage transport is configured"
-            log.warning("%d lineage events stay in %s: %s", len(waiting), folder, why)
+        if self._transport is None or not self.sends:
+            log.warning("%d lineage events stay in %s: %s", len(waiting), folder, self.why_not)
             return Resent(0, len(waiting))
         sent = self._resend_all(waiting)
         return Resent(sent, len(waiting) - sent)

@@ -14,6 +14,7 @@ from dqx_airflow.contracts.datalex.check import check_blocks, find_manifest, man
 from dqx_airflow.contracts.datalex.impact import impact
 from dqx_airflow.contracts.datalex.manifest import read_manifest
 from dqx_airflow.contracts.datalex.outputs import outputs_of
+from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatting.formatter import format_source
@@ -263,3 +264,42 @@ def test_a_block_file_is_no_suite_and_is_laid_out_by_nobody() -> None:
     (found,) = check_source(source, needs_suite=True).diagnostics
     assert (found.code, found.help) == ("E008", "this is a block file; a gate needs a suite")
     assert format_source(source) == BLOCKS
+
+
+def test_an_id_that_stands_elsewhere_and_an_old_version_are_warnings() -> None:
+    text = changed("commerce.Customer.listed", "sales.Client.listed").replace("1.8.2", "1.5.0")
+    manifest = read_manifest(SourceFile("manifest.json", text))
+    assert not manifest.errors
+    assert {item.message for item in manifest.diagnostics} == {
+        "DataLex 1.5.0 is not supported: manifests of 1.8 to 2.x are read",
+        "the id sales.Client.listed stands where commerce.Customer.listed belongs",
+    }
+    read = read_contract(SourceFile("manifest.json", text))
+    assert [item.message for item in read.diagnostics] == [
+        item.message for item in manifest.diagnostics
+    ]
+
+
+def test_dql_check_sends_the_bindings_of_certified_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "datalex-manifest.json").write_text(SOURCE.text)
+    block = 'block "{}" {{ status = "{}" datalex_contract = "commerce.Customer.active@1" {} }}\n'
+    kept, broken = 'query = "SELECT 1 AS customers"', 'query = "SELECT 1 AS n"'
+    rows = (("A", "certified", kept), ("B", "certified", broken), ("C", "draft", broken))
+    (tmp_path / "a.dql").write_text("".join(block.format(*row) for row in rows))
+    done = CliRunner().invoke(app, ["check", "a.dql", "--emit"])
+    assert "no lineage events are sent: no OpenLineage transport is configured" in done.output
+    events = tmp_path / "events.jsonl"
+    transport = {"type": "file", "log_file_path": str(events), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    assert CliRunner().invoke(app, ["check", "a.dql", "--emit"]).exit_code == 2
+    sent = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [(it["eventType"], it["job"]["name"]) for it in sent] == [
+        ("START", "A.block"),
+        ("COMPLETE", "A.block"),
+        ("START", "B.block"),
+        ("FAIL", "B.block"),
+    ]
+    assert {it["inputs"][0]["name"] for it in sent} == {"commerce.Customer.active@1"}

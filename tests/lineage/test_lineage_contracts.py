@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from dqx_airflow.lineage.blocks import broken_block_events
+from dqx_airflow.lineage.blocks import block_events
 from dqx_airflow.lineage.contracts import contract_event
 from dqx_airflow.values import ContractDescription, FieldDescription, FieldSource
 
@@ -44,5 +44,5 @@ def test_the_event_of_a_contract_is_valid(problems: Problems) -> None:
 
 def test_the_events_of_a_broken_block_are_valid(problems: Problems) -> None:
     run_id = "01939b7e-0000-7000-8000-000000000001"
-    events = broken_block_events("Active \0", "a.B.c@1", "it is gone", run_id, NOW, "dq")
+    events = block_events("Active \0", "a.B.c@1", "it is gone", run_id, NOW, "dq")
     assert problems(events) == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,7 +57,12 @@ def impact(
     broken = [item for item in found if item.is_breaking]
     typer.echo(_written(found, format))
     if emit:
-        _emit(broken)
+        from dqx_airflow.cli.block_events import emit_block_events
+
+        emit_block_events(
+            (it.block, it.contract, f"{it.contract} changed: {'; '.join(it.reasons)}")
+            for it in broken
+        )
     if broken:
         raise typer.Exit(EXIT_BROKEN)
 
@@ -109,24 +112,3 @@ def _written(found: list[Impact], format: OutputFormat) -> str:
     broken = sum(item.is_breaking for item in found)
     blocks = "block" if broken == 1 else "blocks"
     return "\n".join([*lines, f"{broken or 'no'} {blocks} broken"])
-
-
-def _emit(broken: list[Impact]) -> None:
-    from dqx_airflow.lineage.blocks import broken_block_events
-    from dqx_airflow.lineage.emitter import LineageEmitter
-
-    with LineageEmitter() as lineage:
-        sent = [
-            lineage.emit(event)
-            for item in broken
-            for event in broken_block_events(
-                item.block,
-                item.contract,
-                f"{item.contract} changed: {'; '.join(item.reasons)}",
-                str(uuid.uuid4()),
-                datetime.now(timezone.utc),
-                lineage.namespace,
-            )
-        ]
-    if not all(sent):
-        typer.echo("warning: not every event was sent, see the log above", err=True)

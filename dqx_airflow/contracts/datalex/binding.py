@@ -14,7 +14,7 @@ from dqx_airflow.contracts.datalex.manifest import Manifest, Promise
 from dqx_airflow.contracts.datalex.outputs import Outputs, outputs_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.dql.syntax.datalex_blocks import Block
+from dqx_airflow.dql.syntax.datalex_blocks import Block, Value
 from dqx_airflow.values import Span
 
 CERTIFIED = "certified"
@@ -78,8 +78,9 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
     written = block.text("datalex_contract")
     reference = reference_of(block)
     if reference is None:
-        shown = written if written is not None else "this"
-        yield Diagnostic(f"'{shown}' is not a contract id", place, "E503", help=_FORM)
+        shown = written if written is not None else _shown(block.settings["datalex_contract"].value)
+        hint = _nearest_id(shown, manifest) or _FORM
+        yield Diagnostic(f"'{shown}' is not a contract id", place, "E503", help=hint)
         return
     contract_id, pin = reference
     if manifest is None:
@@ -110,6 +111,21 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
     if pin is None:
         yield _unpinned(contract_id, versions, manifest, place)
     yield from _outputs(block, promise, manifest)
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, tuple):
+        return "[...]"
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
+    """The id of the manifest that is written so, but for upper and lower case."""
+    contract_id, _, pin = written.partition("@")
+    for promise in manifest.promises if manifest is not None else ():
+        if promise.id.lower() == contract_id.lower() and promise.id != contract_id:
+            return f"did you mean '{promise.id}{f'@{pin}' if pin else ''}'?"
+    return None
 
 
 def _unpinned(
@@ -154,7 +170,7 @@ def _missing(name: str, given: Outputs, promise: Promise, place: Span) -> Diagno
     related = (Related(declared.span, "promised here"),)
     if given.unknown is not None:
         message = f"it cannot be proven that the query gives '{name}': {given.unknown}"
-        help_line = "name the columns in place of the star"
+        help_line = "name the columns in place of the star or the template"
         return Diagnostic(message, place, "E507", related=related, help=help_line)
     names = [item for item in given.names if item is not None]
     message = f"the query does not give '{name}', which {promise.id} promises"

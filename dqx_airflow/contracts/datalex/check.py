@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dqx_airflow.contracts.datalex.binding import CERTIFIED, check_block
+from dqx_airflow.contracts.datalex.binding import CERTIFIED, check_block, promise_of
 from dqx_airflow.contracts.datalex.manifest import Manifest
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.dql.syntax.datalex_blocks import Block, read_blocks
 from dqx_airflow.values import SourceFile
 
@@ -17,11 +17,22 @@ MANIFEST_NAME = "datalex-manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
+class Binding:
+    """A certified block and the contract that it names, `commerce.Customer.active@1`; with a
+    `problem` it does not keep it."""
+
+    block: str
+    contract: str
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedBlocks:
     """The blocks of a file, and what there is to say about them."""
 
     blocks: tuple[Block, ...]
     diagnostics: tuple[Diagnostic, ...]
+    bindings: tuple[Binding, ...] = ()
 
     @property
     def is_bound(self) -> bool:
@@ -36,10 +47,18 @@ def check_blocks(source: SourceFile, manifest: Manifest | None) -> CheckedBlocks
     """Reads a block file and checks each block, in the order of the file."""
     file = read_blocks(source)
     found = [*file.diagnostics]
+    bindings = []
     for block in file.blocks:
-        found += check_block(block, manifest)
+        of_block = check_block(block, manifest)
+        found += of_block
+        contract = block.text("datalex_contract")
+        if block.text("status") == CERTIFIED and contract is not None:
+            promise = promise_of(block, manifest) if manifest is not None else None
+            bound_to = f"{promise.id}@{promise.version}" if promise is not None else contract
+            problems = [item.message for item in of_block if item.level is Level.ERROR]
+            bindings.append(Binding(block.name, bound_to, "; ".join(problems) or None))
     found.sort(key=lambda item: (item.span.line, item.span.column))
-    return CheckedBlocks(file.blocks, tuple(found))
+    return CheckedBlocks(file.blocks, tuple(found), tuple(bindings))
 
 
 def manifest_findings(

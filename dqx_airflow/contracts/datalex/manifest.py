@@ -110,11 +110,29 @@ def read_manifest(source: SourceFile) -> Manifest:
     project = root.get("project")
     dialect = _text(project.get("dialect")) if isinstance(project, Mapping) else None
     version = _version(_text(root.get("datalexVersion")))
-    found += _unsupported_version(root, version)
+    found += doubts_about(root)
     return Manifest(source, tuple(promises), dialect, version, True, tables, tuple(found))
 
 
-def _unsupported_version(root: Mapping, version: tuple[int, ...]) -> Iterator[Diagnostic]:
+def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
+    """Warnings about a manifest that is valid: a version that is not supported, and ids that name
+    another domain, entity or contract than that below which they stand."""
+    yield from _unsupported_version(root)
+    for domain in _mappings(root.get("domains")):
+        for entity in _mappings(domain.get("entities")):
+            for contract in _mappings(entity.get("contracts")):
+                names = [_text(it.get("name")) for it in (domain, entity, contract)]
+                contract_id = _text(contract.get("id"))
+                due = ".".join(name or "" for name in names)
+                if contract_id is not None and all(names) and contract_id != due:
+                    message = f"the id {contract_id} stands where {due} belongs"
+                    help_line = f"write {due}, or move the contract"
+                    place = contract.span_of("id")
+                    yield Diagnostic(message, place, "E501", help=help_line, is_mild=True)
+
+
+def _unsupported_version(root: Mapping) -> Iterator[Diagnostic]:
+    version = _version(_text(root.get("datalexVersion")))
     if version and not _OLDEST <= version < _FIRST_UNREAD:
         shown = ".".join(map(str, version))
         message = f"DataLex {shown} is not supported: manifests of 1.8 to 2.x are read"

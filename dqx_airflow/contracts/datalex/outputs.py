@@ -15,7 +15,10 @@ Tables: TypeAlias = Mapping[str, "tuple[str, ...]"]
 """Columns that tables are known to have, by the name of the table in lower case."""
 
 _REFERENCE = re.compile(r"\{\{\s*(?:ref|source)\s*\(\s*(?P<arguments>[^)]*)\)\s*\}\}")
+_SAYS_NOTHING = re.compile(r"\{#.*?#\}|\{\{\s*config\s*\([^{}]*\)\s*\}\}", re.DOTALL)
 _VALUE = re.compile(r"\{\{[^{}]*\}\}|\$\{[^{}]*\}")
+_TEMPLATE = "template__"
+"""What stands for a template, whose text is unknown: a value, or any number of columns."""
 _DEEPEST = 100
 
 
@@ -49,7 +52,8 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     if "{%" in query:
         return Outputs(unknown="the query is made by a template, and may be any")
-    text = _VALUE.sub("NULL", _REFERENCE.sub(_referred, query))
+    text = _REFERENCE.sub(_referred, _SAYS_NOTHING.sub(" ", query))
+    text = _VALUE.sub(_TEMPLATE, text)
     known = dialect if dialect in sqlglot.Dialect.classes else None
     try:
         statements = [item for item in sqlglot.parse(text, dialect=known) if item is not None]
@@ -113,6 +117,9 @@ def _of_select(
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             star, of_table = item.this, item.table.lower()
         if star is None:
+            if _TEMPLATE in item.output_name:
+                unknown = unknown or "a template gives columns or their names"
+                continue
             if isinstance(item, exp.Aliases):
                 names += [alias.name for alias in item.aliases]
             else:
@@ -177,7 +184,8 @@ def _of_source(item: Expr, defined: Mapping[str, Outputs], tables: Tables, depth
     if not item.db and written in defined:
         return _renamed(defined[written], item)
     columns_known = tables.get(written) or tables.get(item.name.lower())
-    unknown = f"the columns of {written} are not known"
+    shown = "a template" if _TEMPLATE in written else written
+    unknown = f"the columns of {shown} are not known"
     if columns_known is None:
         return _renamed(Outputs(unknown=unknown), item)
     # It has these, and may have more that nobody told.

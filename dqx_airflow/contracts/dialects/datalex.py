@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from dqx_airflow.contracts.datalex.manifest import doubts_about
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.field_types import spark_type_of
@@ -64,6 +65,8 @@ def _recognises(root: Mapping) -> bool:
 
 
 def _read(reading: ClauseReader) -> Contract:
+    for doubt in doubts_about(reading.root):
+        reading.report(doubt)
     project = reading.mapping(reading.root, "project")
     for key in reading.root.entries:
         if key != "domains":

@@ -1,8 +1,8 @@
 """Block files: `block "name" { key = value ... }`, with `//` comments (seed 000).
 
-A block is somebody's query with what is said about it. Its settings are texts, numbers, truths and
-lists of them; sections such as `visualization { ... }` are kept out of the settings. Read by hand:
-a file that is half written should still tell all that is wrong with it.
+A block is somebody's query with what is said about it. Its settings are texts, numbers, truths,
+lists and objects of them; sections such as `visualization { ... }` are kept out of the settings.
+Read by hand: a file that is half written should still tell all that is wrong with it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.values import SourceFile, Span
 
 Value: TypeAlias = "str | int | float | bool | tuple[Value, ...] | None"
+"""An object is the tuple of its pairs."""
 
 KNOWN_SETTINGS = (
     "domain",
@@ -35,11 +36,11 @@ _TOKEN = re.compile(
     (?P<blank>\s+|//[^\n]*|\#[^\n]*)
     | (?P<long>\"\"\"(?:.|\n)*?\"\"\")
     | (?P<endless>\"\"\"(?:.|\n)*)
-    | (?P<text>"(?:[^"\\\n]|\\.)*")
+    | (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
     | (?P<number>[+-]?\d+(?:\.\d+)?(?![\w.]))
     | (?P<name>[A-Za-z_][\w.-]*)
     | (?P<sign>[{}\[\]=,:])
-    | (?P<open>"[^\n]*)
+    | (?P<open>["'][^\n]*)
     | (?P<other>.)
     """,
     re.VERBOSE,
@@ -191,9 +192,26 @@ class _Reader:
                     if not self._takes(",") and self._peek().text != "]":
                         self._refuse(self._peek(), "a comma or ]", None)
                 return tuple(items)
+            case "sign" if token.text == "{":
+                self.position += 1
+                return self._object()
             case "open" | "endless":
                 self._refuse(token, "a closed string", "close it with the same quotes")
         return self._refuse(token, "a value", 'write a string in quotes, or """ around SQL')
+
+    def _object(self) -> Value:
+        """`key = value` or `key: value`, apart by commas or lines."""
+        pairs: list[Value] = []
+        while not self._takes("}"):
+            key = self._peek()
+            if key.kind != "text":
+                key = self._expect("name", help_line="write key = value")
+            self.position += key.kind == "text"
+            if not self._takes("="):
+                self._expect("sign", ":", help_line=f"write {key.text} = ...")
+            pairs.append((key.text, self._value()))
+            self._takes(",")
+        return tuple(pairs)
 
     def _peek(self) -> _Token:
         return self.tokens[self.position] if self.position < len(self.tokens) else self.end
