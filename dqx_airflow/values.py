@@ -250,20 +250,62 @@ class GateOrigin:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """Which assertions a gate judges: those that meet each criterion that is given.
+
+    `only` are names of assertions or checks, `CHECK::ASSERTION`, clauses of a contract or the ids
+    of its rules; `*` and `?` stand for any characters. An assertion has one of the `tags` and none
+    of `exclude_tags`, is of the `severity` or worse, and about one of the quality `dimensions`.
+    """
+
+    only: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    exclude_tags: tuple[str, ...] = ()
+    severity: Severity | None = None
+    dimensions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = (
+            ("only", self.only),
+            ("tag", self.tags),
+            ("without tag", self.exclude_tags),
+            ("severity", (f"{self.severity} or worse",) if self.severity else ()),
+            ("dimension", self.dimensions),
+        )
+        return "; ".join(f"{what} {', '.join(words)}" for what, words in parts if words)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRun:
+    """What a run judged of its suite or contract: `selected` of `assertions`. `protected` are the
+    names of those that it left out and that are P0 or `@required`."""
+
+    selection: Selection
+    selected: int
+    assertions: int
+    protected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EnforcedClause:
-    """The clause of a contract that an assertion enforces: its path, its place, and its line."""
+    """The clause of a contract that an assertion enforces: its path, its place, and its line; of
+    its rule, the id and the tags as written, and the quality dimension."""
 
     assertion: str
     path: str
     span: Span
     line: str
+    id: str | None = None
+    tags: tuple[str, ...] = ()
+    dimension: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UnenforcedClause:
     """A clause of a contract that states a check and cannot be enforced: the name of its
     assertion, its path, its place, and its line, the dataset that it is about, and why. `let_by`
-    names who lets it through, and `is_accepted` is true where that is somebody in the contract."""
+    names who lets it through, and `is_accepted` is true where that is somebody in the contract. The
+    last fields are as of `EnforcedClause`."""
 
     assertion: str
     path: str
@@ -274,6 +316,9 @@ class UnenforcedClause:
     reason: str
     let_by: str | None = None
     is_accepted: bool = False
+    id: str | None = None
+    tags: tuple[str, ...] = ()
+    dimension: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +456,9 @@ class GateRequest:
     from, if it was compiled. `date_from` says in words where the date comes from. With
     `require_history` a gate is broken where an assertion of `fail_on` or worse lacks data of other
     dates. `origin` is for lineage alone: nothing is read there. `shadow` is judged in the same scan
-    and changes nothing. `more` are judged beside it, each with a report of its own.
+    and changes nothing. `more` are judged beside it, each with a report of its own. With a
+    `selection` only the assertions that it selects are judged, and nothing is promoted unless
+    `promote_partial` says so.
     """
 
     run_key: RunKey
@@ -436,6 +483,8 @@ class GateRequest:
     origin: GateOrigin | None = None
     shadow: ShadowSuite | None = None
     more: tuple[GatePart, ...] = ()
+    selection: Selection | None = None
+    promote_partial: bool = False
 
     @property
     def parts(self) -> tuple[GateRequest, ...]:
@@ -627,7 +676,8 @@ class GateReport:
     `run_id` is a UUID of this very job run: the OpenLineage run id, and the key of its rows in
     the results store. Times are in UTC. `contract` is the one that was enforced, its clauses left
     to the verdicts and its files to `sources`, which tell the texts that the store keeps. `shadow`
-    tells what another suite would have said: nothing depends on it.
+    tells what another suite would have said: nothing depends on it. `partial` tells what was
+    selected where assertions were left out; None where all of them were judged.
     """
 
     run_id: str
@@ -643,6 +693,7 @@ class GateReport:
     contract: EnforcedContract | None = None
     sources: tuple[SourceDigest, ...] = ()
     shadow: ShadowReport | None = None
+    partial: PartialRun | None = None
 
     @property
     def validated(self) -> dict[str, ValidatedRows]:

@@ -318,6 +318,8 @@ def _runs_table(runs: tuple[RunRow, ...]) -> Table:
         failed = f"{run.failed}/{run.assertions}"
         if run.errors:
             failed += f" +{run.errors} error" + "s" * (run.errors > 1)
+        if run.partial is not None:
+            failed += f", partial: {run.partial.selected} of {run.partial.assertions}"
         worst = f"{run.worst} ({run.worst_severity.value})" if run.worst_severity else ""
         table.add_row(
             Text(printable(run.run_id[:8])),

@@ -11,9 +11,18 @@ from fractions import Fraction
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw, printable
 from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
-from dqx_airflow.values import FailingRow, GateReport, MetricValue, Outcome, Status, Verdict
+from dqx_airflow.values import (
+    FailingRow,
+    GateReport,
+    MetricValue,
+    Outcome,
+    PartialRun,
+    Status,
+    Verdict,
+)
 
 SHOWN_ROWS = 3
+_MOST_NAMED = 3
 _LONGEST_ROW = 200
 _PERCENTAGE = re.compile(r"(-?[\d_]+(?:\.\d+)?)%\)?$")
 _PERCENTAGE_BEFORE = re.compile(r"(-?[\d_]+(?:\.\d+)?)%\)? and ")
@@ -266,13 +275,27 @@ def not_evaluated(report: GateReport) -> str | None:
     return f"{len(found)} of {len(report.verdicts)} assertions not evaluated"
 
 
+def partial_text(partial: PartialRun) -> str:
+    """What a partial run judged and left out: `partial, 2 of 8 assertions selected (tag slow)`."""
+    text = f"partial, {partial.selected} of {partial.assertions} assertions selected"
+    text += f" ({partial.selection})"
+    if partial.protected:
+        shown = ", ".join(partial.protected[:_MOST_NAMED])
+        more = len(partial.protected) - _MOST_NAMED
+        rest = f" and {more} more" if more > 0 else ""
+        text += f", P0 or @required left out: {shown}{rest}"
+    return text
+
+
 def headline(report: GateReport) -> str:
-    """One line: outcome, what was not evaluated, gate, dataset, date, how many of how many failed,
-    and the worst."""
+    """One line: outcome, what was left out, what was not evaluated, gate, dataset, date, how many
+    of how many failed, and the worst."""
     key = report.run_key
     # The dataset that the gate is about: the first, reference tables come after it.
     dataset = report.datasets[0].name if report.datasets else "no dataset"
     line = f"{report.outcome.value}: "
+    if report.partial is not None:
+        line += f"{partial_text(report.partial)}; "
     if first := not_evaluated(report):
         line += f"{first}; "
     line += f"gate {key.gate_instance}, dataset {dataset}, date {key.date.isoformat()}: "

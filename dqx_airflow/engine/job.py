@@ -20,9 +20,8 @@ from pyspark.sql import SparkSession
 from dqx_airflow.dataset_settings import check_places, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.imports import inlined
-from dqx_airflow.dql.nodes import Suite
 from dqx_airflow.engine.lineage_events import run_events
 from dqx_airflow.engine.measure import measure_together, snapshots
 from dqx_airflow.engine.outputs.promotion import promote
@@ -40,11 +39,13 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.selection import chosen_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
 from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict
 
 EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
@@ -105,7 +106,7 @@ def run_gates(
     :param session: gives the Spark session for an application name. Called when the suites and
         the results store are known to be sound.
     :raises SourceError: a suite has errors.
-    :raises RequestError: a request contradicts itself.
+    :raises RequestError: a request contradicts itself, or selects what is not there.
     :raises StoreError: the results store, or a quarantine, cannot be written.
     :raises PromotionError: the gate passed, and a dataset cannot be promoted as it is now.
     :raises DeadlineError: it took longer than the request allows.
@@ -114,6 +115,9 @@ def run_gates(
         check_places(request)
         check_quarantine(request)
         check_promotion(request)
+        require_whole_run(
+            request.selection, request.promote_to, promote_partial=request.promote_partial
+        )
     first = requests[0]
     store = ResultsStore(first.results_root, storage_options_of(os.environ))
     store.check_writable()
@@ -145,6 +149,7 @@ def try_gates(
 
     :param session: as for `run_gates`.
     :raises SourceError: a suite has errors.
+    :raises RequestError: one selects what is not there.
     """
     parts = _parts_of(requests)
     return _validate(parts, session(requests[0].run_key.gate), _now())
@@ -154,28 +159,47 @@ def plan_gate(request: GateRequest) -> Plan:
     """The plan of a request.
 
     :raises SourceError: the suite has errors, alone or with these datasets.
+    :raises RequestError: it selects nothing, or what is not there.
     """
     return _plan(request, _sound_suite(request))
 
 
-def _sound_suite(request: GateRequest) -> Suite:
-    """:raises SourceError: the suite has errors, alone or with these datasets."""
+def _sound_suite(request: GateRequest) -> Checked:
+    """:raises SourceError: the suite has errors."""
     checked = check_source(request.suite, inlined(request.imports), needs_suite=True)
-    errors = checked.errors
-    if checked.suite is not None and not errors:
-        errors = check_datasets(checked.suite, request.datasets)
-    if errors or checked.suite is None:
+    if checked.errors or checked.suite is None:
+        raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)
+    return checked
+
+
+def _plan(request: GateRequest, checked: Checked) -> Plan:
+    suite = checked.suite
+    assert suite is not None
+    chosen = chosen_of(request, suite)
+    asked = chosen.suite if chosen is not None else suite
+    if errors := check_datasets(asked, request.datasets):
         raise SourceError(draw(errors, checked.sources), diagnostics=errors)
-    return checked.suite
-
-
-def _plan(request: GateRequest, suite: Suite) -> Plan:
+    datasets = request.datasets
+    if chosen is not None and request.shadow is None:
+        needed = {*chosen.datasets, *dict(request.promote_to)}
+        datasets = tuple(ref for ref in datasets if ref.name in needed)
     return resolve(
         suite,
         request.suite,
-        request.datasets,
+        datasets,
         request.run_key.date,
         allow_empty=request.allow_empty,
+        chosen=chosen,
+    )
+
+
+def _read_by(plan: Plan, request: GateRequest) -> GateRequest:
+    """The request with the datasets that its plan reads: a selection may leave some aside."""
+    return replace(
+        request,
+        datasets=tuple(ref for ref in request.datasets if ref.name in plan.reads),
+        quarantine=tuple(pair for pair in request.quarantine if pair[0] in plan.reads),
+        contract=selected_clauses(request.contract, request.selection),
     )
 
 
@@ -194,16 +218,19 @@ class _Part:
 
 
 def _parts_of(requests: Sequence[GateRequest]) -> tuple[_Part, ...]:
-    """:raises SourceError: a suite has errors."""
-    suites: dict[tuple[Any, ...], Suite] = {}
+    """:raises SourceError: a suite has errors.
+    :raises RequestError: one selects what is not there.
+    """
+    suites: dict[tuple[Any, ...], Checked] = {}
     parts = []
     for request in requests:
         # The same suite for another date is read once.
-        key = request.suite, request.imports, request.datasets
+        key = request.suite, request.imports
         if key not in suites:
             suites[key] = _sound_suite(request)
         plan = _plan(request, suites[key])
-        parts.append(_Part(request, plan, shadow_plan(request), str(uuid.uuid4())))
+        part = _Part(_read_by(plan, request), plan, shadow_plan(request), str(uuid.uuid4()))
+        parts.append(part)
     return tuple(parts)
 
 
@@ -271,6 +298,7 @@ def _judge(
         contract=request.contract and request.contract.in_report,
         sources=digests_of(request.sources),
         shadow=shadow_report(request, part.shadow, all_found, request.skip_dates, started),
+        partial=plan.partial,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import Asset
 from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 
-from dqx_airflow.operators.outcome import validated_places
+from dqx_airflow.operators.outcome import partial_summary, validated_places
 from dqx_airflow.values import GateReport, Outcome
 
 
@@ -35,6 +35,7 @@ def asset_extra(report: GateReport) -> dict[str, Any]:
         "run_id": report.run_id,
         "date": report.run_key.date.isoformat(),
         "outcome": report.outcome.value,
+        "partial": partial_summary(report),
         "versions": {name: rows.version for name, rows in report.validated.items()},
         "rows": {item.name: item.rows for item in report.datasets if item.rows is not None},
         "contract": contract.id if contract else None,

@@ -87,6 +87,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "datasets": [_cut(dataset.name) for dataset in report.datasets[:_MOST_DATASETS]],
         "places": _places(report),
         "contract": _contract(report),
+        "partial": partial_summary(report),
         "outcome": report.outcome.value,
         "headline": _cut(headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
@@ -143,6 +144,19 @@ def _places(report: GateReport) -> dict[str, str]:
     """Where the datasets are, day after day: nothing here is cut."""
     found = {_cut(one.name): place_of(one) for one in report.datasets[:_MOST_DATASETS]}
     return {name: place for name, place in found.items() if place}
+
+
+def partial_summary(report: GateReport) -> dict[str, Any] | None:
+    """What a partial run judged: None where no assertion was left out."""
+    partial = report.partial
+    if partial is None:
+        return None
+    return {
+        "selection": _cut(str(partial.selection)),
+        "selected": partial.selected,
+        "assertions": partial.assertions,
+        "left_out": [_cut(name) for name in partial.protected[:_MOST_VERDICTS]],
+    }
 
 
 def _contract(report: GateReport) -> dict[str, Any] | None:

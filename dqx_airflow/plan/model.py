@@ -12,7 +12,7 @@ from dqx_airflow.exact import Exact, Number
 from dqx_airflow.limits import DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments, Metric, Scan
-from dqx_airflow.values import MetricValue, Origin, Severity, Span
+from dqx_airflow.values import MetricValue, Origin, PartialRun, Severity, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +224,27 @@ class PlannedAssertion:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a selection leaves of a suite: its checks, those `kept` of all assertions that it
+    `stated`, and the datasets that they read. `partial` tells what was left out; None where nothing
+    was."""
+
+    suite: nodes.Suite
+    stated: tuple[PlannedAssertion, ...]
+    kept: tuple[PlannedAssertion, ...]
+    datasets: frozenset[str]
+    partial: PartialRun | None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a gate computes and decides for one date.
 
     `requests` are distinct, in a stable order; `lookups` are those that their predicates use.
     `masked` are the columns of each dataset whose values must not be seen. With `require_history`
     the suite asks that a gate is broken where an assertion lacks data of other dates. `reads` tell
-    how each dataset is read, see `plan.measured`.
+    how each dataset is read, see `plan.measured`. `partial` tells what was selected where
+    assertions were left out.
     """
 
     suite: str
@@ -242,6 +256,7 @@ class Plan:
     masked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     require_history: bool = False
     reads: Mapping[str, str] = field(default_factory=dict)
+    partial: PartialRun | None = None
 
 
 def joined(plans: Sequence[Plan]) -> Plan:

@@ -46,6 +46,7 @@ from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
 from dqx_airflow.plan.measured import reading_of
 from dqx_airflow.plan.model import (
     Applied,
+    Chosen,
     Claimed,
     Condition,
     Constant,
@@ -120,33 +121,25 @@ def resolve(
     *,
     allow_empty: bool = False,
     sources: Mapping[str, str] = MappingProxyType({}),
+    chosen: Chosen | None = None,
 ) -> Plan:
     """The plan of a suite without errors, over datasets that `check_datasets` found sound.
 
     :param sources: the texts of more files that assertions stand in, by name.
+    :param chosen: what a selection leaves of it: the datasets need be no more than it reads.
     """
-    texts = {**sources, source.name: source.text}
-    lines = {name: text.split("\n") for name, text in texts.items()}
-    refs = {dataset.name: dataset for dataset in datasets}
-    constants = settle(suite.constants)
-    profiles = active_profiles(suite, on)
-    stated: list[PlannedAssertion] = []
-    names = {item.name.value for check in suite.checks for item in check.assertions if item.name}
-    groupings = groupings_of(suite, constants)
-    for check in suite.checks:
-        for assertion in check.assertions:
-            for_each = assertion.for_each
-            grouping = None if for_each is None else groupings[columns_of(for_each)]
-            compiler = _Compiler(check, constants, refs, on, lines, grouping)
-            adjustment = adjust(profiles, check, assertion, constants)
-            stated.append(compiler.plan(assertion, adjustment, names))
+    stated: Sequence[PlannedAssertion]
+    if chosen is None:
+        stated = kept = stated_assertions(suite, source, datasets, on, sources=sources)
+    else:
+        stated, kept = chosen.stated, chosen.kept
     assertions = [_not_empty(ref, _date_in(ref, on)) for ref in datasets if not allow_empty]
     assertions += [
         _well_formed(ref, _date_in(ref, on), stated)
         for ref in datasets
         if ref.is_of_texts and not ref.is_lenient
     ]
-    assertions += stated
+    assertions += kept
     threshold = suite.availability_threshold
     active = [assertion for assertion in assertions if assertion.disabled_by is None]
     requests = {request: None for assertion in active for request in assertion.requests}
@@ -169,7 +162,35 @@ def resolve(
         {ref.name: ref.masked for ref in datasets if ref.masked},
         suite.requires_history,
         {ref.name: reading_of(ref, on) for ref in datasets},
+        chosen.partial if chosen is not None else None,
     )
+
+
+def stated_assertions(
+    suite: nodes.Suite,
+    source: SourceFile,
+    datasets: Sequence[DatasetRef],
+    on: date,
+    *,
+    sources: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[PlannedAssertion, ...]:
+    """The assertions that a suite states, in its order, for a date; arguments as of `resolve`."""
+    texts = {**sources, source.name: source.text}
+    lines = {name: text.split("\n") for name, text in texts.items()}
+    refs = {dataset.name: dataset for dataset in datasets}
+    constants = settle(suite.constants)
+    profiles = active_profiles(suite, on)
+    stated: list[PlannedAssertion] = []
+    names = {item.name.value for check in suite.checks for item in check.assertions if item.name}
+    groupings = groupings_of(suite, constants)
+    for check in suite.checks:
+        for assertion in check.assertions:
+            for_each = assertion.for_each
+            grouping = None if for_each is None else groupings[columns_of(for_each)]
+            compiler = _Compiler(check, constants, refs, on, lines, grouping)
+            adjustment = adjust(profiles, check, assertion, constants)
+            stated.append(compiler.plan(assertion, adjustment, names))
+    return tuple(stated)
 
 
 def _not_empty(ref: DatasetRef, on: date | None) -> PlannedAssertion:

@@ -12,6 +12,7 @@ from dqx_airflow.dql.syntax.source_file import Unreadable
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.selection import chosen_of
 from dqx_airflow.values import (
     DatasetRef,
     GateRequest,
@@ -52,10 +53,17 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
             return None, problem
         key = request.run_key
         suite, datasets = shadow.suite, request.datasets
-        return (
-            resolve(checked.suite, suite, datasets, key.date, allow_empty=request.allow_empty),
-            None,
+        # Of a selected gate, the shadow is about the same assertions.
+        chosen = chosen_of(replace(request, suite=suite, contract=None), checked.suite)
+        plan = resolve(
+            checked.suite,
+            suite,
+            datasets,
+            key.date,
+            allow_empty=request.allow_empty,
+            chosen=chosen,
         )
+        return plan, None
     except Exception as error:  # whatever it is, the gate goes on without its shadow
         return None, _told(error)
 

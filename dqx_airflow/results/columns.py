@@ -219,6 +219,11 @@ def _shadow_run(report: GateReport) -> str | None:
     return to_json(replace(report.shadow, verdicts=())) if report.shadow else None
 
 
+def _selection(report: GateReport) -> str | None:
+    """What a partial run selected; None for a whole one."""
+    return to_json(report.partial) if report.partial else None
+
+
 # The tables
 
 MONTH = Column("month", _TEXT, "the month in which the row was written, as in `2024-02`")
@@ -259,6 +264,13 @@ _POSITION = Column(
 )
 _NAME = _own("name", _TEXT, "the name of the assertion")
 _CHECK = _own("check", _TEXT, "the check that contains it")
+
+_PARTIAL = Column(
+    "partial",
+    _TRUTH,
+    "whether a selection left assertions out, so that the run says nothing about the rest",
+    lambda source: source.report.partial is not None,
+)
 
 RESULTS = (
     *_KEYS,
@@ -327,6 +339,7 @@ RESULTS = (
     _own("groups", _WHOLE, "how many groups the assertion was judged for, if it is per group"),
     _own("failed_groups", _WHOLE, "how many of them failed"),
     _own("worst_group", _TEXT, "the group with the worst value: `value` and the rest are its"),
+    _PARTIAL,
     MONTH,
 )
 """One row for each assertion of each attempt."""
@@ -409,6 +422,14 @@ RUNS = (
         _TEXT,
         "JSON: the shadow suite of the run with its outcome, or why it could not be judged",
         lambda source: _shadow_run(source.report),
+    ),
+    _PARTIAL,
+    Column(
+        "selection",
+        _TEXT,
+        "JSON: what a partial run selected, how many of how many assertions that were, and the "
+        "names of those that it left out although they are P0 or `@required`",
+        lambda source: _selection(source.report),
     ),
     MONTH,
 )

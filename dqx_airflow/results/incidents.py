@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import takewhile
 
 from dqx_airflow.results.run_lines import RunLine
 from dqx_airflow.values import Outcome
@@ -46,16 +45,35 @@ class Incident:
 def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
     """The incidents among the runs of a gate, newest first.
 
+    What a partial run did not judge is not good again because of it: a whole run ends the incident,
+    or one with the selection of those that were bad.
+
     :param runs: newest data first, none of them superseded by a later attempt.
     """
-    left: Sequence[RunLine] = tuple(runs)
     found: list[Incident] = []
-    recovery: RunLine | None = None
-    while left:
-        bad = tuple(takewhile(lambda run: run.outcome in BAD, left))
-        if not bad:
-            recovery, left = left[0], left[1:]
+    goods: list[RunLine] = []
+    bad: list[RunLine] = []
+    open_: list[RunLine] = []
+    before: RunLine | None = None
+    for run in reversed(tuple(runs)):
+        if run.outcome in BAD:
+            if not bad:
+                before = next((one for one in reversed(goods) if _settles(one, run)), None)
+            bad.append(run)
+            open_.append(run)
             continue
-        left = left[len(bad) :]
-        found.append(Incident(bad, left[0] if left else None, recovery))
-    return tuple(found)
+        goods.append(run)
+        open_ = [one for one in open_ if not _settles(run, one)]
+        if bad and not open_:
+            found.append(Incident(tuple(reversed(bad)), before, run))
+            bad = []
+    if bad:
+        found.append(Incident(tuple(reversed(bad)), before, None))
+    return tuple(reversed(found))
+
+
+def _settles(good: RunLine, bad: RunLine) -> bool:
+    """True where a good run has judged all that a bad one has."""
+    if good.partial is None:
+        return True
+    return bad.partial is not None and bad.partial.selection == good.partial.selection

@@ -12,12 +12,23 @@ from deltalake import QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.columns import Row
-from dqx_airflow.results.query import SHADOW, date_literal, rows_of, select_rows, text_literal
+from dqx_airflow.results.query import (
+    PARTIAL,
+    SHADOW,
+    date_literal,
+    last_first,
+    rows_of,
+    select_rows,
+    text_literal,
+)
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
 from dqx_airflow.values import DatasetSnapshot, from_json
 
-_OF_RUNS = ("run_id", "gate", "dataset_date", "attempt_id", "started_at", "outcome", "datasets")
+_OF_RUNS = (
+    *("run_id", "gate", "dataset_date", "attempt_id", "started_at", "outcome", "datasets"),
+    PARTIAL,
+)
 
 _VIEW = """
 WITH dql_results AS (
@@ -31,7 +42,7 @@ WITH dql_results AS (
 _LAST = """
     SELECT "run_id" FROM (
         SELECT "run_id", row_number() OVER (
-            PARTITION BY "gate", "dataset_date" ORDER BY "started_at" DESC, "run_id"
+            PARTITION BY "gate", "dataset_date" ORDER BY {last}, "run_id"
         ) AS later FROM runs
     ) WHERE later = 1
 """
@@ -101,7 +112,8 @@ def runs_that_count(
     *,
     which_rows: Sequence[str] = (),
 ) -> tuple[PastRun, ...]:
-    """The last run of each gate and date, oldest first, among those that conditions select.
+    """The last run of each gate and date, oldest first, among those that conditions select. A
+    partial run counts where there is no other, or where it was blocked or broken.
 
     :param which: conditions on runs, as SQL.
     :param which_rows: conditions on the rows of their assertions.
@@ -113,7 +125,11 @@ def runs_that_count(
     ]
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
     found = select(RUNS, _OF_RUNS, [*which, *days], order, standing=True)
-    last = {(row["gate"], row["dataset_date"]): row for row in found}
+    last: dict[tuple[str, date], Row] = {}
+    for row in found:
+        key = row["gate"], row["dataset_date"]
+        if not (_is_weak(row) and key in last and not _is_weak(last[key])):
+            last[key] = row
     if not last:
         return ()
     ids = ", ".join(text_literal(row["run_id"]) for row in last.values())
@@ -134,6 +150,11 @@ def runs_that_count(
         )
         for row in last.values()
     )
+
+
+def _is_weak(row: Row) -> bool:
+    """True for a partial run that stopped nothing: any other of the same date counts more."""
+    return bool(row.get(PARTIAL)) and row["outcome"] not in ("blocked", "broken")
 
 
 def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Select:
@@ -207,7 +228,8 @@ def query_results(
         return []
     columns = {column.name for column in results.schema().fields}
     counting = f'AND stored."{SHADOW}" IS NULL' if SHADOW in columns else ""
-    text = _VIEW.format(standing=_LAST, counting=counting) + sql
+    standing = _LAST.format(last=last_first({column.name for column in runs.schema().fields}))
+    text = _VIEW.format(standing=standing, counting=counting) + sql
     with foreign_errors_told(location, "read"):
         builder = QueryBuilder().register("stored", results).register("runs", runs)
         return rows_of(builder.execute(text).read_all())

@@ -6,7 +6,7 @@ takes longer than the answer, and more memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import date
 from typing import Any
 
@@ -15,6 +15,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.results.tables import Location, foreign_errors_told
 
+PARTIAL = "partial"
+"""The column that tells runs that judged some assertions alone."""
 SHADOW = "shadow"
 """The column that names the shadow suite of a verdict: rows that count for nothing have it."""
 
@@ -43,7 +45,7 @@ def select_rows(
     # Every text in `where` went through text_literal.
     rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
     if standing:
-        rows = _STANDING.format(rows=rows)
+        rows = _STANDING.format(rows=rows, last=last_first(there))
     sql = f"SELECT {selected} FROM ({rows}) {order}"  # noqa: S608
     with foreign_errors_told(location, "read"):
         found = QueryBuilder().register("stored", table).execute(sql).read_all()
@@ -60,7 +62,7 @@ _STANDING = """
 SELECT * FROM (
     SELECT *, row_number() OVER (
         PARTITION BY "gate", "dataset_date", "scheduler_run"
-        ORDER BY "started_at" DESC, "attempt" DESC, "run_id"
+        ORDER BY {last}, "attempt" DESC, "run_id"
     ) AS later_attempts FROM (
         SELECT *, row_number() OVER (
             PARTITION BY "gate", "dataset_date", "scheduler_run", "attempt_id"
@@ -68,6 +70,19 @@ SELECT * FROM (
         ) AS earlier_reports FROM ({rows})
     ) WHERE earlier_reports = 1
 ) WHERE later_attempts = 1"""
+
+
+def last_first(columns: Container[str]) -> str:
+    """The order in which the run that counts comes first: the last one that was started, but a
+    partial run that did not stop anything counts less than any other.
+
+    :param columns: those of the table: an older one knows of no partial runs.
+    """
+    last = '"started_at" DESC'
+    if PARTIAL not in columns:
+        return last
+    is_weak = f"coalesce(\"{PARTIAL}\", FALSE) AND \"outcome\" NOT IN ('blocked', 'broken')"
+    return f"CASE WHEN {is_weak} THEN 1 ELSE 0 END, {last}"
 
 
 def _column(name: str) -> str:

@@ -23,6 +23,7 @@ from dqx_airflow.values import (
     FailingRow,
     GateReport,
     Outcome,
+    PartialRun,
     RunKey,
     Severity,
     ShadowReport,
@@ -35,7 +36,8 @@ from dqx_airflow.values import (
 @dataclass(frozen=True, slots=True)
 class RunRow:
     """A run as a list of runs shows it. `assertions` counts all of them, `errors` those that
-    could not be evaluated; `worst` is None where everything passed or was skipped."""
+    could not be evaluated; `worst` is None where everything passed or was skipped. `partial` tells
+    what was selected, None where nothing was left out."""
 
     run_id: str
     run_key: RunKey
@@ -52,6 +54,7 @@ class RunRow:
     worst_severity: Severity | None
     started_at: datetime
     finished_at: datetime
+    partial: PartialRun | None = None
 
 
 def results_rows(report: GateReport) -> list[Row]:
@@ -133,7 +136,13 @@ def report_from_rows(
         contract=from_json(EnforcedContract, contract) if contract else None,
         sources=from_json(tuple[SourceDigest, ...], run.get("sources") or "[]"),
         shadow=_shadow(run, shadow),
+        partial=_partial(run),
     )
+
+
+def _partial(run: Row) -> PartialRun | None:
+    text = run.get("selection")
+    return from_json(PartialRun, text) if text else None
 
 
 def _shadow(run: Row, rows: Iterable[Row]) -> ShadowReport | None:
@@ -167,6 +176,7 @@ def run_from_row(run: Row) -> RunRow:
         worst_severity=Severity(severity) if severity else None,
         started_at=as_utc(run["started_at"]),
         finished_at=as_utc(run["finished_at"]),
+        partial=_partial(run),
     )
 
 

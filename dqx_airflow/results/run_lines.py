@@ -9,7 +9,7 @@ from datetime import date, datetime
 
 from dqx_airflow.results.columns import Row, as_utc
 from dqx_airflow.results.query import date_literal, text_literal
-from dqx_airflow.values import Outcome, RunKey, Severity
+from dqx_airflow.values import Outcome, PartialRun, RunKey, Severity, from_json
 
 COLUMNS = (
     "run_id",
@@ -27,6 +27,7 @@ COLUMNS = (
     "worst",
     "worst_severity",
     "datasets",
+    "selection",
 )
 ORDER = 'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id"'
 
@@ -34,7 +35,7 @@ ORDER = 'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id"'
 @dataclass(frozen=True, slots=True)
 class RunLine:
     """A run of a gate without its verdicts. `locations` are those of its datasets, times are in
-    UTC."""
+    UTC. `partial` tells what was selected, None where nothing was left out."""
 
     run_id: str
     run_key: RunKey
@@ -49,6 +50,7 @@ class RunLine:
     worst: str | None
     worst_severity: Severity | None
     locations: tuple[str, ...]
+    partial: PartialRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,4 +115,5 @@ def _line(row: Row) -> RunLine:
         worst=row.get("worst"),
         worst_severity=Severity(severity) if severity else None,
         locations=tuple(one["location"] for one in json.loads(row.get("datasets") or "[]")),
+        partial=from_json(PartialRun, row["selection"]) if row.get("selection") else None,
     )

@@ -13,13 +13,18 @@ from dqx_airflow.cli.run.options import (
     ConnectionOption,
     DatasetOption,
     DateOption,
+    DimensionOption,
+    ExcludeTagOption,
     FailOnOption,
+    OnlyOption,
     OutputFileOption,
     OutputOption,
     RecomputeOption,
     RequireHistoryOption,
     ResultsOption,
+    SeverityOption,
     SkipDateOption,
+    TagOption,
     UnsupportedOption,
     WatchOption,
 )
@@ -60,6 +65,11 @@ def against_data(
     require_history: RequireHistoryOption = None,
     skip_date: SkipDateOption = None,
     unsupported: UnsupportedOption = None,
+    only: OnlyOption = None,
+    tag: TagOption = None,
+    exclude_tag: ExcludeTagOption = None,
+    severity: SeverityOption = None,
+    dimension: DimensionOption = None,
     watch: WatchOption = False,
 ) -> None:
     """Test contracts against data, with one Spark session.
@@ -70,6 +80,7 @@ def against_data(
     """
     from dqx_airflow.cli.run.command import run_call
     from dqx_airflow.cli.run.request_builder import Options
+    from dqx_airflow.selection import selection_of
 
     options = Options(
         tuple(paths),
@@ -90,5 +101,6 @@ def against_data(
         tuple(model or ()),
         strict,
         unsupported,
+        selection=selection_of(only, tag, exclude_tag, severity, dimension),
     )
     raise typer.Exit(run_call(options, output_file, watch=watch))

@@ -19,14 +19,19 @@ from dqx_airflow.cli.run.options import (
     ConnectionOption,
     DatasetOption,
     DateOption,
+    DimensionOption,
+    ExcludeTagOption,
     FailOnOption,
+    OnlyOption,
     OutputFileOption,
     OutputOption,
     RecomputeOption,
     RequireHistoryOption,
     ResultsOption,
+    SeverityOption,
     ShadowOption,
     SkipDateOption,
+    TagOption,
     UnsupportedOption,
     WatchOption,
 )
@@ -61,15 +66,22 @@ def run(
     skip_date: SkipDateOption = None,
     unsupported: UnsupportedOption = None,
     shadow: ShadowOption = None,
+    only: OnlyOption = None,
+    tag: TagOption = None,
+    exclude_tag: ExcludeTagOption = None,
+    severity: SeverityOption = None,
+    dimension: DimensionOption = None,
     watch: WatchOption = False,
 ) -> None:
     """Run suites against datasets, with one Spark session.
 
-    Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or on the command line, 3 broken,
-    4 Spark or the results store failed; the worst one of several suites. Settings that are not
-    given here come from the dqx.toml nearest to the suite.
+    A run of some assertions (--only, --tag, --severity ...) is partial, and says so: it leaves the
+    rest unjudged. Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or on the command
+    line, 3 broken, 4 Spark or the results store failed; the worst one of several suites. Settings
+    that are not given here come from the dqx.toml nearest to the suite.
     """
     from dqx_airflow.cli.run.request_builder import Options
+    from dqx_airflow.selection import selection_of
 
     options = Options(
         tuple(paths),
@@ -86,6 +98,7 @@ def run(
         require_history,
         unsupported=unsupported,
         shadow=shadow,
+        selection=selection_of(only, tag, exclude_tag, severity, dimension),
     )
     raise typer.Exit(run_call(options, output_file, watch=watch))
 

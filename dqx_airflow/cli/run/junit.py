@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
-from dqx_airflow.diagnostics.verdicts import draw_verdict, format_value
+from dqx_airflow.diagnostics.verdicts import draw_verdict, format_value, partial_text
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict
 
 
@@ -77,6 +77,8 @@ def _add_check(
 
 def _facts(report: GateReport) -> dict[str, str]:
     facts = {"date": report.run_key.date.isoformat(), "run": report.run_id}
+    if report.partial is not None:
+        facts["selection"] = partial_text(report.partial)
     for dataset in report.datasets:
         version = "" if dataset.version is None else f", version {dataset.version}"
         facts[f"dataset {dataset.name}"] = f"{dataset.location}{version}"

@@ -89,6 +89,34 @@ SkipDateOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--skip-date", help="A date without data, for lagged metrics."),
 ]
+OnlyOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="NAME",
+        help="Only assertions of this name or check, CHECK::NAME, a clause of a contract or the id "
+        "of a rule; * and ? stand for any characters. Repeatable.",
+    ),
+]
+TagOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--tag", help="Only assertions with this tag. Repeatable: one of them."),
+]
+ExcludeTagOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--exclude-tag", help="No assertions with this tag. Repeatable."),
+]
+SeverityOption: TypeAlias = Annotated[
+    Severity | None,
+    typer.Option("--severity", help="Only assertions of this severity or a worse one."),
+]
+DimensionOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dimension",
+        help="Only assertions about this quality dimension, such as completeness. Repeatable.",
+    ),
+]
 WatchOption: TypeAlias = Annotated[
     bool,
     typer.Option("--watch", help="Run again when a source file or dqx.toml changes."),

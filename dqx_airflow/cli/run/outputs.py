@@ -19,7 +19,13 @@ from dqx_airflow.cli.reports import (
 )
 from dqx_airflow.cli.run.calendar import print_calendar
 from dqx_airflow.config.settings import Output
-from dqx_airflow.diagnostics.verdicts import account, not_evaluated, on_call, shadow_account
+from dqx_airflow.diagnostics.verdicts import (
+    account,
+    not_evaluated,
+    on_call,
+    partial_text,
+    shadow_account,
+)
 from dqx_airflow.values import GateReport, Outcome, Status, to_json
 
 
@@ -83,6 +89,8 @@ def _print_summary(report: GateReport, console: Console) -> None:
     counts = ", ".join(f"{report.count(status)} {_NOUNS[status]}" for status in Status)
     if first := not_evaluated(report):
         counts = f"{first}; {counts}"
+    if report.partial is not None:
+        counts = f"{partial_text(report.partial)}; {counts}"
     suite = f"{printable(report.suite)}, {report.run_key.date.isoformat()}: {counts}"
     console.print(coloured(report.outcome), suite, soft_wrap=True, markup=False)
     for line in shadow_account(report)[:1]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files
 from dqx_airflow.config.connection import connection_of
@@ -35,7 +36,17 @@ from dqx_airflow.dql.imports import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
-from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.resolve import check_datasets, stated_assertions
+from dqx_airflow.plan.selection import (
+    Selectable,
+    assumed,
+    choose,
+    nothing_selected,
+    selectables,
+    unenforced_selectables,
+    unmatched,
+    without_unmatched,
+)
 from dqx_airflow.plan.shadow import shadow_suite
 from dqx_airflow.source_location import source_location
 from dqx_airflow.values import (
@@ -44,12 +55,22 @@ from dqx_airflow.values import (
     GateOrigin,
     GateRequest,
     RunKey,
+    Selection,
     Severity,
     ShadowSuite,
     SourceFile,
     Span,
 )
 
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.enforcement.enforced_contract import Enforced
+
+_FLAGS = {
+    "only": "--only",
+    "tags": "--tag",
+    "exclude_tags": "--exclude-tag",
+    "dimensions": "--dimension",
+}
 _DATA = "data"
 """Stands for the only model of a contract until that is read."""
 
@@ -78,6 +99,7 @@ class Options:
     is_strict: bool = False
     unsupported: Unsupported | None = None
     shadow: Path | None = None
+    selection: Selection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +148,8 @@ def read_call(options: Options, today: date) -> Call:
 class _Reader:
     """Collects what a call means, and what is wrong with it.
 
-    `used` are the datasets that suites use, `unsound` those of which something is wrong.
+    `used` are the datasets that suites use, `unsound` those of which something is wrong,
+    `selectable` the assertions of all suites, and `unselected` the suites without a selected one.
     """
 
     options: Options
@@ -137,6 +160,8 @@ class _Reader:
     used: set[str] = field(default_factory=set)
     unsound: set[str] = field(default_factory=set)
     unsupported: Unsupported = Unsupported.ERROR
+    selectable: list[Selectable] = field(default_factory=list)
+    unselected: list[Path] = field(default_factory=list)
 
     def read(self) -> Call:
         options = self.options
@@ -189,6 +214,7 @@ class _Reader:
             for request in self._requests(suite, template, dates, datasets)
         )
         self._tell_namesakes(found)
+        self._tell_selection(is_empty=not found)
         if suites and not found and not self._has_errors:
             message = "no suite to run: these are library files"
             self._wrong("PATH", " ".join(map(str, options.paths)), message)
@@ -318,12 +344,19 @@ class _Reader:
             self.files |= set(path.parent.glob("*.dql"))
         if checked.suite is None or checked.errors:
             return None
-        names = datasets_of(checked.suite.checks)
-        self.used.update(names)
-        datasets = tuple(given[name] for name in names if name in given)
+        self.used.update(datasets_of(checked.suite.checks))
         # What is wrong with a dataset has been told: it is taken for one that has all.
         taken = {name: DatasetRef(name, date_column="?") for name in self.unsound}
-        errors = check_datasets(checked.suite, tuple({**given, **taken}.values()))
+        known = tuple({**given, **taken}.values())
+        asked, selection = checked.suite, self.options.selection
+        if selection is not None:
+            stated = stated_assertions(asked, source, assumed(asked, known), template.run_key.date)
+            selection = self._selection_in(path, selectables(asked, stated), selection)
+            if selection is None:
+                return None
+            asked = choose(asked, source, known, template.run_key.date, selection).suite
+        datasets = tuple(given[name] for name in datasets_of(asked.checks) if name in given)
+        errors = check_datasets(asked, known)
         self._tell([_with_advice(error, checked.sources, given) for error in errors], {})
         return replace(
             template,
@@ -334,7 +367,34 @@ class _Reader:
             datasets=datasets,
             origin=GateOrigin(source=source_location(path)),
             shadow=self._shadow(datasets),
+            selection=selection,
         )
+
+    def _selection_in(
+        self, path: Path, known: Sequence[Selectable], selection: Selection
+    ) -> Selection | None:
+        """The selection as far as it means anything in a suite; None where it selects nothing."""
+        self.selectable += known
+        found = without_unmatched(known, selection)
+        if found is None:
+            self.unselected.append(path)
+        return found
+
+    def _tell_selection(self, *, is_empty: bool) -> None:
+        """Reports words that select nothing in any suite, and suites of which nothing is left."""
+        selection = self.options.selection
+        if selection is None or self._has_errors:
+            return
+        for missed in unmatched(self.selectable, selection):
+            self._wrong(_FLAGS[missed.criterion], missed.word, missed.problem, missed.hint)
+        if self._has_errors:
+            return
+        if is_empty and self.unselected:
+            error = nothing_selected(self.selectable, selection)
+            self._wrong("selection", str(selection), error.problem, error.hint)
+        elif self.unselected:
+            paths = " ".join(dict.fromkeys(map(str, self.unselected)))
+            self._warn("PATH", paths, "not run: nothing of these is selected")
 
     def _shadow(self, datasets: tuple[DatasetRef, ...]) -> ShadowSuite | None:
         """The shadow of a suite. What is wrong with it is a warning: the suite runs without it."""
@@ -400,6 +460,9 @@ class _Reader:
             unsupported=self.unsupported.value,
         )
         self.used.update(_datasets_needed(enforced.suite))
+        selection = self._selection_of_contract(path, enforced, template, options.selection)
+        if options.selection is not None and selection is None:
+            return None
         for message in enforced.objections:
             self._wrong("PATH", str(path), message.replace("in `datasets`", "by --dataset"))
         return replace(
@@ -410,7 +473,24 @@ class _Reader:
             datasets=tuple(datasets[name] for name in datasets if name in self.used),
             contract=enforced.contract,
             origin=GateOrigin(source=source_location(path)),
+            selection=selection,
         )
+
+    def _selection_of_contract(
+        self,
+        path: Path,
+        enforced: Enforced,
+        template: GateRequest,
+        selection: Selection | None,
+    ) -> Selection | None:
+        """As `_selection_in`, of the clauses of a contract."""
+        suite = check_source(enforced.suite).suite
+        if selection is None or suite is None:
+            return None
+        stated = stated_assertions(suite, enforced.suite, assumed(suite, ()), template.run_key.date)
+        known = selectables(suite, stated, enforced.contract)
+        unenforced = unenforced_selectables(enforced.contract)
+        return self._selection_in(path, (*known, *unenforced), selection)
 
     def _tell_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):

@@ -1,0 +1,324 @@
+"""Which assertions of a suite a selection leaves, and what it names that is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from types import MappingProxyType
+
+from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.checks.profile_selectors import is_required
+from dqx_airflow.errors import RequestError
+from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.plan.model import Chosen, PlannedAssertion
+from dqx_airflow.plan.predicates import lookups_of
+from dqx_airflow.plan.resolve import stated_assertions
+from dqx_airflow.values import (
+    DatasetRef,
+    EnforcedClause,
+    EnforcedContract,
+    GateRequest,
+    PartialRun,
+    Selection,
+    Severity,
+    SourceFile,
+    UnenforcedClause,
+)
+
+_DIMENSION = "dimension-"
+"""What the tag begins with by which a compiled suite names the dimension of a rule."""
+_OTHER_CHARACTERS = re.compile(r"[^a-zA-Z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Selectable:
+    """What can be said of an assertion, or of a clause of a contract, to select it. `tags` are in
+    lower case, `paths` lead to what it enforces: what is around that selects it as well."""
+
+    name: str
+    check: str
+    severity: Severity
+    tags: frozenset[str] = frozenset()
+    paths: tuple[str, ...] = ()
+    id: str | None = None
+    dimension: str | None = None
+    is_protected: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names by which `only` can mean it, its own first."""
+        known = (self.name, self.check, f"{self.check}::{self.name}", *self.paths, self.id)
+        return tuple(name for name in known if name)
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A word of a selection that nothing has: `criterion` is the field of `Selection`."""
+
+    criterion: str
+    word: str
+    problem: str
+    hint: str | None
+
+
+def chosen_of(request: GateRequest, suite: nodes.Suite) -> Chosen | None:
+    """What the selection of a request leaves of its suite; None where it has none.
+
+    :raises RequestError: it leaves nothing, or names what is not there; or it leaves out what is
+        P0 or required, and promotes all the same.
+    """
+    if request.selection is None:
+        return None
+    chosen = choose(
+        suite,
+        request.suite,
+        request.datasets,
+        request.run_key.date,
+        request.selection,
+        request.contract,
+    )
+    if chosen.partial is not None and chosen.partial.protected and request.promote_to:
+        raise RequestError(
+            "promote_partial does not promote without the assertions that are P0 or @required: "
+            f"{listed(chosen.partial.protected)} would not be judged",
+            "select them as well, or remove promote_to",
+        )
+    return chosen
+
+
+def choose(
+    suite: nodes.Suite,
+    source: SourceFile,
+    datasets: Sequence[DatasetRef],
+    on: date,
+    selection: Selection,
+    contract: EnforcedContract | None = None,
+    *,
+    sources: Mapping[str, str] = MappingProxyType({}),
+) -> Chosen:
+    """What a selection leaves of a suite without errors.
+
+    :param datasets: those that are known; a suite may use others, which need not be there.
+    :param contract: the contract that the suite is compiled from.
+    :raises RequestError: it leaves nothing, or names what is not there.
+    """
+    stated = stated_assertions(suite, source, assumed(suite, datasets), on, sources=sources)
+    known = selectables(suite, stated, contract)
+    unenforced = unenforced_selectables(contract)
+    require_known((*known, *unenforced), selection)
+    chosen = [is_selected(one, selection) for one in known]
+    everything = (*known, *unenforced)
+    left_out = [one for one in everything if not is_selected(one, selection)]
+    if len(left_out) == len(everything):
+        raise nothing_selected(everything, selection)
+    partial = PartialRun(
+        selection,
+        len(everything) - len(left_out),
+        len(everything),
+        tuple(one.name for one in left_out if one.is_protected),
+    )
+    kept = tuple(one for one, is_kept in zip(stated, chosen, strict=True) if is_kept)
+    names = {dataset.name for dataset in datasets} | set(datasets_of(suite.checks))
+    return Chosen(
+        _left_of(suite, chosen),
+        stated,
+        kept,
+        frozenset(_read_by(kept, names)),
+        partial if left_out else None,
+    )
+
+
+def selectables(
+    suite: nodes.Suite, stated: Sequence[PlannedAssertion], contract: EnforcedContract | None = None
+) -> tuple[Selectable, ...]:
+    """The assertions of a suite as a selection sees them, in its order."""
+    clauses = {clause.assertion: clause for clause in contract.clauses} if contract else {}
+    found = (assertion for check in suite.checks for assertion in check.assertions)
+    return tuple(
+        _selectable(one, node, clauses.get(one.name))
+        for one, node in zip(stated, found, strict=True)
+    )
+
+
+def unenforced_selectables(contract: EnforcedContract | None) -> tuple[Selectable, ...]:
+    """The clauses of a contract that cannot be enforced, as a selection sees them."""
+    return tuple(map(_of_unenforced, contract.unenforced)) if contract else ()
+
+
+def selected_clauses(
+    contract: EnforcedContract | None, selection: Selection | None
+) -> EnforcedContract | None:
+    """The contract with those clauses that cannot be enforced and that a selection asks for."""
+    if contract is None or selection is None:
+        return contract
+    kept = (one for one in contract.unenforced if is_selected(_of_unenforced(one), selection))
+    return replace(contract, unenforced=tuple(kept))
+
+
+def is_selected(one: Selectable, selection: Selection) -> bool:
+    """True where it meets all criteria."""
+    return (
+        (not selection.only or any(_is_named(one, word) for word in selection.only))
+        and (not selection.tags or any(_has_tag(one, word) for word in selection.tags))
+        and not any(_has_tag(one, word) for word in selection.exclude_tags)
+        and (selection.severity is None or one.severity.at_least(selection.severity))
+        and (not selection.dimensions or one.dimension in selection.dimensions)
+    )
+
+
+def unmatched(known: Collection[Selectable], selection: Selection) -> Iterator[Unmatched]:
+    """The words of a selection that no assertion has, whatever its other criteria are."""
+    for word in selection.only:
+        if not any(_is_named(one, word) for one in known):
+            names = dict.fromkeys(name for one in known for name in one.names if "::" not in name)
+            problem = f"no assertion or check is called '{word}'"
+            yield Unmatched("only", word, problem, did_you_mean(word, tuple(names)))
+    tags = sorted({tag for one in known for tag in one.tags if not tag.startswith(_DIMENSION)})
+    for criterion in ("tags", "exclude_tags"):
+        for word in getattr(selection, criterion):
+            if not any(_has_tag(one, word) for one in known):
+                hint = did_you_mean(word, tags) or "no assertion has a tag"
+                yield Unmatched(criterion, word, f"no assertion has the tag '{word}'", hint)
+    dimensions = sorted({one.dimension for one in known if one.dimension})
+    for word in selection.dimensions:
+        if word not in dimensions:
+            hint = did_you_mean(word, dimensions) or "no assertion has a dimension"
+            problem = f"no assertion is about the dimension '{word}'"
+            yield Unmatched("dimensions", word, problem, hint)
+
+
+def without_unmatched(known: Collection[Selectable], selection: Selection) -> Selection | None:
+    """The selection without the words that match nothing here, as they may elsewhere; None where
+    that leaves nothing of a criterion that asks for something."""
+    missed = {(one.criterion, one.word) for one in unmatched(known, selection)}
+
+    def left(criterion: str, words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(word for word in words if (criterion, word) not in missed)
+
+    narrowed = replace(
+        selection,
+        only=left("only", selection.only),
+        tags=left("tags", selection.tags),
+        exclude_tags=left("exclude_tags", selection.exclude_tags),
+        dimensions=left("dimensions", selection.dimensions),
+    )
+    asked = (
+        (selection.only, narrowed.only),
+        (selection.tags, narrowed.tags),
+        (selection.dimensions, narrowed.dimensions),
+    )
+    if any(words and not kept for words, kept in asked):
+        return None
+    return narrowed if any(is_selected(one, narrowed) for one in known) else None
+
+
+def require_known(known: Collection[Selectable], selection: Selection) -> None:
+    """:raises RequestError: the selection names what is not there."""
+    found = tuple(unmatched(known, selection))
+    if found:
+        problems = "; ".join(one.problem for one in found)
+        raise RequestError(
+            problems, "; ".join(dict.fromkeys(one.hint for one in found if one.hint))
+        )
+
+
+def nothing_selected(known: Collection[Selectable], selection: Selection) -> RequestError:
+    """What is wrong with a selection that leaves nothing, with what there is."""
+    counts = dict.fromkeys(Severity, 0)
+    for one in known:
+        counts[one.severity] += 1
+    graded = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
+    return RequestError(
+        f"no assertion is selected: {selection}",
+        f"an assertion has to meet all criteria; there are {graded or 'no assertions'}",
+    )
+
+
+def assumed(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[DatasetRef, ...]:
+    """The datasets with a stand-in for each one that the suite uses and that is not known: it has
+    dates if it is that of a check."""
+    known = {dataset.name for dataset in datasets}
+    dated = {name.text for check in suite.checks for name in check.datasets}
+    missing = (name for name in datasets_of(suite.checks) if name not in known)
+    return (
+        *datasets,
+        *(
+            DatasetRef(name, path=name, date_column="date" if name in dated else None)
+            for name in missing
+        ),
+    )
+
+
+def _selectable(
+    planned: PlannedAssertion, node: nodes.Assertion, clause: EnforcedClause | None
+) -> Selectable:
+    tags = (*planned.tags, *(clause.tags if clause else ()))
+    named = (tag.removeprefix(_DIMENSION) for tag in planned.tags if tag.startswith(_DIMENSION))
+    dimension = clause.dimension if clause else next(named, None)
+    is_p0 = planned.severity is Severity.P0 and not planned.is_experimental
+    return Selectable(
+        planned.name,
+        planned.check,
+        planned.severity,
+        frozenset(map(str.lower, tags)),
+        (clause.path,) if clause else (),
+        clause.id if clause else None,
+        dimension.lower() if dimension else None,
+        is_p0 or is_required(node),
+    )
+
+
+def _of_unenforced(clause: UnenforcedClause) -> Selectable:
+    return Selectable(
+        clause.assertion,
+        clause.dataset,
+        clause.severity,
+        frozenset(map(str.lower, clause.tags)),
+        (clause.path,),
+        clause.id,
+        clause.dimension.lower() if clause.dimension else None,
+        clause.severity is Severity.P0 and clause.let_by is None,
+    )
+
+
+def _is_named(one: Selectable, word: str) -> bool:
+    if word in one.names:
+        return True
+    if any(path.startswith(word) and path[len(word)] in ".[" for path in one.paths):
+        return True
+    if "*" not in word and "?" not in word:
+        return False
+    pattern = re.escape(word).replace(r"\*", ".*").replace(r"\?", ".")
+    return any(re.fullmatch(pattern, name, re.DOTALL) for name in one.names)
+
+
+def _has_tag(one: Selectable, word: str) -> bool:
+    """A tag is meant as a contract writes it, or as a suite can: `team:sales`, `team-sales`."""
+    written = word.lower()
+    return written in one.tags or _OTHER_CHARACTERS.sub("-", written).strip("-") in one.tags
+
+
+def _read_by(kept: Iterable[PlannedAssertion], names: Collection[str]) -> Iterator[str]:
+    """The datasets that assertions read; a query may read any of them."""
+    for assertion in kept:
+        yield from assertion.datasets
+        for request in assertion.requests:
+            yield from request.datasets
+            yield from (lookup.reference for lookup in lookups_of(request))
+            if request.definition.scan is Scan.QUERY:
+                yield from names
+
+
+def _left_of(suite: nodes.Suite, chosen: Iterable[bool]) -> nodes.Suite:
+    """The suite with the assertions that are chosen, told in its order."""
+    is_kept = iter(chosen)
+    checks = (
+        replace(check, body=tuple(one for one in check.assertions if next(is_kept)))
+        for check in suite.checks
+    )
+    return replace(suite, checks=tuple(check for check in checks if check.assertions))

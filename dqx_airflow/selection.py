@@ -1,0 +1,66 @@
+"""A selection of assertions, of what people give: single words, lists, or words between commas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Selection, Severity
+
+Words: TypeAlias = "str | Sequence[str] | None"
+"""One or several words; commas separate several as well."""
+
+
+def selection_of(
+    only: Words = None,
+    tags: Words = None,
+    exclude_tags: Words = None,
+    severity: Severity | str | None = None,
+    dimensions: Words = None,
+) -> Selection | None:
+    """The selection that is given; None where nothing is, which selects everything.
+
+    :raises RequestError: a severity is none, or an argument holds something else than words.
+    """
+    found = Selection(
+        _words("only", only),
+        _words("tags", tags),
+        _words("exclude_tags", exclude_tags),
+        _severity(severity),
+        tuple(word.lower() for word in _words("dimensions", dimensions)),
+    )
+    return found if found != Selection() else None
+
+
+def require_whole_run(
+    selection: Selection | None, promote_to: Iterable[object], *, promote_partial: bool
+) -> None:
+    """Refuses to promote rows of which only some assertions are judged.
+
+    :raises RequestError: a selection promotes, and nothing says that it may.
+    """
+    if selection is not None and tuple(promote_to) and not promote_partial:
+        raise RequestError(
+            f"promote_to promotes rows that satisfy all assertions, but some are selected: "
+            f"{selection}",
+            "remove the selection, or set promote_partial=True",
+        )
+
+
+def _words(name: str, given: Words) -> tuple[str, ...]:
+    texts = (given,) if isinstance(given, str) else tuple(given or ())
+    for text in texts:
+        if not isinstance(text, str):
+            raise RequestError(f"{name}={given!r}", "write a string, or a list of strings")
+    words = (word.strip() for text in texts for word in text.split(","))
+    return tuple(dict.fromkeys(word for word in words if word))
+
+
+def _severity(given: Severity | str | None) -> Severity | None:
+    if given is None or given == "":
+        return None
+    try:
+        return Severity(given)
+    except ValueError:
+        raise RequestError(f"severity={given!r}", "write P0, P1, P2 or P3") from None
