@@ -22,7 +22,9 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import DqxError, RequestError, SourceError
 from dqx_airflow.plan.clauses import unenforced_verdicts, with_clauses
 from dqx_airflow.plan.evaluate import decide
+from dqx_airflow.plan.selection import selected_clauses
 from dqx_airflow.reference.table import Table
+from dqx_airflow.selection import Words, selection_of
 from dqx_airflow.values import Field, Severity, SourceFile, Status, Verdict
 
 _OF_SCHEMAS = (Presence, OfType, OnlyColumns)
@@ -127,6 +129,11 @@ class Contract:
         skip_dates: Collection[date] = (),
         now: datetime | None = None,
         unsupported: Unsupported = "error",
+        only: Words = None,
+        tags: Words = None,
+        exclude_tags: Words = None,
+        severity: Severity | str | None = None,
+        dimensions: Words = None,
     ) -> Results:
         """The results for a date, each verdict with its clause; arguments as of `Suite.run`.
 
@@ -134,6 +141,8 @@ class Contract:
 
         :param unsupported: what becomes of a clause that states a check and cannot be enforced: it
             is an error of its severity, or with "warn" a warning.
+        :param only: as of `Suite.run`; it may be the path of a clause, with everything below it,
+            and the id of a rule as well.
         :raises RequestError: the contract asks for a dataset that the database has not.
         """
         if unsupported not in get_args(Unsupported):
@@ -142,6 +151,7 @@ class Contract:
         if enforced.objections:
             raise RequestError("; ".join(enforced.objections))
         checked = check_source(enforced.suite, needs_suite=True)
+        selection = selection_of(only, tags, exclude_tags, severity, dimensions)
         results = run(
             checked,
             db,
@@ -151,10 +161,12 @@ class Contract:
             require_history=require_history,
             skip_dates=skip_dates,
             now=now,
+            selection=selection,
+            contract=enforced.contract,
         )
         report = results.report
         verdicts = with_clauses(report.verdicts, enforced.contract)
-        verdicts += unenforced_verdicts(enforced.contract)
+        verdicts += unenforced_verdicts(selected_clauses(enforced.contract, selection))
         outcome = decide(verdicts, report.fail_on, require_history=require_history)
         told = enforced.contract.in_report
         report = replace(report, verdicts=verdicts, contract=told, outcome=outcome)

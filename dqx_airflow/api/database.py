@@ -51,8 +51,9 @@ class SparkDatabase:
         """The values that a plan asks for, measured with Spark, and what the datasets were like."""
         from dqx_airflow.engine.measure import measure, snapshots
 
-        opened, found = measure(self._spark, self._datasets, plan)
-        return found, snapshots(self._datasets, opened, plan, found)
+        refs = [ref for ref in self._datasets if ref.name in plan.reads]
+        opened, found = measure(self._spark, refs, plan)
+        return found, snapshots(refs, opened, plan, found)
 
 
 class MemoryDatabase:
@@ -94,6 +95,7 @@ class MemoryDatabase:
         return found, tuple(
             snapshot_of(ref, plan, found, fields=self._tables[ref.name].fields)
             for ref in self._datasets
+            if ref.name in plan.reads
         )
 
 

@@ -16,7 +16,16 @@ from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.resolve import check_datasets, resolve
-from dqx_airflow.values import Attempt, GateReport, RunKey, Severity, SourceFile
+from dqx_airflow.plan.selection import choose
+from dqx_airflow.values import (
+    Attempt,
+    EnforcedContract,
+    GateReport,
+    RunKey,
+    Selection,
+    Severity,
+    SourceFile,
+)
 
 
 def run(
@@ -29,6 +38,8 @@ def run(
     require_history: bool = False,
     skip_dates: Collection[date] = (),
     now: datetime | None = None,
+    selection: Selection | None = None,
+    contract: EnforcedContract | None = None,
 ) -> Results:
     """Plans, measures and judges a suite without errors.
 
@@ -38,13 +49,15 @@ def run(
         data of other dates; without it, warned.
     :param skip_dates: dates without data, for lagged metrics.
     :param now: the moment from which ages such as `freshness` are measured; by default the clock's.
+    :param selection: the assertions that are run; by default all of them.
+    :param contract: the contract that the suite is compiled from.
     :raises SourceError: the suite asks for a dataset or for dates that the database has not.
-    :raises RequestError: an argument makes no sense.
+    :raises RequestError: an argument makes no sense, or it selects what is not there.
     """
     least = _severity(fail_on)
     if now is not None and now.tzinfo is None:
         raise RequestError("`now` has no time zone", "write datetime.now(timezone.utc)")
-    plan = plan_of(checked, db, on, allow_empty=allow_empty)
+    plan = plan_of(checked, db, on, allow_empty=allow_empty, selection=selection, contract=contract)
     started, run_id = _clock(), str(uuid.uuid4())
     found, datasets = db.measure(plan)
     labels: Mapping[tuple[str, str], bool] = {}
@@ -63,27 +76,48 @@ def run(
         datasets=datasets,
         started_at=started,
         finished_at=_clock(),
+        partial=plan.partial,
     )
     costs = tuple(assertion.cost for assertion in plan.assertions)
     return Results(report, checked.diagnostics, costs, labels)
 
 
-def plan_of(checked: Checked, db: Database, on: date, *, allow_empty: bool = False) -> Plan:
-    """The plan of a suite without errors.
+def plan_of(
+    checked: Checked,
+    db: Database,
+    on: date,
+    *,
+    allow_empty: bool = False,
+    selection: Selection | None = None,
+    contract: EnforcedContract | None = None,
+) -> Plan:
+    """The plan of a suite without errors; arguments as of `run`.
 
     :raises SourceError: the suite asks for a dataset or for dates that the database has not.
-    :raises RequestError: the date is none.
+    :raises RequestError: the date is none, or it selects what is not there.
     """
     if not isinstance(on, date):
         raise RequestError(f"{on!r} is not a date", "write date(2024, 12, 25)")
     suite = checked.suite
     assert suite is not None
-    raise_errors(check_datasets(suite, db.datasets), checked)
     file = suite.span.file
     source = SourceFile(file, checked.sources.get(file, ""))
     day = on.date() if isinstance(on, datetime) else on
+    chosen = None
+    if selection is not None:
+        chosen = choose(
+            suite, source, db.datasets, day, selection, contract, sources=checked.sources
+        )
+    asked = suite if chosen is None else chosen.suite
+    raise_errors(check_datasets(asked, db.datasets), checked)
     return resolve(
-        suite, source, db.datasets, day, allow_empty=allow_empty, sources=checked.sources
+        suite,
+        source,
+        [ref for ref in db.datasets if chosen is None or ref.name in chosen.datasets],
+        day,
+        allow_empty=allow_empty,
+        sources=checked.sources,
+        chosen=chosen,
     )
 
 

@@ -21,6 +21,7 @@ from dqx_airflow.dql.printer import show_claim, show_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.profiles import active_profiles
+from dqx_airflow.selection import Words, selection_of
 from dqx_airflow.tuning.history import TunableChange
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, judge_values
 from dqx_airflow.tuning.suite_file import ParamChange, Saved, SuiteFile, refuse
@@ -222,6 +223,11 @@ class Suite:
         require_history: bool = False,
         skip_dates: Collection[date] = (),
         now: datetime | None = None,
+        only: Words = None,
+        tags: Words = None,
+        exclude_tags: Words = None,
+        severity: Severity | str | None = None,
+        dimensions: Words = None,
     ) -> Results:
         """The results for a date.
 
@@ -231,7 +237,14 @@ class Suite:
             lacks data of other dates; without it, warned.
         :param skip_dates: dates without data, for lagged metrics.
         :param now: the moment from which ages such as `freshness` are measured.
+        :param only: runs assertions of these names or checks alone, or `CHECK::NAME`; `*` and `?`
+            stand for any characters. The report is then partial, as with the next arguments.
+        :param tags: runs assertions with one of these tags.
+        :param exclude_tags: leaves out assertions with one of these tags.
+        :param severity: runs assertions of this severity or a worse one.
+        :param dimensions: runs assertions about one of these quality dimensions.
         :raises SourceError: the suite asks for a dataset or for dates that the database has not.
+        :raises RequestError: nothing is selected, or what is not there.
         """
         checked = replace(self._checked, suite=self._tuned())
         return run(
@@ -243,15 +256,28 @@ class Suite:
             require_history=require_history,
             skip_dates=skip_dates,
             now=now,
+            selection=selection_of(only, tags, exclude_tags, severity, dimensions),
         )
 
-    def plan(self, db: Database, date: date, *, allow_empty: bool = False) -> Plan:
-        """What `run` would measure and decide.
+    def plan(
+        self,
+        db: Database,
+        date: date,
+        *,
+        allow_empty: bool = False,
+        only: Words = None,
+        tags: Words = None,
+        exclude_tags: Words = None,
+        severity: Severity | str | None = None,
+        dimensions: Words = None,
+    ) -> Plan:
+        """What `run` would measure and decide; arguments as there.
 
         :raises SourceError: the suite asks for a dataset or for dates that the database has not.
         """
         checked = replace(self._checked, suite=self._tuned())
-        return plan_of(checked, db, date, allow_empty=allow_empty)
+        selection = selection_of(only, tags, exclude_tags, severity, dimensions)
+        return plan_of(checked, db, date, allow_empty=allow_empty, selection=selection)
 
     def _tuned(self) -> nodes.Suite:
         """The suite with the values that were set; constants computed from them follow."""

@@ -56,13 +56,17 @@ class Clause:
 class Promise:
     """A check that the document states and no rule carries: of a model, or of all of them.
 
-    `path` is that of all its clauses together, `name` is what its assertion is called.
+    `path` is that of all its clauses together, `name` is what its assertion is called. The last
+    three are what the document says of the rule, as of `Rule`.
     """
 
     path: str
     name: str
     model: str | None = None
     severity: Severity | None = None
+    dimension: str | None = None
+    tags: tuple[str, ...] = ()
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +399,7 @@ class Rule:
     `name` is the last part of the assertion's name, `required` for `orders.order_id.required`. It
     is unique within its field or model. `severity` is None where the document names none. `share`
     below 1 belongs to demands on single values (`VALUE_DEMANDS`): so many of the values that are
-    not NULL satisfy it at least, as `N% of rows:` says it.
+    not NULL satisfy it at least, as `N% of rows:` says it. `id` is what the document calls it by.
     """
 
     name: str
@@ -406,6 +410,7 @@ class Rule:
     description: str | None = None
     tags: tuple[str, ...] = ()
     share: float = 1.0
+    id: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

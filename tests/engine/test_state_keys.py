@@ -41,6 +41,7 @@ from dqx_airflow.values import (
     Origin,
     ParentRun,
     RunKey,
+    Selection,
     Severity,
     ShadowSuite,
     SourceFile,
@@ -216,6 +217,8 @@ SAME_REQUEST = {
     "promote_slice": ((("k", "a"),), "copies rows"),
     "require_history": (True, "judges values"),
     "origin": (GateOrigin("the data team"), "lineage"),
+    "selection": (Selection(severity=Severity.P3), "it leaves requests out, and changes none"),
+    "promote_partial": (True, "it decides where rows go"),
     "shadow": (ShadowSuite("s", SourceFile("s", SUITE)), "it asks for the same aggregates"),
 }
 """What a request may say otherwise, and why a state is the same then."""

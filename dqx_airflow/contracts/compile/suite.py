@@ -53,7 +53,8 @@ class Compiled:
 @dataclass(frozen=True, slots=True)
 class Unenforced:
     """A check that the contract states and no assertion makes: the name of its assertion, the
-    dataset, its clauses, and why; with an `acceptance`, somebody accepts that."""
+    dataset, its clauses, and why; with an `acceptance`, somebody accepts that. `source` is the rule
+    behind it, or what is known of it where no rule could be made."""
 
     name: str
     dataset: str
@@ -61,6 +62,7 @@ class Unenforced:
     severity: Severity
     reason: str
     acceptance: Acceptance | None = None
+    source: Rule | Promise | None = None
 
 
 def compile_contract(
@@ -191,7 +193,13 @@ class _Drafting:
             severity = Severity(rule.severity or DEFAULT_SEVERITY)
             accepted = contract.acceptance_of(refused.name, *(one.path for one in rule.clauses))
             yield Unenforced(
-                refused.name, refused.dataset, rule.clauses, severity, refused.reason, accepted
+                refused.name,
+                refused.dataset,
+                rule.clauses,
+                severity,
+                refused.reason,
+                accepted,
+                rule,
             )
         promised: dict[Promise, list[Note]] = {}
         for note in contract.notes:
@@ -207,7 +215,8 @@ class _Drafting:
             paths = (promise.path, *(clause.path for clause in clauses))
             accepted = contract.acceptance_of(promise.name, *paths)
             name = self._unused(promise.name)
-            yield Unenforced(name, dataset, clauses, severity, notes[0].reason, accepted)
+            reason = notes[0].reason
+            yield Unenforced(name, dataset, clauses, severity, reason, accepted, promise)
 
     def _claim(self, place: RuleContext) -> Claim | EnforcedByType:
         try:

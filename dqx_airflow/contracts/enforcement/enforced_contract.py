@@ -9,8 +9,19 @@ from typing import Literal, TypeAlias
 
 from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
+from dqx_airflow.contracts.enforcement.dimensions import dimension_of
 from dqx_airflow.contracts.enforcement.version_pins import objection_to_version, standing
-from dqx_airflow.contracts.model import Contract, Demand, Model, Note, OnlyColumns, Rule, Treatment
+from dqx_airflow.contracts.model import (
+    Contract,
+    Demand,
+    Field,
+    Model,
+    Note,
+    OnlyColumns,
+    Promise,
+    Rule,
+    Treatment,
+)
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FileReader, no_files
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
@@ -92,6 +103,7 @@ class Enforcement:
         compiled = compile_contract(contract, datasets, on=on)
         clauses = coverage(contract, compiled)
         lines = {file: text.split("\n") for file, text in self.sources.items()}
+        around = {id(rule): (model, item) for model, item, rule in contract.rules()}
         counted = counts(clauses)
         enforced = EnforcedContract(
             contract.id,
@@ -99,7 +111,13 @@ class Enforcement:
             contract.dialect.value,
             tuple(
                 EnforcedClause(
-                    name, clause.path, clause.span, lines[clause.span.file][clause.span.line - 1]
+                    name,
+                    clause.path,
+                    clause.span,
+                    lines[clause.span.file][clause.span.line - 1],
+                    rule.id,
+                    _tags(rule, *around.get(id(rule), ())),
+                    dimension_of(rule),
                 )
                 for name, rule in compiled.enforced
                 for clause in rule.clauses[:1]
@@ -124,6 +142,9 @@ class Enforcement:
                     left.reason,
                     _let_by(left, unsupported),
                     left.acceptance is not None,
+                    left.source.id if left.source else None,
+                    _tags(left.source, *around.get(id(left.source), ())),
+                    dimension_of(left.source) if left.source else None,
                 )
                 for left in compiled.unenforced
                 for clause in left.clauses[:1]
@@ -168,6 +189,12 @@ def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tu
     more = len(lines) - _MOST_NOT_UNDERSTOOD
     rest = (f"not checked: {more} more; see `dql contract coverage`",) if more > 0 else ()
     return (*lines[:_MOST_NOT_UNDERSTOOD], *rest)
+
+
+def _tags(source: Rule | Promise | None, *around: Model | Field | None) -> tuple[str, ...]:
+    """The tags of a rule, and of the field and the model that it belongs to, as written."""
+    tagged = [source.tags if source else (), *(item.tags for item in around if item)]
+    return tuple(dict.fromkeys(tag for tags in tagged for tag in tags))
 
 
 def _let_by(left: Unenforced, unsupported: Unsupported) -> str | None:

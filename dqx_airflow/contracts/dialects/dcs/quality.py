@@ -172,6 +172,7 @@ def _rules(rule: _Rule, found: Translation | str, *keys: str) -> Iterable[Placed
                 description=rule.text("description"),
                 tags=reading.texts(rule.node, "tags"),
                 share=found.share,
+                id=rule.text("id"),
             ),
         )
         for demand in found.demands
@@ -204,7 +205,15 @@ def _refused(
     called = slug(rule.text("name") or rule.text("id") or "") or rule.kind or "quality"
     name = ".".join(filter(None, (reading.model, rule.column, called)))
     severity = severity_of(rule.text("severity"))
-    promise = Promise(show_path(rule.node.path), name, reading.model, severity)
+    promise = Promise(
+        show_path(rule.node.path),
+        name,
+        reading.model,
+        severity,
+        rule.text("dimension"),
+        reading.texts(rule.node, "tags"),
+        rule.text("id"),
+    )
     for key, entry in rule.node.entries.items():
         if key not in _REMARKS or key in ("type", "engine"):
             rule.reading.unsupported(entry.node, reason, code, help, promise=promise)

@@ -74,7 +74,8 @@ class _Levels:
         path = show_path(level.path)
         code = "E420" if reason.startswith(_NO_FIELD) else None
         for key in keys:
-            promise = Promise(path, path)
+            dimension = "conformity" if path.endswith("retention") else "timeliness"
+            promise = Promise(path, path, dimension=dimension)
             self.reading.unsupported(level.get(key), reason, code, promise=promise)
 
 

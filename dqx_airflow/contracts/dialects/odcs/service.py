@@ -77,8 +77,10 @@ def _mark(context: Context, level: Mapping, reason: str) -> None:
 
 def _refuse(context: Context, level: Mapping, reason: str, code: str | None = None) -> None:
     path = show_path(level.path)
+    dimension = "conformity" if kind_of(context, level) == "retention" else "timeliness"
+    promise = Promise(path, path, dimension=dimension)
     for key in _SAYING:
-        context.reading.unsupported(level.get(key), reason, code, promise=Promise(path, path))
+        context.reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
 def _timed(context: Context, level: Mapping, kind: str) -> Iterator[PlacedRule]:
