@@ -254,7 +254,7 @@ class Selection:
     """Which assertions a gate judges: those that meet each criterion that is given.
 
     `only` are names of assertions or checks, `CHECK::ASSERTION`, clauses of a contract or the ids
-    of its rules; `*` and `?` stand for any characters. An assertion has one of the `tags` and none
+    of its rules; `*` and `?` are wildcards. An assertion has one of the `tags` and none
     of `exclude_tags`, is of the `severity` or worse, and about one of the quality `dimensions`.
     """
 

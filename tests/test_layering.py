@@ -16,8 +16,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
 # other. `request_arguments`, `dataset_settings`, `date_patterns`, `date_range`, `exact`, `limits`,
-# `provider_info`, `redact`, `resources` and `source_location` are single modules, `` is the
-# package itself.
+# `provider_info`, `redact`, `resources`, `selection` and `source_location` are single
+# modules, `` is the package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
     (
         "",
@@ -31,7 +31,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
         "redact",
     ),
     ("values", "date_range"),
-    ("diagnostics", "request_arguments", "source_location"),
+    ("diagnostics", "request_arguments", "selection", "source_location"),
     ("reader_options",),
     ("dataset_settings",),
     ("config", "patterns"),
@@ -80,6 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "redact": set(),
     "provider_info": set(),
     "request_arguments": set(),
+    "selection": set(),
     "source_location": set(),
     "dataset_settings": set(),
     "reader_options": set(),

@@ -238,7 +238,7 @@ class Suite:
         :param skip_dates: dates without data, for lagged metrics.
         :param now: the moment from which ages such as `freshness` are measured.
         :param only: runs assertions of these names or checks alone, or `CHECK::NAME`; `*` and `?`
-            stand for any characters. The report is then partial, as with the next arguments.
+            are wildcards. The report is then partial, as with the next arguments.
         :param tags: runs assertions with one of these tags.
         :param exclude_tags: leaves out assertions with one of these tags.
         :param severity: runs assertions of this severity or a worse one.

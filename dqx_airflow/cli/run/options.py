@@ -95,7 +95,7 @@ OnlyOption: TypeAlias = Annotated[
         "--only",
         metavar="NAME",
         help="Only assertions of this name or check, CHECK::NAME, a clause of a contract or the id "
-        "of a rule; * and ? stand for any characters. Repeatable.",
+        "of a rule; * and ? are wildcards. Repeatable.",
     ),
 ]
 TagOption: TypeAlias = Annotated[

@@ -394,7 +394,7 @@ class _Reader:
             self._wrong("selection", str(selection), error.problem, error.hint)
         elif self.unselected:
             paths = " ".join(dict.fromkeys(map(str, self.unselected)))
-            self._warn("PATH", paths, "not run: nothing of these is selected")
+            self._warn("PATH", paths, "not run: no assertion of these is selected")
 
     def _shadow(self, datasets: tuple[DatasetRef, ...]) -> ShadowSuite | None:
         """The shadow of a suite. What is wrong with it is a warning: the suite runs without it."""
