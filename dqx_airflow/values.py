@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import Enum
@@ -78,6 +79,12 @@ class Outcome(str, Enum):
     BROKEN = "broken"
 
     __str__ = str.__str__  # prints as its value, on every Python
+
+
+def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
+    """The worst of some outcomes, of which there is one at least."""
+    ranked = tuple(Outcome)
+    return max(outcomes, key=ranked.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,6 +500,17 @@ class GateRequest:
         return (own, *(_part_of(own, part) for part in self.more))
 
     @property
+    def job_key(self) -> RunKey:
+        """The run key of the gate as a whole, where this is the request for one of its suites."""
+        job = self.origin.job if self.origin is not None else None
+        return replace(self.run_key, gate=job) if job else self.run_key
+
+    @property
+    def run_keys(self) -> tuple[RunKey, ...]:
+        """The run key of each report that is asked for."""
+        return (self.run_key, *(part.run_key for part in self.more))
+
+    @property
     def sources(self) -> tuple[SourceFile, ...]:
         """All texts that the gate goes by: the contract, the suite, and what these draw in."""
         imported = (item.file for item in self.imports)
@@ -677,7 +695,8 @@ class GateReport:
     the results store. Times are in UTC. `contract` is the one that was enforced, its clauses left
     to the verdicts and its files to `sources`, which tell the texts that the store keeps. `shadow`
     tells what another suite would have said: nothing depends on it. `partial` tells what was
-    selected where assertions were left out; None where all of them were judged.
+    selected where assertions were left out; None where all of them were judged. What tells several
+    dates together, and is never stored, has the last of them in `until`.
     """
 
     run_id: str
@@ -694,6 +713,13 @@ class GateReport:
     sources: tuple[SourceDigest, ...] = ()
     shadow: ShadowReport | None = None
     partial: PartialRun | None = None
+    until: date | None = None
+
+    @property
+    def dates(self) -> str:
+        """The date of the data: `2026-01-01`; of several the range: `2026-01-01..2026-03-31`."""
+        first = self.run_key.date.isoformat()
+        return first if self.until is None else f"{first}..{self.until.isoformat()}"
 
     @property
     def validated(self) -> dict[str, ValidatedRows]:

@@ -298,7 +298,7 @@ def headline(report: GateReport) -> str:
         line += f"{partial_text(report.partial)}; "
     if first := not_evaluated(report):
         line += f"{first}; "
-    line += f"gate {key.gate_instance}, dataset {dataset}, date {key.date.isoformat()}: "
+    line += f"gate {key.gate_instance}, dataset {dataset}, {_dates(report)}: "
     line += f"{report.count(Status.FAILED)} of {len(report.verdicts)} assertions failed"
     if errors := report.count(Status.ERROR):
         line += f", {errors} could not be evaluated"
@@ -311,6 +311,10 @@ def headline(report: GateReport) -> str:
     if found.status is not Status.FAILED:
         return printable(f"{line}: {found.reason}")
     return printable(f"{line} is {scaled_text(found)}, expected {found.expected}")
+
+
+def _dates(report: GateReport) -> str:
+    return f"date {report.dates}" if report.until is None else f"dates {report.dates}"
 
 
 def scaled_text(verdict: Verdict) -> str:

@@ -308,7 +308,7 @@ def _event(
         run=Run(str(UUID(run_id)), facets=run_facets),
         job=Job(
             sanitize.text(namespace, sanitize.NAME) or DEFAULT_NAMESPACE,
-            job_name((request.origin and request.origin.job) or request.run_key.gate),
+            job_name(request.job_key.gate),
             facets={"jobType": job_type, **facets.origin(request)},
         ),
         inputs=list(inputs),

@@ -33,7 +33,7 @@ def asset_extra(report: GateReport) -> dict[str, Any]:
     return {
         "gate": report.run_key.gate,
         "run_id": report.run_id,
-        "date": report.run_key.date.isoformat(),
+        "date": report.dates,
         "outcome": report.outcome.value,
         "partial": partial_summary(report),
         "versions": {name: rows.version for name, rows in report.validated.items()},

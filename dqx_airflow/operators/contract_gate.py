@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
 
 _MOST_TOLD = 20
+_ONE_DATE = (
+    "a contract gate judges one date, since its clauses may depend on it: write "
+    ".expand(date=[...]) for several, or `dql run CONTRACT --date FROM..TO`"
+)
 _SIGNS = "\n"
 """What stands in every contract, and in no path."""
 
@@ -131,9 +135,12 @@ class ContractGateOperator(GateOperator):
 
     def own_mistakes(self) -> Iterator[str]:
         """What is wrong with the arguments of a contract gate alone."""
+        from dqx_airflow.date_range import is_range
         from dqx_airflow.operators.mistakes import dataset_mistakes, is_open, one_of
 
         yield from one_of("unsupported", self.unsupported, ("error", "warn"))
+        if isinstance(self.date, str) and is_range(self.date) and not is_open(self.date):
+            yield f"date={self.date!r}: {_ONE_DATE}"
         pin = self.expect_version
         # 2.10 is 2.1 as a number.
         if pin is not None and not is_open(pin) and (type(pin) not in (str, int)):
@@ -204,6 +211,8 @@ class ContractGateOperator(GateOperator):
         :raises GateMisconfigured: the suite does not fit the datasets.
         """
         on = request.run_key.date
+        if request.more:
+            raise GateMisconfigured(f"date={self.date!r}: {_ONE_DATE}")
         enforced = self._enforcement.over(request.datasets, on=on, unsupported=self.unsupported)
         if enforced.objections:
             raise GateMisconfigured("; ".join(enforced.objections))

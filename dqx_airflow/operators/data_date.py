@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from dqx_airflow.date_range import dates_of_range, is_range
+from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 
 _STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
@@ -23,25 +25,36 @@ class DataDate:
     """The date of the data, and where it comes from, in words (`from the logical date`).
 
     `objection` says why the date is in doubt and what to write instead; None where it is certain.
+    `later` are the other dates of a range.
     """
 
     on: date
     source: str
     objection: str | None = None
+    later: tuple[date, ...] = ()
 
     def __str__(self) -> str:
-        return f"date {self.on.isoformat()}, {self.source}"
+        if not self.later:
+            return f"date {self.on.isoformat()}, {self.source}"
+        first, last = self.on.isoformat(), self.later[-1].isoformat()
+        return f"{len(self.later) + 1} dates from {first} to {last}, {self.source}"
 
 
 def given_date(value: object, template: object) -> DataDate:
-    """The date that `date=` says; of a moment, the day as it is written.
+    """The date that `date=` says, or the range; of a moment, the day as it is written.
 
     :param value: what is given, rendered.
     :param template: what is given, as it stands in the DAG.
-    :raises GateMisconfigured: it is not a date.
+    :raises GateMisconfigured: it is neither a date nor a range.
     """
     # A template may yield a moment, or, with native rendering, a date or a number like 20240517.
     text = "" if value is None else str(value).strip()
+    if is_range(text):
+        try:
+            dates = dates_of_range(text, _day_in)
+        except RequestError as error:
+            raise GateMisconfigured(f"date={value!r}: {error.in_one_line}") from None
+        return DataDate(dates[0], f"from date={text!r}", later=dates[1:])
     on = _day_in(text)
     if on is None:
         is_template = isinstance(template, str) and template != value

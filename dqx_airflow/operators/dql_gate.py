@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
@@ -31,12 +31,14 @@ class DqlGateOperator(GateOperator):
     `all_success`) is `upstream_failed`.
 
     :param suite: the path of a `.dql` file, relative to the DAG's file or to the working directory;
-        or the suite itself. Imports are searched in its folder, in the DAG's folder, and in the
-        folders of the environment variable DQL_PATH. (templated; files are read without rendering)
+        or the suite itself; or a list of them, which share one scan: each has a report of its own,
+        and the worst outcome is that of the gate. Imports are searched in its folder, in the DAG's
+        folder, and in the folders of the environment variable DQL_PATH. (templated; files are read
+        without rendering)
     :param shadow: another suite, found like `suite`, that is judged in the same scan, such as a
         proposed version of it. Its verdicts are stored and logged, and never acted on: they do not
         change the outcome, alerts or promotions. If it has errors, that is logged, and the gate
-        goes on without it. It uses the datasets of the gate. (templated)
+        goes on without it. It uses the datasets of the gate, and belongs to one suite. (templated)
     """
 
     template_fields: Sequence[str] = (*GateOperator.template_fields, "suite", "shadow")
@@ -45,7 +47,7 @@ class DqlGateOperator(GateOperator):
     def __init__(
         self,
         *,
-        suite: str | os.PathLike[str],
+        suite: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         shadow: str | os.PathLike[str] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -53,32 +55,63 @@ class DqlGateOperator(GateOperator):
         self.suite = suite
         self.shadow = shadow
 
-    def read_source(self, context: Any, on: date) -> SourceFile:
-        """The file of the suite, or the text that was given as one.
+    def own_mistakes(self) -> Iterator[str]:
+        """What is wrong with several suites."""
+        if isinstance(self.suite, list | tuple):
+            if not self.suite:
+                yield "suite=[]: write the path of a suite, or several paths"
+            if self.shadow is not None and len(self.suite) > 1:
+                yield "shadow belongs to one suite: give a gate of its own to the one it is for"
 
-        :raises GateMisconfigured: it cannot be read.
+    def read_source(self, context: Any, on: date) -> SourceFile:
+        """The file of the first suite, or the text that was given as one.
+
+        :raises GateMisconfigured: a suite cannot be read.
         """
         from dqx_airflow.operators.sources import dag_folder, find_source
 
         self._folder = dag_folder(context)
-        self._found = find_source(self.suite, self._folder, kind="suite", signs=_SIGNS)
-        self.source_file = self._found.place
-        return self._found.source
+        self._found = [
+            find_source(suite, self._folder, kind="suite", signs=_SIGNS)
+            for suite in suites_of(self.suite)
+        ]
+        self.source_file = self._found[0].place
+        return self._found[0].source
 
     def check_source(self, request: GateRequest) -> GateRequest:
-        """The request with all files that the suite imports.
+        """The request with all files that the suites import; of several suites with their parts.
 
-        :raises GateMisconfigured: the suite has errors, alone or with the datasets.
+        :raises GateMisconfigured: a suite has errors, alone or with the datasets, or two suites
+            have the same name.
         """
         from dqx_airflow.operators.sources import tell
         from dqx_airflow.plan.resolve import check_datasets
+        from dqx_airflow.values import GateOrigin, GatePart
 
-        checked, _ = _checked(self._found)
-        found = list(checked.diagnostics)
-        if checked.suite is not None and not checked.errors:
-            found += check_datasets(checked.suite, request.datasets)
-        tell(found, checked.sources, self.log, kind="suite")
-        return replace(request, imports=checked.imports, shadow=self._shadow(request.datasets))
+        suites: dict[str, GatePart] = {}
+        for source in self._found:
+            checked, _ = _checked(source)
+            found = list(checked.diagnostics)
+            if checked.suite is not None and not checked.errors:
+                found += check_datasets(checked.suite, request.datasets)
+            tell(found, checked.sources, self.log, kind="suite")
+            assert checked.suite is not None
+            name = checked.suite.name.value
+            if name in suites:
+                raise GateMisconfigured(_namesakes(name))
+            suites[name] = GatePart(request.run_key, source.source, checked.imports)
+        shadow = self._shadow(request.datasets)
+        first = next(iter(suites.values()))
+        request = replace(request, imports=first.imports, shadow=shadow)
+        if len(suites) == 1:
+            return request
+        parts = []
+        for key in request.run_keys:
+            for name, part in suites.items():
+                own = replace(key, gate=f"{key.gate}/{name}")
+                parts.append(GatePart(own) if part is first else replace(part, run_key=own))
+        origin = replace(request.origin or GateOrigin(), job=request.run_key.gate)
+        return replace(request, run_key=parts[0].run_key, more=tuple(parts[1:]), origin=origin)
 
     def _shadow(self, datasets: Sequence[DatasetRef]) -> ShadowSuite | None:
         """The shadow; one that cannot be judged says why, and stops nothing."""
@@ -106,19 +139,43 @@ class DqlGateOperator(GateOperator):
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
         from dqx_airflow.plan.resolve import check_datasets
 
+        mistakes: list[str] = []
+        files: list[Path] = []
+        names: set[str] = set()
         if is_open(self.suite) or (self.is_told_by_function and not self.suite):
             return [], ()
-        try:
-            source = find_source(self.suite, folder, kind="suite", signs=_SIGNS)
-        except GateMisconfigured as error:
-            return [str(error)], ()
-        checked, files = _checked(source)
-        found = list(checked.diagnostics)
-        if checked.suite is not None and not checked.errors and datasets is not None:
-            found += check_datasets(checked.suite, datasets)
-        looked_for = places_of(str(self.suite), folder) if source.place else ()
-        name = f"the suite {source.source.name}"
-        return errors_in(found, checked.sources, name), (*looked_for, *files)
+        for suite in suites_of(self.suite):
+            if is_open(suite):
+                continue
+            try:
+                source = find_source(suite, folder, kind="suite", signs=_SIGNS)
+            except GateMisconfigured as error:
+                mistakes.append(str(error))
+                continue
+            checked, read = _checked(source)
+            found = list(checked.diagnostics)
+            if checked.suite is not None and not checked.errors and datasets is not None:
+                found += check_datasets(checked.suite, datasets)
+            looked_for = places_of(str(suite), folder) if source.place else ()
+            mistakes += errors_in(found, checked.sources, f"the suite {source.source.name}")
+            files += (*looked_for, *read)
+            if checked.suite is not None:
+                name = checked.suite.name.value
+                mistakes += [_namesakes(name)] if name in names else []
+                names.add(name)
+        return mistakes, files
+
+
+def suites_of(
+    given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> tuple[str | os.PathLike[str], ...]:
+    """The suites that an argument names, one or several."""
+    # What is neither is left to whoever looks for the file.
+    return tuple(given) if isinstance(given, list | tuple) else (cast("str", given),)
+
+
+def _namesakes(name: str) -> str:
+    return f"two suites are called '{name}': in the results, one would hide the other; rename one"
 
 
 def _checked(found: FoundSource) -> tuple[Checked, tuple[Path, ...]]:

@@ -51,16 +51,19 @@ class GateOperator(SparkJobOperator):
     `contract`, `fail_on`, `finished_at`, `counts` of the assertions by status, `verdicts` (those
     that failed or could not be evaluated, worst first) and `more_verdicts` (the number of omitted
     ones), `datasets`, and by dataset `versions` (that were read), `quarantined` (rows), `promoted`
-    (the new version), `not_promoted` and `validated` (what `read_validated` reads). Without a
+    (the new version), `not_promoted` and `validated` (what `read_validated` reads). Of several
+    dates or suites, `parts` has the `date`, `suite`, `outcome` and `run_id` of each. Without a
     report, its `outcome` is "no report", `error` says why, and `error_type` is the name of the
     exception. `gate_notice` turns it into a message for callbacks and notifiers. An asset among
     the `outlets` is only updated on a pass; the extra of its event describes what was validated.
 
     :param datasets: the datasets by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
-    :param date: the date of the data, `YYYY-MM-DD`; by default the logical date of the run or, if
-        the run has none, the date in the asset event of the gate that triggered it. If neither
-        gives a single date, a gate with a `date_column` is misconfigured. (templated)
+    :param date: the date of the data, `YYYY-MM-DD`, or for suites also `FROM..TO`: all dates of the
+        range in one scan, each with a report and a promotion of its own; by default the logical
+        date of the run or, if the run has none, the date in the asset event of the gate that
+        triggered it. If neither gives a single date, a gate with a `date_column` is misconfigured.
+        (templated)
     :param results_root: the root of the results store, a path or URI that both the worker and the
         Spark driver can reach; by default `results_root` in section `[dqx]` of the Airflow
         configuration. (templated)
@@ -291,14 +294,14 @@ class GateOperator(SparkJobOperator):
         request = self.build_request(context)
         self.request = request = self.check_source(request)
         connection = require_connection(self._conn_id)
-        report = self._read_report(request)
-        if report is None:
+        reports = self._read_reports(request)
+        if reports is None:
             with self._place.told_to_children():
                 ending = self.run_job(request, connection, context)
             if ending is None:
                 self._defer(request, started)
-            report = self._require_report(request, ending)
-        return self._end_task(report, context)
+            reports = self._require_reports(request, ending)
+        return self._end_task(reports, context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
         """What a deferred gate does when its driver has ended: the same as `execute`."""
@@ -312,8 +315,8 @@ class GateOperator(SparkJobOperator):
         self._place = self._find_place()
         self.request = request = from_json(GateRequest, event["request"])
         self.log.info("date %s, %s", request.run_key.date.isoformat(), request.date_from)
-        report = self._require_report(request, ending_of_event(event, request.timeout_s))
-        return self._end_task(report, context)
+        reports = self._require_reports(request, ending_of_event(event, request.timeout_s))
+        return self._end_task(reports, context)
 
     def get_openlineage_facets_on_start(self) -> Any:
         """The datasets as inputs, for the OpenLineage provider of Airflow; none where the job
@@ -353,18 +356,23 @@ class GateOperator(SparkJobOperator):
             context["ti"].xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
             raise
 
-    def _end_task(self, report: GateReport, context: Any) -> str:
+    def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
         from dqx_airflow.operators.assets import announce
         from dqx_airflow.operators.notices import run_callbacks
         from dqx_airflow.operators.outcome import XCOM_KEY, end_task, summary
+        from dqx_airflow.operators.parts import part_lines, parts_told, told_together
         from dqx_airflow.values import Outcome
 
-        self.report = report
+        gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
+        self.report = report = told_together(reports, gate)
         content = {
             **summary(report),
+            **parts_told(reports),
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
         }
         context["ti"].xcom_push(key=XCOM_KEY, value=content)
+        for line in part_lines(reports):
+            self.log.info("%s", line)
         self._log_report(report)
         outcome = end_task(report, self.on_violation)
         self.outlets = announce(report, self.outlets, context)
@@ -393,7 +401,7 @@ class GateOperator(SparkJobOperator):
             quarantine_paths,
             slice_values,
         )
-        from dqx_airflow.values import GateRequest, Severity
+        from dqx_airflow.values import GatePart, GateRequest, Severity
 
         chosen = self._data_date(context)
         source = self.read_source(context, chosen.on)
@@ -423,6 +431,9 @@ class GateOperator(SparkJobOperator):
             promote_slice=slice_values(self.promote_slice),
             origin=of_task.origin_of(self, self.source_file),
         )
+        parts = (GatePart(replace(request.run_key, date=on)) for on in chosen.later)
+        request = replace(request, more=tuple(parts))
+        self._require_slices(request)
         if chosen.objection and (
             dated := [ref.name for ref in request.datasets if ref.date_column]
         ):
@@ -436,6 +447,17 @@ class GateOperator(SparkJobOperator):
         except RequestError as error:
             raise GateMisconfigured(str(error)) from None
         return request
+
+    def _require_slices(self, request: GateRequest) -> None:
+        """:raises GateMisconfigured: a dataset without dates is to be promoted for several."""
+        undated = {ref.name for ref in request.datasets if ref.date_column is None}
+        for name, _ in request.promote_to if request.more else ():
+            if name in undated:
+                raise GateMisconfigured(
+                    f"promote_to: dataset '{name}' has no date_column, so each date of "
+                    f"date={self.date!r} would replace the whole target: promote it in a gate of "
+                    "one date"
+                )
 
     def _data_date(self, context: Any) -> DataDate:
         """The date of the data, which is also the first thing in the log.
@@ -478,29 +500,29 @@ class GateOperator(SparkJobOperator):
             )
         return place
 
-    def _read_report(self, request: GateRequest) -> GateReport | None:
-        """The complete report of this very attempt, if there is one.
+    def _read_reports(self, request: GateRequest) -> tuple[GateReport, ...] | None:
+        """The complete reports of this very attempt, if all are there.
 
         Before the submission it answers a task that was restarted within the same try, and finds
         out about an unreadable store before a JVM is started.
         """
         from dqx_airflow.errors import StoreError
-        from dqx_airflow.results.reader import read_report
+        from dqx_airflow.results.reader import read_reports
 
         try:
-            return read_report(
+            return read_reports(
                 request.results_root,
-                request.run_key,
+                request.run_keys,
                 request.attempt.id,
                 storage_options=self._place.storage_options,
             )
         except StoreError as error:
             raise GateInfrastructureError(f"no report: {error}") from None
 
-    def _require_report(self, request: GateRequest, ending: Ending) -> GateReport:
-        report = self._read_report(request)
-        if report is not None:
-            return report
+    def _require_reports(self, request: GateRequest, ending: Ending) -> tuple[GateReport, ...]:
+        reports = self._read_reports(request)
+        if reports is not None:
+            return reports
         key = request.run_key
         if ending.last_lines:
             self.log.error("the last lines of Spark:\n%s", "\n".join(ending.last_lines))
@@ -512,12 +534,13 @@ class GateOperator(SparkJobOperator):
 
     def _defer(self, request: GateRequest, started: float) -> NoReturn:
         from dqx_airflow.operators.trigger import GateTrigger
-        from dqx_airflow.values import to_json
+        from dqx_airflow.values import GatePart, to_json
 
         assert self.driver is not None
         # What the triggerer keeps goes into Airflow's database: no sources, which may be long.
         bare = replace(request.suite, text="")
-        slim = replace(request, suite=bare, imports=(), contract=None, shadow=None)
+        more = tuple(GatePart(key) for key in request.run_keys[1:])
+        slim = replace(request, suite=bare, imports=(), contract=None, shadow=None, more=more)
         limit = self.execution_timeout
         self.log.info("the slot is released until %s has ended", self.driver.id)
         self.defer(

@@ -108,16 +108,16 @@ class GateTrigger(BaseTrigger):
 
     def _has_report(self) -> bool:
         from dqx_airflow.errors import StoreError
-        from dqx_airflow.results.reader import read_report
+        from dqx_airflow.results.reader import read_reports
         from dqx_airflow.values import GateRequest, from_json
 
         request = from_json(GateRequest, self.request)
-        key, attempt = request.run_key, request.attempt.id
+        keys, attempt = request.run_keys, request.attempt.id
         try:
             place = results_place(request.results_root, self.results_conn_id)
             options = place.storage_options if place else None
-            report = read_report(request.results_root, key, attempt, storage_options=options)
+            reports = read_reports(request.results_root, keys, attempt, storage_options=options)
         except (StoreError, AirflowException) as error:
             self.log.warning("%s", error)
             return False
-        return report is not None
+        return reports is not None

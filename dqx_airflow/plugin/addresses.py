@@ -43,16 +43,21 @@ def incident_address(dag_id: str, task_id: str, map_index: int = -1, on: object 
     return address("incident", dag_id=dag_id, task_id=task_id, instance=instance, on=on)
 
 
-def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str) -> str:
-    """The page of what an attempt of a task reported."""
+def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str, report: str = "") -> str:
+    """The page of what an attempt of a task reported; of several reports that of a run id."""
     return address(
         "gate",
         dag_id=dag_id,
         run_id=key.dag_run_id,
         task_id=task_id,
         map_index=key.map_index,
-        attempt=attempt,
+        attempt=report_name(attempt, report),
     )
+
+
+def report_name(attempt: str, report: str = "") -> str:
+    """How an address names a report: by its attempt, and its run id where there are several."""
+    return f"{attempt}/{report}" if report else attempt
 
 
 def dag_address(dag_id: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import shadow_changes
-from dqx_airflow.plugin.addresses import report_address
+from dqx_airflow.plugin.addresses import report_address, report_name
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.chart import Chart, Past, chart_of, past_of
 from dqx_airflow.plugin.failing_rows import Sample, failing_total, samples_of
@@ -17,7 +17,7 @@ from dqx_airflow.plugin.operands import operands_of
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
 from dqx_airflow.plugin.source_view import SourceView, sources_of
 from dqx_airflow.plugin.value_format import reading_of
-from dqx_airflow.values import GateReport, SourceFile, Status, Verdict
+from dqx_airflow.values import GateReport, SourceFile, Status, Verdict, worst_outcome
 
 SPARK_WIDTH, SPARK_HEIGHT = 168, 34
 WIDE_WIDTH, WIDE_HEIGHT = 640, 132
@@ -80,6 +80,18 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One of several reports of an attempt: of a date, and of a suite. `name` is that of the report
+    in addresses."""
+
+    name: str
+    date: date
+    suite: str
+    outcome: str
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PastRun:
     """An earlier run of the gate, and the address of its report."""
 
@@ -111,6 +123,7 @@ class GatePage:
     past: tuple[PastRun, ...]
     is_superseded: bool
     shadow: ShadowView | None = None
+    parts: tuple[Part, ...] = ()
 
     @property
     def wanted(self) -> tuple[AssertionView, ...]:
@@ -140,15 +153,57 @@ def chosen_report(
 
     :param pushed: what the task left as its summary.
     :param reports: the reports of its attempts, the one started last first.
-    :param attempt_id: the attempt that is asked for; the last one that reported where it is none.
+    :param attempt_id: the attempt that is asked for, or one of its reports; the last one that
+        reported where it is none. Of an attempt with several reports the worst is shown.
     """
-    asked = next((report for report in reports if report.attempt.id == attempt_id), None)
-    if asked is not None:
-        return asked
+    for report in reports:
+        if report_name(report.attempt.id, report.run_id) == attempt_id:
+            return report
+    asked = [report for report in reports if report.attempt.id == attempt_id]
+    if asked:
+        return _worst(asked)
     summary = view_of_summary(pushed)
     if summary is None:
-        return reports[0] if reports else None
+        last = reports[0].attempt.id if reports else ""
+        return _worst([one for one in reports if one.attempt.id == last]) if reports else None
     return next((one for one in reports if one.run_id == summary.run_id), None)
+
+
+def _worst(reports: Sequence[GateReport]) -> GateReport:
+    worst = worst_outcome(report.outcome for report in reports)
+    return next(report for report in reports if report.outcome is worst)
+
+
+def _attempts(reports: Sequence[GateReport], chosen: GateReport | None) -> Iterator[Attempt]:
+    """The attempts, oldest first, each with the worst of its outcomes."""
+    by_id: dict[str, list[GateReport]] = {}
+    for report in reversed(reports):
+        by_id.setdefault(report.attempt.id, []).append(report)
+    for attempt_id, own in by_id.items():
+        outcome = worst_outcome(one.outcome for one in own)
+        yield Attempt(attempt_id, own[0].attempt.number, outcome.value, chosen in own)
+
+
+def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[Part, ...]:
+    """The reports of the attempt that is shown, where it has several: by date and suite."""
+    attempt = chosen.attempt.id if chosen else None
+    keys: dict[tuple[str, date], GateReport] = {}
+    for one in reports:
+        if one.attempt.id == attempt:
+            keys.setdefault((one.run_key.gate, one.run_key.date), one)
+    if len(keys) < 2:
+        return ()
+    own = sorted(keys.values(), key=lambda one: (one.run_key.date, one.suite))
+    return tuple(
+        Part(
+            report_name(one.attempt.id, one.run_id),
+            one.run_key.date,
+            one.suite,
+            one.outcome.value,
+            one is chosen,
+        )
+        for one in own
+    )
 
 
 def gate_page(
@@ -176,13 +231,11 @@ def gate_page(
         assertions=_assertions(view, run, history),
         filters=filters,
         sources=sources_of(view.verdicts, view.fail_on, sources),
-        attempts=tuple(
-            Attempt(one.attempt.id, one.attempt.number, one.outcome.value, one is chosen)
-            for one in reversed(reports)
-        ),
+        attempts=tuple(_attempts(reports, chosen)),
         past=tuple(_past_run(run, one) for one in history),
         is_superseded=chosen is not None and chosen.attempt.id != run.attempt_id,
         shadow=_shadow_view(chosen) if chosen else None,
+        parts=_parts(reports, chosen),
     )
 
 
@@ -193,7 +246,8 @@ def histories(
     reports."""
     found: dict[AssertionKey, list[tuple[Past, Verdict]]] = {}
     for report in reports:
-        href = report_address(dag_id, task_id, report.run_key, report.attempt.id)
+        key, attempt = report.run_key, report.attempt.id
+        href = report_address(dag_id, task_id, key, attempt, report.run_id)
         for verdict in report.verdicts:
             past = past_of(report.run_key.date, verdict, href)
             found.setdefault((verdict.check, verdict.name), []).append((past, verdict))
@@ -202,7 +256,7 @@ def histories(
 
 def _past_run(run: TaskRun, report: GateReport) -> PastRun:
     key = report.run_key
-    href = report_address(run.dag_id, run.task_id, key, report.attempt.id)
+    href = report_address(run.dag_id, run.task_id, key, report.attempt.id, report.run_id)
     return PastRun(key.date, report.outcome.value, href)
 
 

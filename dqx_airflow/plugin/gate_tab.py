@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response
 
+from dqx_airflow.plugin.addresses import report_name
 from dqx_airflow.plugin.airflow import (
     MOST_INSTANCES,
     READS_CODE,
@@ -23,7 +24,7 @@ from dqx_airflow.plugin.airflow import (
 from dqx_airflow.plugin.answers import html_page, known_desk, notice
 from dqx_airflow.plugin.board_page import DEPTH, gate_rows
 from dqx_airflow.plugin.failing_rows import csv_of
-from dqx_airflow.plugin.gate_page import GateFilters, chosen_report, gate_page
+from dqx_airflow.plugin.gate_page import GateFilters, GatePage, chosen_report, gate_page
 from dqx_airflow.plugin.parameters import whole_number
 from dqx_airflow.plugin.report_view import view_of_summary
 from dqx_airflow.plugin.runs_page import (
@@ -108,7 +109,7 @@ def gate(
         run=run,
         is_forgotten=not runs,
         page=page,
-        attempt=known.chosen.attempt.id if known.chosen and attempt else "",
+        attempt=_name_of(known.chosen, page) if known.chosen and attempt else "",
         problem=known.problem or past.problem or sources.problem,
         root=desk.root or "",
         labels={(label.check, label.name): label for label in labels.found},
@@ -211,7 +212,7 @@ def reported(
     if not is_forgotten:
         attempts = attempts_of(session, run)
     elif _is_of_task(session, desk, run):
-        attempts = frozenset([attempt])
+        attempts = frozenset([run.attempt_id])
     else:
         attempts = frozenset()
     session.close()
@@ -222,7 +223,13 @@ def reported(
 def _forgotten(dag_id: str, run_id: str, task_id: str, map_index: str, attempt: str) -> TaskRun:
     """A task instance that Airflow does not have (any longer)."""
     index = whole_number(map_index)
-    return TaskRun(dag_id, run_id, task_id, -1 if index is None else index, None, None, attempt)
+    own = attempt.partition("/")[0]
+    return TaskRun(dag_id, run_id, task_id, -1 if index is None else index, None, None, own)
+
+
+def _name_of(chosen: GateReport, page: GatePage) -> str:
+    """What addresses call the report that is shown."""
+    return report_name(chosen.attempt.id, chosen.run_id if page.parts else "")
 
 
 def _is_of_task(session: SessionDep, desk: Desk, run: TaskRun) -> bool:

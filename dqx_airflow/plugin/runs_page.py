@@ -89,6 +89,6 @@ def page_within(page: int, total: int) -> tuple[int, int]:
 def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[RunRow, ...]:
     """The runs of a task with the addresses of their reports."""
     return tuple(
-        RunRow(line, report_address(dag_id, task_id, line.run_key, line.attempt_id))
+        RunRow(line, report_address(dag_id, task_id, line.run_key, line.attempt_id, line.run_id))
         for line in lines
     )

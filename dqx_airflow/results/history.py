@@ -42,6 +42,8 @@ from dqx_airflow.values import EnforcedContract, GateReport, Outcome, SourceFile
 
 _FIRST_LOOK_DAYS, _LAST_LOOK_DAYS = 60, 400
 _ENOUGH_RUNS = 8
+_MOST_REPORTS = 2_000
+"""Reports of some attempts: a gate over a range of dates has one for each."""
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ class OpenStore:
         attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
         if not attempts:
             return ()
-        return self._reports([f'"attempt_id" IN ({attempts})'], 2 * len(attempt_ids))
+        return self._reports([f'"attempt_id" IN ({attempts})'], _MOST_REPORTS)
 
     def gates_of(self, attempt_ids: Collection[str]) -> tuple[str, ...]:
         """The names of the gates that these attempts reported on.

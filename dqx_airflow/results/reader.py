@@ -61,6 +61,43 @@ def read_report(
     return _report(location, found[0]) if found else None
 
 
+def read_reports(
+    root: str,
+    run_keys: Sequence[RunKey],
+    attempt_id: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[GateReport, ...] | None:
+    """The complete reports of exactly this attempt, one for each run key; None where one of them is
+    not there (yet).
+
+    :raises StoreError: the store is there and cannot be read.
+    """
+    if len(run_keys) == 1:
+        report = read_report(root, run_keys[0], attempt_id, storage_options=storage_options)
+        return None if report is None else (report,)
+    location = locate(root, storage_options)
+    runs = open_table(location, RUNS)
+    if runs is None:
+        return None
+    dates = [key.date for key in run_keys]
+    gates = ", ".join(sorted({text_literal(key.gate) for key in run_keys}))
+    of_gates = [
+        f'"gate" IN ({gates})',
+        f'"dataset_date" >= {date_literal(min(dates))}',
+        f'"dataset_date" <= {date_literal(max(dates))}',
+    ]
+    where = [*of_gates, f'"attempt_id" = {text_literal(attempt_id)}']
+    order = 'ORDER BY "finished_at", "run_id"'
+    found: dict[RunKey, Row] = {}
+    for row in select_rows(location, runs, RUNS_SCHEMA.names, where, order):
+        key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
+        found.setdefault(key, row)
+    if not found.keys() >= set(run_keys):
+        return None
+    return _reports(location, [found[key] for key in run_keys], of_gates)
+
+
 def find_report(
     root: str, run_id_prefix: str, *, storage_options: Mapping[str, str] | None = None
 ) -> GateReport | None:
@@ -205,17 +242,69 @@ def _existing_runs(location: Location) -> DeltaTable:
     return runs
 
 
-def _report(location: Location, run: Row) -> GateReport:
-    try:
-        results = (
-            _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names) if run["assertions"] else ()
+def _reports(
+    location: Location, runs: Sequence[Row], of_gates: Sequence[str]
+) -> tuple[GateReport, ...]:
+    """The reports of some runs, by one look at each table.
+
+    :param of_gates: conditions that hold for all rows of the runs, to skip files by.
+    """
+    ids = ", ".join(text_literal(run["run_id"]) for run in runs)
+    where = [*of_gates, f'"run_id" IN ({ids})']
+
+    def rows_of(
+        name: str, columns: Sequence[str], *, shadows: bool = False
+    ) -> dict[str, list[Row]]:
+        table = open_table(location, name)
+        by_run: dict[str, list[Row]] = {}
+        rows = (
+            () if table is None else select_rows(location, table, columns, where, shadows=shadows)
         )
-        failing: Sequence[Row] = ()
-        if run.get("failing_rows"):
-            failing = _rows_of(location, run, FAILING_ROWS, FAILING_ROWS_SCHEMA.names)
-        shadow: Sequence[Row] = ()
-        if run.get("shadow_run"):
-            shadow = _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names, shadows=True)
+        for row in rows:
+            by_run.setdefault(row["run_id"], []).append(row)
+        return by_run
+
+    results = rows_of(RESULTS, RESULTS_SCHEMA.names)
+    failing: dict[str, list[Row]] = {}
+    shadows: dict[str, list[Row]] = {}
+    if any(run.get("failing_rows") for run in runs):
+        failing = rows_of(FAILING_ROWS, FAILING_ROWS_SCHEMA.names)
+    if any(run.get("shadow_run") for run in runs):
+        shadows = rows_of(RESULTS, RESULTS_SCHEMA.names, shadows=True)
+    return tuple(
+        _told(
+            location,
+            run,
+            results.get(run["run_id"], ()),
+            failing.get(run["run_id"], ()),
+            shadows.get(run["run_id"], ()),
+        )
+        for run in runs
+    )
+
+
+def _report(location: Location, run: Row) -> GateReport:
+    results: Sequence[Row] = ()
+    if run.get("assertions"):
+        results = _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names)
+    failing: Sequence[Row] = ()
+    if run.get("failing_rows"):
+        failing = _rows_of(location, run, FAILING_ROWS, FAILING_ROWS_SCHEMA.names)
+    shadow: Sequence[Row] = ()
+    if run.get("shadow_run"):
+        shadow = _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names, shadows=True)
+    return _told(location, run, results, failing, shadow)
+
+
+def _told(
+    location: Location,
+    run: Row,
+    results: Sequence[Row],
+    failing: Sequence[Row],
+    shadow: Sequence[Row],
+) -> GateReport:
+    """:raises StoreError: the rows are not those of a report."""
+    try:
         return report_from_rows(run, results, failing, shadow)
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(

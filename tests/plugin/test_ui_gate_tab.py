@@ -200,6 +200,19 @@ def test_earlier_attempts_can_be_looked_at(tab: Get, scene: Scene) -> None:
     assert "✓ passed lake.gate" in Html(tab(attempt="of another task").text).text
 
 
+def test_each_report_of_a_range_can_be_looked_at(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    blocked = scene.ran(report_of(7), pushed=False)
+    later = report_of(8, on=DAY + timedelta(days=1), verdicts=(NULLS,), outcome=Outcome.PASSED)
+    passed = scene.store(replace(later, attempt=blocked.attempt))
+    page = Html(tab().text)
+    assert "✕ blocked lake.gate" in page.text  # the worst
+    assert "2024-03-20 orders.dql blocked · 2024-03-21 orders.dql passed" in page.text
+    assert "Attempts:" not in page.text
+    then = Html(tab(attempt=f"{passed.attempt.id}/{passed.run_id}").text)
+    assert "✓ passed lake.gate" in then.text
+
+
 @pytest.mark.parametrize(
     ("state", "told"),
     [

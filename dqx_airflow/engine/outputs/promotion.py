@@ -101,7 +101,7 @@ def promote(
                 dataset,
                 place,
                 Slice(on, request.promote_slice),
-                Promoter.of(request.run_key, dataset.ref),
+                Promoter.of(request.job_key, dataset.ref),
                 rows[name],
                 run_id,
                 started,

@@ -1,0 +1,131 @@
+"""The reports of a gate that judges several dates, or several suites, told as one.
+
+A gate with one date and one suite has one report, which is told as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from dqx_airflow.values import (
+    DatasetSnapshot,
+    GateReport,
+    Outcome,
+    SourceDigest,
+    Verdict,
+    worst_outcome,
+)
+
+_MOST_PARTS = 100
+
+
+def told_together(reports: Sequence[GateReport], gate: str) -> GateReport:
+    """The reports as one, whose assertions are named after their date and their suite.
+
+    Its outcome is the worst, and its run that of the first report with this outcome.
+
+    :param gate: the name of the gate as a whole.
+    """
+    if len(reports) == 1:
+        return reports[0]
+    outcome = worst_outcome(report.outcome for report in reports)
+    worst = next(report for report in reports if report.outcome is outcome)
+    dates = sorted({report.run_key.date for report in reports})
+    suites = tuple(dict.fromkeys(report.suite for report in reports))
+    key = replace(worst.run_key, gate=gate, date=dates[0])
+    return replace(
+        worst,
+        run_key=key,
+        suite=", ".join(suites),
+        outcome=outcome,
+        verdicts=tuple(
+            _named(verdict, report, has_dates=len(dates) > 1, has_suites=len(suites) > 1)
+            for report in reports
+            for verdict in report.verdicts
+        ),
+        datasets=_datasets(reports),
+        started_at=min(report.started_at for report in reports),
+        finished_at=max(report.finished_at for report in reports),
+        sources=_sources(reports),
+        until=dates[-1] if len(dates) > 1 else None,
+    )
+
+
+def parts_told(reports: Sequence[GateReport]) -> dict[str, Any]:
+    """What the summary in XCom says of each report; nothing of a single one."""
+    if len(reports) == 1:
+        return {}
+    ranked = sorted(reports, key=lambda one: one.outcome in (Outcome.PASSED, Outcome.WARNED))
+    return {
+        "parts": [
+            {
+                "date": report.run_key.date.isoformat(),
+                "suite": report.suite,
+                "outcome": report.outcome.value,
+                "run_id": report.run_id,
+            }
+            for report in ranked[:_MOST_PARTS]
+        ],
+        "more_parts": max(len(reports) - _MOST_PARTS, 0),
+    }
+
+
+def part_lines(reports: Sequence[GateReport]) -> list[str]:
+    """A line for the log on the reports of each outcome, the worst last; none for one report."""
+    lines = []
+    for outcome in Outcome:
+        found = [report for report in reports if report.outcome is outcome]
+        if found and len(reports) > 1:
+            named = [f"{one.run_key.date.isoformat()} {one.suite}" for one in found[:5]]
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            lines.append(
+                f"{outcome.value}: {len(found)} of {len(reports)}: {', '.join(named)}{more}"
+            )
+    return lines
+
+
+def _named(verdict: Verdict, report: GateReport, *, has_dates: bool, has_suites: bool) -> Verdict:
+    on = f"{report.run_key.date.isoformat()} " if has_dates else ""
+    suite = f"{report.suite}: " if has_suites else ""
+    return replace(verdict, name=f"{on}{suite}{verdict.name}")
+
+
+def _datasets(reports: Sequence[GateReport]) -> tuple[DatasetSnapshot, ...]:
+    """Each dataset once, with the rows of all dates; these were read in one version."""
+    by_name: dict[str, dict[object, DatasetSnapshot]] = {}
+    for report in reports:
+        for item in report.datasets:
+            of_dates = by_name.setdefault(item.name, {})
+            known = of_dates.get(report.run_key.date)
+            quarantined = _sum([known.quarantined if known else None, item.quarantined])
+            of_dates[report.run_key.date] = replace(known or item, quarantined=quarantined)
+    return tuple(_joined(tuple(of_dates.values())) for of_dates in by_name.values())
+
+
+def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
+    """One snapshot of a dataset on several dates."""
+    if len(items) == 1 or all(item.condition is None for item in items):
+        return items[0]
+    promotions = [item.promotion for item in items if item.promotion is not None]
+    newest = max(promotions, key=lambda one: one.version, default=None)
+    return replace(
+        items[0],
+        rows=_sum([item.rows for item in items]),
+        metrics=(),
+        quarantined=_sum([item.quarantined for item in items]),
+        condition=" OR ".join(f"({item.condition})" for item in items),
+        promotion=newest
+        if newest is None
+        else replace(newest, rows=sum(one.rows for one in promotions)),
+    )
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _sources(reports: Sequence[GateReport]) -> tuple[SourceDigest, ...]:
+    return tuple(dict.fromkeys(source for report in reports for source in report.sources))
