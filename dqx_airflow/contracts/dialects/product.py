@@ -154,7 +154,7 @@ def _model(reading: ClauseReader, name: str) -> Model:
             replace(item, rules=told_apart((*item.rules, *_about(item.path, promises))))
             for item in fields
         ),
-        told_apart((*rules, *_freshness(reading, freshness), *_retention(reading, freshness))),
+        told_apart((*rules, *_freshness(reading, quality), *_retention(reading, freshness))),
         description=reading.text(reading.mapping(reading.root, "contract"), "description"),
         is_closed=True,
     )
@@ -314,13 +314,16 @@ def _shares(
             yield column_path(name), float(share), entry.node
 
 
-def _freshness(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rule]:
-    hours = reading.number(freshness, "max_hours")
+def _freshness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Rule]:
+    """The age of the data: `freshness.max_hours`, or `freshness_hours` beside it."""
+    freshness = reading.mapping(quality, "freshness")
     named = reading.text(freshness, "column")
     column = column_path(named) if named is not None else None
-    at, column_node = _at(freshness, "max_hours"), _at(freshness, "column")
-    if hours is not None:
-        yield reading.rule("freshness", Fresh(column, hours * HOUR_S), at, column_node)
+    column_node = _at(freshness, "column")
+    for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):
+        if (hours := reading.number(node, key)) is not None:
+            demand = Fresh(column, hours * HOUR_S)
+            yield reading.rule("freshness", demand, _at(node, key), column_node)
     frequency = _at(freshness, "update_frequency")
     interval = interval_s(reading.text(freshness, "update_frequency") or "")
     if interval is None:

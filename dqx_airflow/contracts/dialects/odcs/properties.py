@@ -217,9 +217,10 @@ def _with_parts(context: Context, node: Mapping, item: Field, found: str) -> Fie
     if properties := tuple(reading.mappings(node, "properties")):
         if item.type == "struct":
             fields = (read_property(context, inner, item.path) for inner in properties)
-            return replace(item, fields=tuple(_demanded(context, node, fields)))
+            return replace(item, fields=_demanded(context, node, fields))
         for inner in properties:
             reading.unsupported(inner, f"a value of type {found} has no properties")
+    _demanded(context, node, ())  # none of the properties that it requires is described
     if (items := reading.mapping(node, "items")) is not None:
         if item.type == "array":
             return replace(item, items=_read(context, items, "[]", f"{item.path}[]"))
@@ -236,19 +237,21 @@ def _with_parts(context: Context, node: Mapping, item: Field, found: str) -> Fie
     return item
 
 
-def _demanded(context: Context, node: Mapping, fields: Iterable[Field]) -> Iterator[Field]:
+def _demanded(context: Context, node: Mapping, fields: Iterable[Field]) -> tuple[Field, ...]:
     """The fields of an object; those that its options call required are never NULL."""
     reading = context.reading
     options = reading.mapping(node, "logicalTypeOptions")
     marks = {
         item.text: item for item in reading.items(options, "required") if isinstance(item, Scalar)
     }
+    demanded = []
     for item in fields:
         mark = marks.pop(item.name, None)
-        demanded = () if mark is None else (reading.rule("required", Required(), mark),)
-        yield replace(item, rules=told_apart((*item.rules, *demanded)))
+        required = () if mark is None else (reading.rule("required", Required(), mark),)
+        demanded.append(replace(item, rules=told_apart((*item.rules, *required))))
     for mark in marks.values():
         reading.unsupported(mark, f"the object has no property '{mark.text}'")
+    return tuple(demanded)
 
 
 def _vector(context: Context, node: Mapping, item: Field) -> Field:
