@@ -563,6 +563,15 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
+class Renamed:
+    """A model, or one of its fields by its path, that was called `old` in the version before."""
+
+    model: str
+    field: str | None
+    old: str
+
+
+@dataclass(frozen=True, slots=True)
 class Contract:
     """A contract of any dialect. `parts` are its elements, by their keys, where the dialect says
     which it has to have.
@@ -588,6 +597,7 @@ class Contract:
     unknown_keys: tuple[UnknownKey, ...] = field(default=(), compare=False)
     acceptances: tuple[Acceptance, ...] = field(default=(), compare=False)
     incident: Incident = field(default_factory=Incident)
+    renames: tuple[Renamed, ...] = field(default=(), compare=False)
 
     def model(self, name: str) -> Model | None:
         return next((model for model in self.models if model.name == name), None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from dqx_airflow.contracts.dialects import DialectReader, reader_of, recognised
 from dqx_airflow.contracts.dialects.acceptances import read_acceptances
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.declared_renames import read_renames
 from dqx_airflow.contracts.dialects.incidents import with_extension
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
 from dqx_airflow.contracts.source.references import FileReader, References, no_files
@@ -63,12 +64,14 @@ def read_contract(
             )
             accepted = read_acceptances(reading, [model.name for model in contract.models])
             incident = with_extension(reading, contract.incident)
+            renames = tuple(read_renames(reading, contract.models))
             contract = replace(
                 contract,
                 notes=reading.notes(unknown),
                 unknown_keys=unknown,
                 acceptances=accepted,
                 incident=incident,
+                renames=renames,
             )
             found += _repeated_names(contract)
     order = {name: number for number, name in enumerate(sources)}

@@ -189,6 +189,8 @@ def test_diff_of_folders_sees_what_is_new_moved_renamed_and_deleted(folder: Path
     assert "bronze.new 1.0.0: a new contract" in result.output
     assert "bronze.ended 1.0.0: deleted, after its end" in result.output
     assert "5 contracts compared, none changed" in result.output
+    said = contract("diff", "--git", "HEAD", "contracts/later/moved.yaml").output
+    assert said == "1 contract compared, none changed\n", "hooks name the new path alone"
     (place / "leaves.yaml").unlink()
     for path in ("contracts", "contracts/leaves.yaml"):
         result = contract("diff", "--git", "HEAD", path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from os.path import relpath
 from pathlib import Path
@@ -35,6 +35,9 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[Pair, ...]:
     """
     before = dict(_contracts(_git_files(revision, paths)))
     after = dict(_contracts(_present(paths)))
+    new = {contract.id for path, contract in after.items() if path not in before}
+    if new - {contract.id for contract in before.values()}:
+        before |= {path: it for path, it in _gone(revision, before) if it.id in new}
     if not before and not after:
         shown = ", ".join(paths)
         typer.echo(f"error: there is no contract at {shown}, now or at {revision}", err=True)
@@ -54,6 +57,16 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[Pair, ...]:
     pairs += [Pair(contract, None) for contract in before.values()]
     pairs += [Pair(None, contract) for contract in after.values()]
     return tuple(sorted(pairs, key=_file))
+
+
+def _gone(revision: str, known: Collection[str]) -> Iterator[tuple[str, Contract]]:
+    """The sound contracts of this folder that were there at a revision, and whose file is gone:
+    one of them may be what a new one was."""
+    for path, place in _git_files(revision, ["."]):
+        if path not in known and not Path(path).exists():
+            found = read_place(place)
+            if not isinstance(found, str) and found.contract is not None and not found.errors:
+                yield path, found.contract
 
 
 def _file(pair: Pair) -> str:

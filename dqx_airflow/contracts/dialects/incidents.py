@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.extensions import at_the_top
 from dqx_airflow.contracts.model import Incident
 from dqx_airflow.contracts.source.yaml_document import Mapping
 
@@ -22,10 +23,8 @@ KEY = "x-dqx-incident"
 
 def with_extension(reading: ClauseReader, said: Incident) -> Incident:
     """What a dialect says, and what the extension of the document says beside it."""
-    found = reading.mapping(reading.root, KEY) or _custom(reading)
-    if found is None:
-        top = reading.mapping(reading.root, "contract")
-        found = reading.mapping(top, KEY)
+    node = at_the_top(reading, KEY)
+    found = node if isinstance(node, Mapping) else None
     reading.documented(found, "what is done in an incident")
     return replace(
         said,
@@ -34,10 +33,3 @@ def with_extension(reading: ClauseReader, said: Incident) -> Incident:
         response=reading.text(found, "response") or said.response,
         business_hours=reading.text(found, "business_hours") or said.business_hours,
     )
-
-
-def _custom(reading: ClauseReader) -> Mapping | None:
-    for item in reading.mappings(reading.root, "customProperties"):
-        if reading.text(item, "property") == KEY:
-            return reading.mapping(item, "value")
-    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dqx_airflow.contracts.diff.change import Change
@@ -13,7 +13,7 @@ from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
 from dqx_airflow.contracts.diff.strictness import Order
 from dqx_airflow.contracts.diff.types import compare_types
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
-from dqx_airflow.contracts.model import Complete, Field, Required
+from dqx_airflow.contracts.model import Complete, Field, Renamed, Required
 
 _WHOLE_TYPES = {"tinyint", "smallint", "int", "bigint", "whole_number"}
 _NO_COLUMN_CHANGES = ColumnChanges()
@@ -25,15 +25,26 @@ class Habits:
 
     `has_semantics`: it has a key for the meaning of a column, so that its words are a promise; else
     they are a description. `needs_every_column`: a query has to give each column that is promised.
+    `renames` are those that the new version declares.
     """
 
     has_semantics: bool
     needs_every_column: bool
+    renames: tuple[Renamed, ...] = ()
+
+    def renamed_columns(self, model: str | None) -> dict[str, str]:
+        """The old path by the new one, of the columns of a model."""
+        return {it.field: it.old for it in self.renames if it.model == model and it.field}
 
 
-def column_changes(old: Sequence[Field], new: Sequence[Field]) -> ColumnChanges:
-    """Which columns of a level have other names, are gone, or are new; by their paths."""
-    names = renamed_fields(old, new)
+def column_changes(
+    old: Sequence[Field], new: Sequence[Field], declared: Mapping[str, str]
+) -> ColumnChanges:
+    """Which columns of a level have other names, are gone, or are new; by their paths.
+
+    :param declared: the old path by the new one, as the new version says it.
+    """
+    names = renamed_fields(old, new, declared)
     before, after = ({item.name: item.path for item in items} for items in (old, new))
     pairs = {name: names.get(name, name) for name in before if names.get(name, name) in after}
     return ColumnChanges(
@@ -129,7 +140,7 @@ def _compared(old: Field, new: Field, place: Location, habits: Habits) -> Iterat
     yield from _defaults(old, new, place)
     yield from _treatment(old, new, place)
     yield from _remarks(old, new, place)
-    inner = column_changes(old.fields, new.fields)
+    inner = column_changes(old.fields, new.fields, habits.renamed_columns(place.model))
     yield from compare_columns(old.fields, new.fields, inner, place, habits)
     for one, other in ((old.items, new.items), (old.keys, new.keys), (old.values, new.values)):
         if one is not None and other is not None:

@@ -34,6 +34,7 @@ def diff(old: Contract, new: Contract, *, semantic: Bump = Bump.MAJOR) -> Diff:
     habits = Habits(
         has_semantics=any(reader_of(one.dialect).weighs_meaning for one in (old, new)),
         needs_every_column=reader_of(new.dialect).versions_models,
+        renames=new.renames,
     )
     changes = [
         *compare_identity(old, new),

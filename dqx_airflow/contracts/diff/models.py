@@ -17,7 +17,8 @@ _KEY = "primary_key"
 
 def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -> Iterator[Change]:
     """The changes of the models and of all that is in them."""
-    names = renamed_models(old, new)
+    declared = {it.model: it.old for it in habits.renames if it.field is None}
+    names = renamed_models(old, new, declared)
     after = {model.name: model for model in new}
     for model in old:
         other = after.get(names.get(model.name, model.name))
@@ -38,7 +39,7 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
 
 
 def _compared(old: Model, new: Model, place: Location, habits: Habits) -> Iterator[Change]:
-    columns = column_changes(old.fields, new.fields)
+    columns = column_changes(old.fields, new.fields, habits.renamed_columns(new.name))
     yield from compare_columns(old.fields, new.fields, columns, place, habits)
     keys = tuple(_keys(old, columns)), tuple(_keys(new, ColumnChanges()))
     yield from _key(*keys, place)

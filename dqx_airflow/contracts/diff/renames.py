@@ -1,8 +1,9 @@
-"""Columns and models that were renamed: what is gone and what is new, paired where alike."""
+"""Columns and models that were renamed: what is gone and what is new, paired as the new version
+says, and else where alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TypeVar
 
@@ -20,8 +21,13 @@ _LONGEST_TEXT = 400
 _NO_SIGN = (Presence, OfType, Required)
 
 
-def renamed_fields(old: Sequence[Field], new: Sequence[Field]) -> dict[str, str]:
-    """The new name by the old one, for fields that seem to be the same under another name."""
+def renamed_fields(
+    old: Sequence[Field], new: Sequence[Field], declared: Mapping[str, str]
+) -> dict[str, str]:
+    """The new name by the old one, for fields that seem to be the same under another name.
+
+    :param declared: the old path by the new one, as the new version says it.
+    """
     places = {id(item): place for items in (old, new) for place, item in enumerate(items)}
 
     def likeness(one: Field, other: Field) -> float:
@@ -30,11 +36,18 @@ def renamed_fields(old: Sequence[Field], new: Sequence[Field]) -> dict[str, str]
         is_in_place = places[id(one)] == places[id(other)]
         return _likeness_of_fields(one, other) + _SAME_PLACE * is_in_place
 
-    return _pairs(old, new, likeness)
+    before = {item.path: item.name for item in old}
+    known = {it.name: before[path] for it in new if (path := declared.get(it.path)) in before}
+    return _pairs(old, new, likeness, known)
 
 
-def renamed_models(old: Sequence[Model], new: Sequence[Model]) -> dict[str, str]:
-    """The new name by the old one, for models that have most of their columns in common."""
+def renamed_models(
+    old: Sequence[Model], new: Sequence[Model], declared: Mapping[str, str]
+) -> dict[str, str]:
+    """The new name by the old one, for models that have most of their columns in common.
+
+    :param declared: the old name by the new one, as the new version says it.
+    """
 
     def likeness(one: Model, other: Model) -> float:
         before = {(item.name, item.type) for item in one.fields}
@@ -42,16 +55,28 @@ def renamed_models(old: Sequence[Model], new: Sequence[Model]) -> dict[str, str]
         shared = len(before & after) / max(len(before | after), 1)
         return shared if shared >= _SHARED_COLUMNS else 0.0
 
-    return _pairs(old, new, likeness)
+    return _pairs(old, new, likeness, declared)
 
 
-def _pairs(old: Sequence[T], new: Sequence[T], likeness: Callable[[T, T], float]) -> dict[str, str]:
-    """The pairs that are alike, the best first, each side in one of them."""
+def _pairs(
+    old: Sequence[T],
+    new: Sequence[T],
+    likeness: Callable[[T, T], float],
+    declared: Mapping[str, str],
+) -> dict[str, str]:
+    """The pairs that are declared, old name by new one, and then those that are alike, the best
+    first; each side in one of them."""
     before, after = {item.name for item in old}, {item.name for item in new}
     gone = [item for item in old if item.name not in after]
     come = [item for item in new if item.name not in before]
+    left = {item.name for item in gone}
+    found: dict[str, str] = {}
+    for item in come:
+        name = declared.get(item.name)
+        if name in left and name not in found:
+            found[name] = item.name
     if len(gone) * len(come) > _MOST_PAIRS:
-        return {}
+        return found
     ranked = sorted(
         (
             (-score, first, second)
@@ -60,7 +85,6 @@ def _pairs(old: Sequence[T], new: Sequence[T], likeness: Callable[[T, T], float]
             if (score := likeness(one, other)) >= _ALIKE
         ),
     )
-    found: dict[str, str] = {}
     for _, first, second in ranked:
         name, new_name = gone[first].name, come[second].name
         if name not in found and new_name not in found.values():

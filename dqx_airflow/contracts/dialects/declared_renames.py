@@ -1,0 +1,53 @@
+"""What was called otherwise in the version before, so that a comparison need not guess it.
+
+    x-dqx-renamed:
+      - {model: purchases, from: orders}
+      - {model: purchases, field: address.zip, from: address.postcode}
+
+In ODCS it is a custom property with the list as its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.extensions import at_the_top
+from dqx_airflow.contracts.dialects.naming import column_path
+from dqx_airflow.contracts.model import Model, Renamed
+from dqx_airflow.contracts.source.yaml_document import Mapping, Sequence
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean
+
+KEY = "x-dqx-renamed"
+_FORM = "write {model: orders, field: amount, from: total}"
+
+
+def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Renamed]:
+    """The renames of the document. One that is incomplete, or of what the contract does not have,
+    is reported, and counts for nothing."""
+    found = at_the_top(reading, KEY)
+    reading.documented(found, "what was called otherwise in the version before")
+    known = {model.name: model for model in models}
+    for item in found.items if isinstance(found, Sequence) else (found,) if found else ():
+        given = item if isinstance(item, Mapping) else None
+        model, path = reading.text(given, "model"), reading.text(given, "field")
+        old = reading.text(given, "from")
+        if model is None or old is None:
+            missing = "model" if model is None else "from"
+            message = f"the rename has no '{missing}'"
+            reading.report(Diagnostic(message, item.span, "E405", help=_FORM))
+        elif model not in known:
+            message = f"unknown model '{model}'"
+            hint = did_you_mean(model, known)
+            reading.report(Diagnostic(message, item.span, "E420", help=hint))
+        elif path is None:
+            yield Renamed(model, None, old)
+        else:
+            column, before = (".".join(map(column_path, it.split("."))) for it in (path, old))
+            if known[model].field_at(column) is None:
+                hint = did_you_mean(path, [it.path for it in known[model].walk()])
+                message = f"'{model}' has no field '{path}'"
+                reading.report(Diagnostic(message, item.span, "E420", help=hint))
+            else:
+                yield Renamed(model, column, before)
