@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
+
+PROGRAM = shutil.which("chromium") or shutil.which("google-chrome") or ""
 
 _OPTIONS = (
     "--headless=new",
@@ -108,8 +111,10 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyUp", **code)
 
     def run(self, script: str) -> Any:
-        """The value of an expression of JavaScript."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        """The value of an expression of JavaScript, of a promise what it resolves to."""
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"]["exception"].get("description"))
         return answer["result"].get("value")

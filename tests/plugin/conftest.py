@@ -9,12 +9,16 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from chromium import PROGRAM, Page, chromium
 from ui_scene import Scene
 
 if TYPE_CHECKING:
@@ -178,6 +182,54 @@ def tab(get: Get) -> Get:
         return get("gate", user, **{**where, **query})
 
     return ask
+
+
+@pytest.fixture(scope="module")
+def address(api_server: Any) -> Iterator[str]:
+    """Airflow's API server on a port of its own."""
+    import uvicorn
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(api_server, port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(20)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with chromium(PROGRAM, tmp_path_factory.mktemp("chromium")) as page:
+        yield page
+
+
+@pytest.fixture
+def look(scene: Scene, browser: Page, address: str) -> Callable[..., Page]:
+    """Opens a page as ada, as somebody else, or as nobody (None), in a browser whose settings are
+    those of a new one."""
+
+    def at(page: str, user: str | None = "ada", **chosen: str) -> Page:
+        browser.call("Network.clearBrowserCookies")
+        if user is not None:
+            browser.call("Network.setCookie", name="_token", value=_signed_in(user), url=address)
+        browser.open(f"{address}/dqx/icon.svg")
+        browser.run("localStorage.clear()")
+        for key, value in chosen.items():
+            browser.run(f"localStorage.setItem({key!r}, {value!r})")
+        browser.complaints.clear()
+        browser.open(f"{address}/dqx/{page}")
+        return browser
+
+    browser.call("Emulation.setTimezoneOverride", timezoneId="Europe/Zurich")
+    browser.call(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}]
+    )
+    return at
 
 
 def _signed_in(user: str) -> str:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from chromium import Page, chromium
+from chromium import PROGRAM, Page
 from test_ui_hostile import HOSTILE
 from ui_scene import BAD_NULLS, NOT_EMPTY, Scene, report_of
 
 from dqx_airflow.values import SourceFile
-
-PROGRAM = shutil.which("chromium") or shutil.which("google-chrome") or ""
 
 pytestmark = [
     pytest.mark.airflow,
@@ -27,57 +21,6 @@ pytestmark = [
 
 TAB = "gate?dag_id=lake&run_id=scheduled__2024-03-20&task_id=gate&map_index={MAP_INDEX}"
 SUITE = SourceFile("orders.dql", "".join(f"line {number}\n" for number in range(1, 201)))
-
-
-@pytest.fixture(scope="module")
-def address(api_server: Any) -> Iterator[str]:
-    """Airflow's API server on a port of its own."""
-    import uvicorn
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(api_server, port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(20)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with chromium(PROGRAM, tmp_path_factory.mktemp("chromium")) as page:
-        yield page
-
-
-@pytest.fixture
-def look(scene: Scene, browser: Page, address: str) -> Callable[..., Page]:
-    """Opens a page as ada, or as nobody, in a browser whose settings are those of a new one."""
-    from airflow.api_fastapi.app import get_auth_manager
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-
-    def at(page: str, user: str | None = "ada", **chosen: str) -> Page:
-        browser.call("Network.clearBrowserCookies")
-        if user is not None:
-            who = SimpleAuthManagerUser(username=user, role="viewer", teams=["red"])
-            token = get_auth_manager().generate_jwt(who)
-            browser.call("Network.setCookie", name="_token", value=token, url=address)
-        browser.open(f"{address}/dqx/icon.svg")
-        browser.run("localStorage.clear()")
-        for key, value in chosen.items():
-            browser.run(f"localStorage.setItem({key!r}, {value!r})")
-        browser.complaints.clear()
-        browser.open(f"{address}/dqx/{page}")
-        return browser
-
-    browser.call("Emulation.setTimezoneOverride", timezoneId="Europe/Zurich")
-    browser.call(
-        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}]
-    )
-    return at
 
 
 def ran(scene: Scene, **changes: Any) -> None:

@@ -1,0 +1,185 @@
+"""Every page for everybody: the rules of WCAG 2.2 AA in both themes, by keyboard, at any width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe import RUN, axe_script
+from chromium import PROGRAM, Page
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Scene, report_of
+
+from dqx_airflow.values import (
+    EnforcedContract,
+    Outcome,
+    Responsible,
+    Severity,
+    SourceFile,
+    Span,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from dqx_airflow.values import GateReport, Verdict
+
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.slow,
+    pytest.mark.skipif(not PROGRAM, reason="needs chromium"),
+]
+
+Look = Callable[..., Page]
+
+RUN_OF_DAY = "dag_id=lake&run_id=scheduled__2024-03-20&map_index={MAP_INDEX}&task_id"
+PAGES = {
+    "gate": f"gate?{RUN_OF_DAY}=gate",
+    "mapped gate": f"gate?{RUN_OF_DAY}=mapped",
+    "no report": f"gate?{RUN_OF_DAY}=silent",
+    "no gate": f"gate?{RUN_OF_DAY}=load",
+    "board": "board",
+    "datasets": "datasets",
+    "dataset": f"dataset?place={PLACE}",
+    "contract": "contract?id=orders",
+    "runs": "runs?dag_id=lake&task_id=gate",
+    "incident": "incident?dag_id=lake&task_id=gate",
+    "alerts": "alerts",
+    "review": "review",
+    "nowhere": "dataset?place=nowhere",
+}
+WIDTHS = (390, 768, 1280, 1900)
+CONTRACT = EnforcedContract(
+    "orders",
+    "2.3.0",
+    "odcs",
+    checked=9,
+    unsupported=1,
+    pin="2",
+    responsible=Responsible("sales", ("ada@example.org",), "#sales", "https://example.org/r"),
+    description="Each order of the shop, once.",
+    status="active",
+)
+SUITE = SourceFile("orders.dql", "".join(f"line {number}\n" for number in range(1, 201)))
+
+
+def verdicts(is_bad: bool) -> tuple[Verdict, ...]:
+    """One of each status, and many that pass."""
+    bad = replace(
+        BAD_NULLS if is_bad else NULLS, clause="schema[0].properties[1].required", column="id"
+    )
+    scaled = replace(
+        NOT_EMPTY, value=634, scaled_value=951, multiplier=1.5, profiles=("Thanksgiving",)
+    )
+    broken = replace(NULLS, name="orders.idd", status=Status.ERROR, reason="no column idd")
+    late = replace(NULLS, name="orders.week", status=Status.SKIPPED, reason="no data of other days")
+    mild = replace(BAD_NULLS, name="orders.mild", severity=Severity.P3, failing_rows=())
+    span = Span("orders.dql", 90, 5, 90, 9)
+    many = [replace(NULLS, name=f"orders.column_{n}.share", span=span) for n in range(40)]
+    return (bad, scaled, *([broken, late, mild] if is_bad else []), *many)
+
+
+def report(number: int, *, days_ago: int = 0, is_bad: bool = True, **changes: Any) -> GateReport:
+    outcome = Outcome.BLOCKED if is_bad else Outcome.PASSED
+    on = DAY - timedelta(days=days_ago)
+    contract = changes.pop("contract", CONTRACT)
+    return report_of(
+        number, on=on, verdicts=verdicts(is_bad), outcome=outcome, contract=contract, **changes
+    )
+
+
+@pytest.fixture
+def furnished(scene: Scene) -> Scene:
+    """An Airflow in which something is on every page."""
+    scene.dag(owners="ada, ben")
+    for days_ago in range(12, -1, -1):
+        one = report(days_ago + 1, days_ago=days_ago, is_bad=days_ago in (0, 1, 7))
+        scene.ran(one, number=days_ago + 1, sources=(SUITE,) if days_ago == 0 else ())
+    scene.ran(report(40, is_bad=False, task_id="later"), task_id="later", number=40)
+    for index in range(3):
+        one = report(50 + index, is_bad=index == 1, task_id="mapped", dataset=f"part_{index}")
+        key = replace(one.run_key, scheduler_run=f"scheduled__{DAY}[{index}]")
+        scene.ran(replace(one, run_key=key), task_id="mapped", number=50 + index, map_index=index)
+    scene.task(task_id="silent", state="failed", number=60)
+    scene.task(task_id="load", operator="BashOperator", state="success", number=61)
+    return scene
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_keeps_to_wcag(furnished: Scene, look: Look, theme: str) -> None:
+    script = axe_script()
+    found: dict[str, list[str]] = {}
+    for name, at in PAGES.items():
+        page = look(at, "eve", theme=theme)
+        page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        page.run(script)
+        told = page.run(RUN)
+        assert told["rules"] > 8, (name, told)
+        if told["found"]:
+            found[name] = told["found"][:5]
+    assert found == {}
+
+
+def test_every_page_fits_from_a_phone_to_a_wide_screen(furnished: Scene, look: Look) -> None:
+    browser = look("board")
+    wider: dict[tuple[str, int], Any] = {}
+    try:
+        for width in WIDTHS:
+            browser.call(
+                "Emulation.setDeviceMetricsOverride",
+                width=width,
+                height=800,
+                deviceScaleFactor=1,
+                mobile=False,
+            )
+            for name, at in PAGES.items():
+                page = look(at, "eve")
+                page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+                taken = page.run("document.documentElement.scrollWidth")
+                if taken > width:
+                    wider[name, width] = taken
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
+    assert wider == {}
+
+
+def test_all_that_can_be_clicked_can_be_reached_by_tab(furnished: Scene, look: Look) -> None:
+    """Each control is reached once and shows it; bars and points lead where a list leads, too."""
+    missed: dict[str, Any] = {}
+    for name, at in PAGES.items():
+        page = look(at, "eve")
+        wanted = page.run(
+            "[...document.querySelectorAll('a[href], button, select, summary, "
+            "input:not([type=hidden])')].filter(one => one.tabIndex >= 0 && "
+            "one.checkVisibility() && one.getClientRects().length).length"
+        )
+        page.run("window.reached = new Set(); window.unseen = []")
+        for _ in range(wanted + 60):
+            page.press("Tab")
+            is_over = page.run(
+                "(() => { const one = document.activeElement; "
+                "if (one === window.last) return false; "  # a field of several parts, such as a date
+                "if (one === document.body || reached.has(one)) return true; "
+                "reached.add(one); window.last = one; "
+                "const style = getComputedStyle(one); "
+                "if (style.outlineStyle === 'none') unseen.push(one.outerHTML.slice(0, 100)); "
+                "return false; })()"
+            )
+            if is_over:
+                break
+        told = page.run(
+            "({reached: [...reached].filter(one => one.matches('a, button, select, summary, "
+            "input')).length, unseen})"
+        )
+        if told["reached"] < wanted or told["unseen"]:
+            missed[name] = {"wanted": wanted, **told}
+    assert missed == {}
+
+
+def test_the_rules_do_notice_a_pale_word(furnished: Scene, look: Look) -> None:
+    page = look("board", theme="light")
+    page.run(axe_script())
+    page.run("document.querySelector('.name a').style.color = '#c8c8c8'")
+    (found,) = page.run(RUN)["found"]
+    assert found.startswith("color-contrast")
