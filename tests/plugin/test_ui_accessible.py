@@ -149,6 +149,7 @@ def test_all_that_can_be_clicked_can_be_reached_by_tab(furnished: Scene, look: L
     missed: dict[str, Any] = {}
     for name, at in PAGES.items():
         page = look(at, "eve")
+        # A field of several parts, such as a date, has the focus several times in a row.
         wanted = page.run(
             "[...document.querySelectorAll('a[href], button, select, summary, "
             "input:not([type=hidden])')].filter(one => one.tabIndex >= 0 && "
@@ -159,7 +160,7 @@ def test_all_that_can_be_clicked_can_be_reached_by_tab(furnished: Scene, look: L
             page.press("Tab")
             is_over = page.run(
                 "(() => { const one = document.activeElement; "
-                "if (one === window.last) return false; "  # a field of several parts, such as a date
+                "if (one === window.last) return false; "
                 "if (one === document.body || reached.has(one)) return true; "
                 "reached.add(one); window.last = one; "
                 "const style = getComputedStyle(one); "
