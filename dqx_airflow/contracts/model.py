@@ -235,7 +235,8 @@ class MetricRule:
     """A metric of DQL compares so. `arguments` are columns; `metric` is one of `metrics`.
 
     `is_percent`: the metric is a count, and its percentage of the rows is compared.
-    `values` are those that a metric such as `invalid_count` accepts or counts.
+    `values` are those that a metric such as `invalid_count` accepts or counts; of `most_common`,
+    those that the most common value is one of.
     """
 
     metric: str

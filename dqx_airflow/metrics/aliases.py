@@ -29,6 +29,8 @@ MEASURES = {
     "entropy({})": "shannon_entropy has_entropy",
     "mode({})": "most_frequent most_common_value",
     "max_z_score({})": "z_score expect_column_value_z_scores_to_be_less_than",
+    "column_count()": "num_columns n_columns ncol expect_table_column_count_to_equal "
+    "expect_table_column_count_to_be_between",
     "gap_count({})": "missing_values sequential_values",
     "duplicate_count({})": "duplicates num_duplicates",
     "duplicate_count({}) / num_rows()": "duplicate_percent duplicate_ratio duplicate_rate",

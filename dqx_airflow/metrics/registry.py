@@ -84,7 +84,7 @@ class Frequencies:
 
     `sql` aggregates over them: `VALUE` is the value of a single column, `COPIES` the number of its
     rows, NULL for NULL and for a combination of nothing but NULL. Where they are `ranked`, `RANK`
-    counts the values from the one with most rows on; of equally common ones the smallest is first.
+    is one more than the number of values that are more common.
     """
 
     columns: tuple[str, ...]

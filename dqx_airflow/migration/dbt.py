@@ -27,9 +27,10 @@ from dqx_airflow.contracts.model import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.metrics.derived import MOST_COMMON
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.migration.documents import one_line
-from dqx_airflow.migration.dql_text import column_text, number
+from dqx_airflow.migration.dql_text import column_text, columns_text, list_text, number, value_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
 from dqx_airflow.migration.request import Request
 from dqx_airflow.values import Severity
@@ -143,8 +144,20 @@ def _rule(test: object, column: str | None, dataset: str, place: str) -> Foreign
         name=str(given["name"]) if isinstance(given.get("name"), str) else None,
         severity=severity,
         where=" AND ".join(filters) or None,
-        difference=_EMPTY if kind.endswith("recency") else None,
+        difference=_difference(kind),
     )
+
+
+def _difference(kind: str) -> str | None:
+    """When the verdicts of the two tools differ."""
+    if kind.endswith(("recency", "sequential_values")):
+        return _EMPTY
+    bare = kind.rsplit(".", maxsplit=1)[-1]
+    if bare in _ORDERS:
+        return f"NULL is left out, where dbt compares nothing with it; {_EMPTY}"
+    if bare == _MOST_COMMON:
+        return f"NULL is left out; of equally common values, all have to be listed; {_EMPTY}"
+    return None
 
 
 def _severity(config: Mapping[str, Any]) -> Severity | None:
@@ -228,6 +241,10 @@ def _tolerant(demands: tuple[Demand, ...], fails_if: str) -> tuple[Demand, ...]:
 
 
 def _expectation(kind: str, arguments: _Arguments) -> _Meaning:
+    if kind in _ORDERS:
+        return _in_order(kind, arguments)
+    if kind == _MOST_COMMON:
+        return _most_common(arguments)
     given = dict(arguments)
     strictly = given.pop("strictly", None)
     given.pop("group_by", None) if given.get("group_by") in (None, []) else None
@@ -243,6 +260,43 @@ def _expectation(kind: str, arguments: _Arguments) -> _Meaning:
             elif value:
                 raise UntranslatableError(f"'{written}' has no counterpart")
     return great_expectations.translate({"type": kind, "kwargs": given}, None)
+
+
+_MOST_COMMON = "expect_column_most_common_value_to_be_in_set"
+_ORDERS = {
+    "expect_column_values_to_be_increasing": "decrease_count",
+    "expect_column_values_to_be_decreasing": "increase_count",
+}
+
+
+def _in_order(kind: str, arguments: _Arguments) -> Claims:
+    """That no value is smaller, or larger, than the one before; strictly so, if nothing else is
+    written."""
+    arguments.only("sort_column", "strictly", "group_by")
+    column = arguments.path
+    order = column_text(arguments.get("sort_column") or column)
+    count = f"{_ORDERS[kind]}({column}, order_by {order})"
+    if arguments.get("strictly", True):
+        count += f" + unchanged_count({column}, order_by {order})"
+    each = _for_each(arguments.get("group_by"))
+    return Claims(
+        kind.removeprefix("expect_column_values_to_be_"), (f"{count} == 0{each}",), column
+    )
+
+
+def _for_each(names: object) -> str:
+    """That a claim is made of each group by some columns, if there are any."""
+    if names in (None, []):
+        return ""
+    columns = columns_text(names if isinstance(names, list) else [names])
+    return f" for each {columns if ',' not in columns else f'({columns})'}"
+
+
+def _most_common(arguments: _Arguments) -> Claims:
+    arguments.only("value_set", "top_n", "quote_values", "data_type", "strictly")
+    column, listed = arguments.path, list_text(arguments.list_of("value_set"))
+    most = value_text(number(arguments.get("top_n", 1)))
+    return Claims("most_common", (f"{MOST_COMMON}({column}, {most}) in {listed}",), column)
 
 
 # Generic tests -----------------------------------------------------------------------------------
@@ -355,6 +409,20 @@ def _recency(arguments: _Arguments) -> tuple[Demand, ...]:
     return (Fresh(column_text(arguments.get("field")), age),)
 
 
+def _sequential_values(arguments: _Arguments) -> Claims:
+    arguments.only("interval", "datepart", "group_by_columns")
+    interval, part = arguments.get("interval", 1), arguments.get("datepart")
+    step = value_text(number(interval))
+    if part is not None:
+        if part not in _SECONDS:
+            raise UntranslatableError(f"a step of a {part} has no counterpart")
+        step = f"{step} {part}{'' if interval == 1 else 's'}"
+    column = arguments.path
+    each = _for_each(arguments.get("group_by_columns"))
+    gaps = f"gap_count({column}, step {step}) == 0{each}"
+    return Claims("sequential_values", (gaps, f"repeated_count({column}) == 0{each}"), column)
+
+
 def _equal_rowcount(arguments: _Arguments) -> Claims:
     return _rows_against(arguments, "==")
 
@@ -384,6 +452,7 @@ _GENERIC: dict[str, Callable[[_Arguments], tuple[Demand, ...] | Claims]] = {
     "not_accepted_values": _not_accepted_values,
     "unique_combination_of_columns": _combination,
     "recency": _recency,
+    "sequential_values": _sequential_values,
     "equal_rowcount": _equal_rowcount,
     "fewer_rows_than": _fewer_rows_than,
 }

@@ -260,20 +260,17 @@ def _primary_key(given: list[Any]) -> _Meaning:
     return Claims("is_primary_key", (f"duplicate_count([{columns_text(columns)}]) == 0",))
 
 
-def _distinctness(given: list[Any]) -> _Meaning:
-    columns = given[0] if isinstance(given[0], list) else [given[0]]
-    if len(columns) != 1:
-        raise UntranslatableError("the distinctness of several columns has no counterpart")
-    column = column_text(columns[0])
-    subject = f"unique_count({column}) / num_rows()"
-    return Claims("distinctness", _compared(subject, given[1], is_share=True), column)
+def _ratio(metric: str) -> Callable[[list[Any]], _Meaning]:
+    """A constraint on a ratio of one or several columns."""
 
+    def meaning(given: list[Any]) -> _Meaning:
+        columns = given[0] if isinstance(given[0], list) else [given[0]]
+        listed = columns_text(columns)
+        subject = f"{metric}({listed if len(columns) == 1 else f'[{listed}]'})"
+        column = column_text(columns[0]) if len(columns) == 1 else None
+        return Claims(metric, _compared(subject, given[1], is_share=True), column)
 
-def _uniqueness(given: list[Any]) -> _Meaning:
-    columns = given[0] if isinstance(given[0], list) else [given[0]]
-    if _share(given[1:]) == 1:
-        return Claims("uniqueness", (f"duplicate_count([{columns_text(columns)}]) == 0",))
-    raise UntranslatableError("a share of values that occur once has no counterpart")
+    return meaning
 
 
 def _contained(given: list[Any]) -> _Meaning:
@@ -337,8 +334,10 @@ _CONSTRAINTS: dict[str, Callable[[list[Any]], _Meaning]] = {
     "hasCompleteness": _metric("count({0}) / num_rows()", is_share=True),
     "isUnique": _unique,
     "isPrimaryKey": _primary_key,
-    "hasUniqueness": _uniqueness,
-    "hasDistinctness": _distinctness,
+    "hasUniqueness": _ratio("uniqueness"),
+    "hasDistinctness": _ratio("distinctness"),
+    "hasUniqueValueRatio": _ratio("unique_value_ratio"),
+    "hasEntropy": _metric("entropy({})"),
     "hasMin": _metric("minimum({})"),
     "hasMax": _metric("maximum({})"),
     "hasMean": _metric("average({})"),

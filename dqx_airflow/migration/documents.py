@@ -9,6 +9,7 @@ import yaml
 
 from dqx_airflow.contracts.source.yaml_document import plain, read_document
 from dqx_airflow.diagnostics.diagnostic import Level
+from dqx_airflow.exact import WrittenFloat
 from dqx_airflow.migration.foreign_rule import UntranslatableError
 from dqx_airflow.values import SourceFile
 
@@ -34,7 +35,22 @@ def document_of(source: SourceFile) -> Any:
     return plain(read.root)
 
 
+class _OneLineDumper(yaml.SafeDumper):
+    """Writes floats as they were written, and no anchors."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_OneLineDumper.add_representer(
+    WrittenFloat,
+    lambda dumper, value: dumper.represent_scalar("tag:yaml.org,2002:float", value.digits),
+)
+
+
 def one_line(value: object) -> str:
     """A rule as YAML or JSON has it, on one line."""
-    text = yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False)
+    text = yaml.dump(
+        value, Dumper=_OneLineDumper, default_flow_style=True, width=10_000, sort_keys=False
+    )
     return " ".join(text.replace("\n...\n", "").split())

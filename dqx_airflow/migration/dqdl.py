@@ -263,28 +263,13 @@ def _row_count(rule: _Rule) -> Claims:
     return Claims("row_count", _compared("num_rows()", rule.condition))
 
 
-def _uniqueness(rule: _Rule) -> Claims:
-    columns = ", ".join(f"`{one}`" for one in rule.parameters)
-    raise UntranslatableError(
-        f"the share of values that occur once has no counterpart; see unique_count({columns})"
-    )
-
-
-def _distinct_ratio(rule: _Rule) -> Claims:
-    column = rule.column
-    subject = f"unique_count({column}) / count({column})"
-    return Claims("unique_value_ratio", _compared(subject, rule.condition, unit="share"), column)
-
-
 def _correlation(rule: _Rule) -> Claims:
     columns = columns_text(rule.parameters)
     return Claims("correlation", _compared(f"correlation({columns})", rule.condition))
 
 
 def _column_count(rule: _Rule) -> Claims:
-    raise UntranslatableError(
-        "the number of columns is not counted: name them with `column x exists`"
-    )
+    return Claims("column_count", _compared("column_count()", rule.condition))
 
 
 def _custom_sql(rule: _Rule) -> Claims:
@@ -448,8 +433,12 @@ _RULES: dict[str, tuple[Callable[[_Rule], Claims], bool]] = {
     "Completeness": (_metric("completeness", "count({0}) / num_rows()", unit="share"), False),
     "IsUnique": (_unique, False),
     "IsPrimaryKey": (_primary_key, False),
-    "Uniqueness": (_uniqueness, False),
-    "UniqueValueRatio": (_distinct_ratio, False),
+    "Uniqueness": (_metric("uniqueness", "uniqueness({})", unit="share"), False),
+    "UniqueValueRatio": (
+        _metric("unique_value_ratio", "unique_value_ratio({})", unit="share"),
+        False,
+    ),
+    "Entropy": (_metric("entropy", "entropy({})"), False),
     "DistinctValuesCount": (_metric("distinct_values_count", "unique_count({})"), False),
     "ColumnValues": (_values, True),
     "ColumnLength": (_lengths, True),

@@ -106,7 +106,20 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
         meaning,
         severity=severity_of(severity) if isinstance(severity, str) else None,
         where=row_condition(str(condition)) if condition else None,
+        difference=_difference(_snake_case(str(_kind(expectation))), arguments),
     )
+
+
+def _difference(kind: str, arguments: Mapping[str, Any]) -> str | None:
+    """When the verdicts of the two tools differ."""
+    if kind != "expect_column_most_common_value_to_be_in_set":
+        return None
+    theirs = "one of them may be" if arguments.get("ties_okay") else "none may be"
+    return f"of equally common values {theirs} in the set there; here all have to be in it"
+
+
+def _snake_case(kind: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
 
 
 def _kind(expectation: Mapping[str, Any]) -> object:
@@ -125,9 +138,8 @@ def table_claims(kind: str, arguments: Mapping[str, Any]) -> Claims | str | None
     """What an expectation about the columns of a table claims; None for any other."""
     from dqx_airflow.migration.dql_text import columns_text
 
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
     try:
-        match name:
+        match _snake_case(kind):
             case "expect_table_columns_to_match_set":
                 columns = list(arguments.get("column_set") or ())
                 exist = tuple(f"column {columns_text([one])} exists" for one in columns)

@@ -41,10 +41,10 @@ def test_the_account_as_json_has_every_rule(tmp_path: Path) -> None:
     )
     rules = json.loads(account)
     assert (code, printed) == (1, "")
-    assert len(rules) == 22
+    assert len(rules) == 25
     assert {one["dataset"] for one in rules} == {"orders"}
     assert all(bool(one["assertions"]) != (one["outcome"] == "not translated") for one in rules)
-    assert output.read_text().startswith("# Imported from glue.dqdl (AWS Glue DQDL): 18 translated")
+    assert output.read_text().startswith("# Imported from glue.dqdl (AWS Glue DQDL): 22 translated")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_checkpoint_runs_the_suites_beside_it(tmp_path: Path) -> None:
     path.write_text(json.dumps(checkpoint))
     _, suite, account = run(path)
     assert 'check "silver_orders" on silver_orders {' in suite
-    assert account.splitlines()[-1].startswith("8 rules: ")
+    assert account.splitlines()[-1].startswith("17 rules: ")
 
 
 def test_an_unknown_tool_is_refused_with_the_known_ones() -> None:

@@ -29,6 +29,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.metrics.builtin import CALLABLE
+from dqx_airflow.metrics.derived import MOST_COMMON
 
 
 def unique(place: RuleContext) -> Claim:
@@ -74,6 +75,11 @@ def measured(place: RuleContext) -> Claim:
     """
     demand = place.rule.demand
     assert isinstance(demand, MetricRule)
+    if demand.metric == MOST_COMMON:
+        column, item = _subject(place, demand)
+        found = among(column, demand.values, item)
+        if isinstance(found, nodes.Member):
+            return Claim(f"{MOST_COMMON}({show(column)}, 1) in {show(found.choices)}")
     counted = _COUNTED.get(demand.metric)
     if counted is None:
         expression = _metric(demand)

@@ -84,6 +84,9 @@ def number(value: int | Fraction | float) -> nodes.Number:
 
 
 def duration(seconds: float) -> nodes.Number:
+    """:raises UnenforceableError: it has no end."""
+    if not math.isfinite(seconds):
+        raise UnenforceableError(f"{seconds} is not a duration to compare with")
     return nodes.Number(as_told(seconds), nodes.Unit.DURATION, NOWHERE)
 
 

@@ -69,9 +69,11 @@ _AGGREGATES = {
     "maximum": "expect_column_max_to_be_between",
     "average": "expect_column_mean_to_be_between",
     "sum": "expect_column_sum_to_be_between",
+    "median": "expect_column_median_to_be_between",
+    "distinctness": "expect_column_proportion_of_unique_values_to_be_between",
     "unique_count": "expect_column_unique_value_count_to_be_between",
 }
-_COUNTS = ("num_rows", "unique_count")
+_COUNTS = ("num_rows", "unique_count", "column_count")
 _SEVERITIES = {
     Severity.P0: "critical",
     Severity.P1: "critical",
@@ -220,11 +222,17 @@ def _measured(_: ExportedRule, demand: MetricRule) -> Told:
         share = round(1 - demand.condition.bound / 100, 12)
         kwargs: dict[str, Any] = {"column": plain_name(demand.arguments[0]), "mostly": share}
         return Expectation("expect_column_values_to_not_be_null", kwargs)
+    if demand.metric == "most_common" and len(demand.arguments) == 1:
+        values = [value for value in demand.values if value is not None]
+        kwargs = {"column": plain_name(demand.arguments[0]), "value_set": values}
+        return Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
     ends = _ends(demand.condition, is_count=demand.metric in _COUNTS)
     if ends is None or demand.is_percent or demand.values or demand.pattern is not None:
         return NO_COUNTERPART
     if demand.metric == "num_rows":
         return Expectation("expect_table_row_count_to_be_between", ends)
+    if demand.metric == "column_count":
+        return Expectation("expect_table_column_count_to_be_between", ends)
     if demand.metric not in _AGGREGATES or len(demand.arguments) != 1:
         return NO_COUNTERPART
     kwargs = {"column": plain_name(demand.arguments[0]), **ends}

@@ -90,8 +90,8 @@ def _over_frequencies(
     over = [item.over for item in aggregates if isinstance(item.over, Frequencies)]
     if any(one.is_ranked for one in over):
         by = f"PARTITION BY {', '.join(names)} " if names else ""
-        order = f"ORDER BY {COPIES} DESC NULLS LAST, {', '.join(values)}"
-        counted = counted.selectExpr("*", f"row_number() OVER ({by}{order}) AS {RANK}")
+        rank = f"rank() OVER ({by}ORDER BY {COPIES} DESC NULLS LAST) AS {RANK}"
+        counted = counted.selectExpr("*", rank)
     return _grouped(counted, names, [*(one.sql for one in over), *others])
 
 

@@ -33,6 +33,10 @@ def _extra_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[Metr
     return len(extra), f"not listed: {listed(extra)}" if extra else ""
 
 
+def _number_of_columns(_: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    return len(types), ""
+
+
 COLUMNS = (
     Metric(
         "column_type",
@@ -45,6 +49,16 @@ COLUMNS = (
         scan=Scan.SCHEMA,
         no_value="the column does not exist",
         of_schema=_type_of_column,
+    ),
+    Metric(
+        "column_count",
+        (),
+        Unit.COLUMNS,
+        "The number of columns of the dataset.",
+        "assert column_count() == 12",
+        lambda _: (),
+        scan=Scan.SCHEMA,
+        of_schema=_number_of_columns,
     ),
     Metric(
         "extra_column_count",

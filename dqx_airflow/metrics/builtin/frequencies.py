@@ -143,22 +143,24 @@ def _shannon(column: Column) -> float | None:
     return math.fsum(-(count / rows) * math.log(count / rows) for count in found.values()) + 0.0
 
 
-def _by_frequency(column: Column) -> list[Any]:
-    """The different values, the most common ones first; of equally common ones the smallest."""
-    found = Counter(order_key(value) for value in column.present)
-    first = {order_key(value): value for value in reversed(column.present)}
-    return [first[key] for key in sorted(found, key=lambda key: (-found[key], key))]
-
-
 def _most_common(column: Column) -> Any:
-    return next(iter(_by_frequency(column)), None)
+    """Of equally common values the smallest."""
+    found = _numbers_of_rows(column)
+    return min(found, key=lambda value: (-found[value], order_key(value)), default=None)
 
 
 def _unlisted_common(column: Column, most: int, listed: Collection[Any]) -> int | None:
-    common = _by_frequency(column)[:most]
-    if not common:
+    found = _numbers_of_rows(column)
+    if not found:
         return None
+    least = sorted(found.values(), reverse=True)[:most][-1]
+    common = [value for value, rows in found.items() if rows >= least]
     return sum(not is_equal_to_any(value, column.type, listed) for value in common)
+
+
+def _numbers_of_rows(column: Column) -> dict[Any, int]:
+    """The values of a column without NaN, with the numbers of their rows."""
+    return dict(Counter(column.present))
 
 
 FREQUENCIES = (
@@ -229,7 +231,8 @@ FREQUENCIES = (
             Argument("values", ArgumentKind.LITERALS),
         ),
         Unit.VALUES,
-        "How many of the `n` most common values are not in the list.",
+        "How many of the `n` most common values, and those that are as common as the last of them,"
+        " are not in the list.",
         'assert most_common(status, 2) in ["paid", "open", "closed"]',
         _unlisted,
         value=lambda _, results: results[0] if results[1] else None,

@@ -249,9 +249,9 @@ def _null(arguments: _Arguments) -> _Demands:
 
 
 def _unique(arguments: _Arguments) -> _Demands:
-    column = arguments.own_column()
-    if arguments.mostly() < 1:
-        raise _NoCounterpartError("mostly, a share of values that are unique, has no counterpart")
+    column, share = arguments.own_column(), arguments.mostly()
+    if share < 1:
+        return (MetricRule("uniqueness", (column,), Condition(">=", share)),)
     return (Unique((column,)),)
 
 
@@ -412,6 +412,46 @@ def _distinct_equal_set(arguments: _Arguments) -> _Demands:
     return (*_distinct_in_set(arguments), *_distinct_contain_set(arguments))
 
 
+def _most_common(arguments: _Arguments) -> _Demands:
+    column, values = arguments.own_column(), arguments.values("value_set")
+    arguments.take("ties_okay")
+    return (MetricRule("most_common", (column,), _NONE, values=values),)
+
+
+def _z_scores(arguments: _Arguments) -> _Demands:
+    column, threshold = arguments.own_column(), arguments.take("threshold")
+    is_double, share = arguments.take("double_sided", True), arguments.mostly()
+    if not is_number(threshold):
+        raise _NoCounterpartError("its threshold is not a number")
+    if is_double and share == 1:
+        return (MetricRule("max_z_score", (column,), Condition("<", threshold)),)
+    name = sql_name(column)
+    if share == 1:
+        query = aggregate_query(f"(max({name}) - avg({name})) / stddev_samp({name})")
+        return (QueryGives(query, Condition("<", threshold)),)
+    distance = f"abs({name} - center)" if is_double else f"({name} - center)"
+    near = f"spread > 0 AND {distance} < {threshold} * spread"
+    query = " ".join(
+        (
+            f"SELECT count(CASE WHEN {near} THEN 1 END) / count({name}) FROM",
+            f"(SELECT {name}, avg({name}) OVER () AS center,",
+            f"stddev_samp({name}) OVER () AS spread FROM {{model}}) AS rows",
+        )
+    )
+    return (QueryGives(query, Condition(">=", share)),)
+
+
+def _in_order(metric: str) -> Callable[[_Arguments], _Demands]:
+    """An expectation about the order of rows, which a table does not have."""
+
+    def demands(arguments: _Arguments) -> _Demands:
+        column = arguments.own_column()
+        claim = f"{metric}({column}, order_by ...) == 0"
+        raise _NoCounterpartError(f"the rows of a table have no order: write {claim} in DQL")
+
+    return demands
+
+
 # Expectations about several columns, and about the table -------------------------------------
 
 
@@ -510,6 +550,17 @@ def _row_count_equal(arguments: _Arguments) -> _Demands:
     return (MetricRule("num_rows", (), Condition("==", value)),)
 
 
+def _column_count_between(arguments: _Arguments) -> _Demands:
+    return tuple(MetricRule("column_count", (), item) for item in _conditions(arguments))
+
+
+def _column_count_equal(arguments: _Arguments) -> _Demands:
+    value = arguments.take("value")
+    if not is_number(value):
+        raise _NoCounterpartError("its value is not a number")
+    return (MetricRule("column_count", (), Condition("==", value)),)
+
+
 def _unexpected_rows(arguments: _Arguments) -> _Demands:
     rows = arguments.text("unexpected_rows_query").strip().rstrip(";")
     query = " ".join(("SELECT count(*) FROM (", rows.replace("{batch}", "{model}"), ") AS rows"))
@@ -522,12 +573,17 @@ _KINDS: dict[str, Callable[[_Arguments], _Demands]] = {
     "expect_column_distinct_values_to_equal_set": _distinct_equal_set,
     "expect_column_max_to_be_between": _measured("maximum"),
     "expect_column_mean_to_be_between": _measured("average"),
-    "expect_column_median_to_be_between": _computed("percentile({}, 0.5)"),
+    "expect_column_median_to_be_between": _measured("median"),
     "expect_column_min_to_be_between": _measured("minimum"),
+    "expect_column_most_common_value_to_be_in_set": _most_common,
     "expect_column_pair_values_a_to_be_greater_than_b": _a_greater_than_b,
     "expect_column_pair_values_to_be_equal": _pair_equal,
-    "expect_column_proportion_of_unique_values_to_be_between": _computed(
-        "count(DISTINCT {0}) / count({0})"
+    **dict.fromkeys(
+        (
+            "expect_column_proportion_of_unique_values_to_be_between",
+            "expect_column_unique_value_proportion_to_be_between",
+        ),
+        _measured("distinctness"),
     ),
     "expect_column_quantile_values_to_be_between": _quantiles,
     "expect_column_stdev_to_be_between": _computed("stddev_samp({})"),
@@ -536,7 +592,10 @@ _KINDS: dict[str, Callable[[_Arguments], _Demands]] = {
     "expect_column_unique_value_count_to_be_between": _measured("unique_count"),
     "expect_column_value_lengths_to_be_between": _lengths_between,
     "expect_column_value_lengths_to_equal": _lengths_equal,
+    "expect_column_value_z_scores_to_be_less_than": _z_scores,
     "expect_column_values_to_be_between": _values_between,
+    "expect_column_values_to_be_decreasing": _in_order("increase_count"),
+    "expect_column_values_to_be_increasing": _in_order("decrease_count"),
     "expect_column_values_to_be_in_set": _in_set,
     "expect_column_values_to_be_in_type_list": _in_type_list,
     "expect_column_values_to_be_null": _null,
@@ -555,6 +614,8 @@ _KINDS: dict[str, Callable[[_Arguments], _Demands]] = {
     "expect_compound_columns_to_be_unique": _compound_unique,
     "expect_multicolumn_sum_to_equal": _multicolumn_sum,
     "expect_select_column_values_to_be_unique_within_record": _unique_within_record,
+    "expect_table_column_count_to_be_between": _column_count_between,
+    "expect_table_column_count_to_equal": _column_count_equal,
     "expect_table_row_count_to_be_between": _row_count_between,
     "expect_table_row_count_to_equal": _row_count_equal,
     "unexpected_rows_expectation": _unexpected_rows,
