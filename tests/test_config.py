@@ -18,6 +18,7 @@ from dqx_airflow.config.settings import (
     Defaults,
     Output,
     Settings,
+    Unsupported,
     date_of,
     find_settings,
     read_settings,
@@ -113,6 +114,31 @@ def test_no_dataset_trusts_its_log_where_the_defaults_say_so(
     call = read_call(Options((tmp_path / "s.dql",), datasets=("days=/days",)), date(2024, 3, 2))
     trusted = {ref.name: ref.trust_log for ref in call.requests[0].datasets}
     assert trusted == {"orders": by_default, "lines": False, "days": by_default}
+
+
+@pytest.mark.parametrize(
+    ("by_default", "typed", "let_by"),
+    [
+        ("", None, None),
+        ('[defaults]\nunsupported = "warn"\n', None, "unsupported=warn"),
+        ("", Unsupported.WARN, "unsupported=warn"),
+        ('[defaults]\nunsupported = "warn"\n', Unsupported.ERROR, None),
+    ],
+)
+def test_what_contracts_cannot_enforce_is_an_error_unless_somebody_says_otherwise(
+    tmp_path: Path, by_default: str, typed: Unsupported | None, let_by: str | None
+) -> None:
+    settings(tmp_path, f'{by_default}[datasets]\norders = "/orders"\n')
+    path = tmp_path / "orders.yaml"
+    path.write_text(
+        "dataContractSpecification: 1.2.1\nid: orders\ninfo: {title: O, version: 1.0.0}\n"
+        "models: {orders: {quality: [{type: custom, engine: monte-carlo}]}}\n"
+    )
+    call = read_call(Options((path,), unsupported=typed), date(2024, 3, 2))
+    assert not call.has_errors
+    contract = call.requests[0].contract
+    assert contract is not None
+    assert [clause.let_by for clause in contract.unenforced] == [let_by]
 
 
 def test_the_example_of_the_module_is_sound(tmp_path: Path) -> None:

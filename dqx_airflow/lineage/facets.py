@@ -258,6 +258,8 @@ def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
         params["groups"] = verdict.groups
         params["failed_groups"] = verdict.failed_groups
         params["worst_group"] = sanitize.optional_text(verdict.worst_group, sanitize.NAME)
+    if verdict.let_by is not None:
+        params["let_by"] = sanitize.text(verdict.let_by, sanitize.NAME)
     if report.contract is not None:
         params["contract"] = sanitize.text(report.contract.id, sanitize.NAME)
         params["contract_version"] = sanitize.optional_text(report.contract.version, sanitize.NAME)

@@ -15,9 +15,11 @@ from openlineage.client.serde import Serde
 
 from dqx_airflow import __version__
 from dqx_airflow.lineage import events
+from dqx_airflow.plan.clauses import unenforced_verdicts
 from dqx_airflow.values import (
     DatasetRef,
     DatasetSnapshot,
+    EnforcedContract,
     Field,
     GateOrigin,
     GateReport,
@@ -25,10 +27,13 @@ from dqx_airflow.values import (
     MetricResult,
     Outcome,
     Promotion,
+    Responsible,
     RunKey,
     Severity,
     SourceLocation,
+    Span,
     Status,
+    UnenforcedClause,
     Verdict,
 )
 
@@ -289,6 +294,46 @@ def test_a_catalog_learns_the_owner_the_purpose_and_the_source_of_a_gate(
         )
         assert facets["sourceCodeLocation"]["url"] == source.url
         assert facets["sourceCodeLocation"]["version"] == "1a2b"
+
+
+def test_the_people_of_a_contract_are_told_to_catalogs_and_in_failures(
+    request_: GateRequest, reports: dict[str, GateReport], problems: Problems
+) -> None:
+    responsible = Responsible("sales", ("ann@example.com",), "#sales", "docs/r.md", "page", "9x5")
+    contract = EnforcedContract("orders", "2.3.0", "odcs", responsible=responsible)
+    request = replace(request_, contract=contract)
+    events = history(request, replace(reports["blocked"], contract=contract))
+    assert problems(events) == []
+    told = "channel: #sales; incident response: page; runbook: docs/r.md; business hours: 9x5"
+    for event in events:
+        job = as_dict(event)["job"]["facets"]
+        assert job["ownership"]["owners"] == [{"name": "sales", "type": "OWNER"}]
+        assert told in job["documentation"]["description"]
+    error = as_dict(events[-1])["run"]["facets"]["errorMessage"]["message"]
+    assert f"owner: sales; contacts: ann@example.com; {told}" in error
+
+
+def test_a_clause_that_somebody_accepts_is_a_skipped_test_with_the_name(
+    terminal: Callable[..., Any], passed: GateReport
+) -> None:
+    clause = UnenforcedClause(
+        "orders.custom",
+        "models.orders.quality[0]",
+        Span("orders.yaml", 9, 9, 9, 20),
+        "- type: custom",
+        "orders",
+        Severity.P1,
+        "an unknown engine",
+        let_by="data-platform: the vendor alerts on it",
+        is_accepted=True,
+    )
+    contract = EnforcedContract("orders", "2.3.0", "dcs", unenforced=(clause,))
+    event = terminal(*passed.verdicts, *unenforced_verdicts(contract))
+    tests = {t["name"]: t for t in as_dict(event)["run"]["facets"]["test"]["tests"]}
+    told = tests["orders.custom"]
+    assert told["status"] == "skip"
+    assert "accepted by data-platform: the vendor alerts on it" in told["description"]
+    assert told["params"]["let_by"] == "data-platform: the vendor alerts on it"
 
 
 def test_a_failure_says_how_many_and_the_worst(reports: dict[str, GateReport]) -> None:

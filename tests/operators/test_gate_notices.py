@@ -82,6 +82,24 @@ def test_a_notice_says_what_is_wrong_and_where_to_look(told: Callable[..., Any])
     assert json.loads(json.dumps(notice.payload)) == notice.payload
 
 
+def test_a_notice_says_whom_to_ask_and_what_to_do(told: Callable[..., Any]) -> None:
+    people = {
+        "owner": "sales",
+        "channel": "#sales",
+        "incident response": "page",
+        "runbook": "https://wiki.example.com/orders",
+        "business hours": "9x5",
+    }
+    contract = {"id": "orders", "version": "2.3.0", "responsible": people}
+    notice = told({**BLOCKED, "contract": contract})
+    for name, text in people.items():
+        assert any(name in line and text in line for line in notice.markdown.splitlines())
+        assert text in notice.html
+    assert notice.payload["report"]["contract"]["responsible"] == people
+    passed = told({**BLOCKED, "outcome": "passed", "verdicts": [], "contract": contract})
+    assert "runbook" not in passed.markdown
+
+
 def test_without_a_report_the_error_is_told(told: Callable[..., Any]) -> None:
     notice = told(None, RuntimeError("no report in /results:\nSpark failed"))
     assert notice.text == "no report: gate lake.gate: no report in /results: Spark failed"

@@ -122,6 +122,24 @@ def test_of_a_contract_the_clauses_are_named(tab: Get, scene: Scene) -> None:
     )
 
 
+def test_a_clause_that_somebody_accepts_names_who_and_why(tab: Get, scene: Scene) -> None:
+    scene.dag()
+    contract = EnforcedContract("orders", "2.3.0", "odcs", checked=9, documented=4, accepted=1)
+    accepted = replace(
+        BAD_NULLS,
+        name="orders.custom",
+        status=Status.SKIPPED,
+        value=None,
+        reason="an unknown engine (accepted by data-platform: the vendor alerts on it)",
+        clause="models.orders.quality[0]",
+        let_by="data-platform: the vendor alerts on it",
+    )
+    scene.ran(report_of(verdicts=(accepted, NOT_EMPTY), outcome=Outcome.PASSED, contract=contract))
+    text = Html(tab().text).text
+    assert "let through by data-platform: the vendor alerts on it" in text
+    assert "9 checked, 4 documented, 1 accepted, 0 unsupported" in text
+
+
 def test_of_a_contract_the_clauses_are_named_without_the_store(
     tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
