@@ -15,7 +15,7 @@ import argparse
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -80,8 +80,22 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Score:
+    """`missed` counts assertions that passed over an issue of theirs, `unseen` the incidents on
+    whose day no assertion failed at all."""
+
     false_alarms: int
     missed: int
+    unseen: int
+
+    @classmethod
+    def of(cls, days: Sequence[Day], alarms: Sequence[Set[str]]) -> Score:
+        """:param alarms: for each day the assertions that failed."""
+        pairs = [(day.issues, failed) for day, failed in zip(days, alarms, strict=True)]
+        return cls(
+            sum(len(failed - issues) for issues, failed in pairs),
+            sum(len(issues - failed) for issues, failed in pairs),
+            sum(bool(issues) and not issues & failed for issues, failed in pairs),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +238,18 @@ def _with(text: str, values: Mapping[str, float], profile: str | None) -> nodes.
 
 def score(suite: nodes.Suite, days: list[Day]) -> Score:
     backtest = Backtest(suite, [past_day(day) for day in days])
-    false_alarms = missed = 0
-    for one, row in zip(backtest.assertions, backtest.judge().statuses, strict=True):
-        for day, status in zip(days, row, strict=True):
-            is_issue = one.name in day.issues
-            false_alarms += status is Status.FAILED and not is_issue
-            missed += status is not Status.FAILED and is_issue
-    return Score(false_alarms, missed)
+    names = [one.name for one in backtest.assertions]
+    by_day = zip(*backtest.judge().statuses, strict=True)
+    failed = [
+        {name for name, status in zip(names, day, strict=True) if status is Status.FAILED}
+        for day in by_day
+    ]
+    return Score.of(days, failed)
 
 
 def three_sigma(days: list[Day]) -> Score:
     """An alarm where a value is further than three standard deviations from the mean of the last
     four weeks, for the same seven values."""
-    false_alarms = missed = 0
     values = {
         "rows": [day.metrics["rows"] for day in days],
         "revenue": [day.metrics["revenue"] for day in days],
@@ -246,14 +259,13 @@ def three_sigma(days: list[Day]) -> Score:
         "price": [day.metrics["price"] for day in days],
         "ids": [day.metrics["ids"] for day in days],
     }
+    alarms: list[set[str]] = [set() for _ in days[LEARNED:]]
     for name, series in values.items():
         for number in range(LEARNED, DAYS):
             window = series[number - WINDOW : number]
-            is_alarm = abs(series[number] - mean(window)) > SIGMAS * stdev(window)
-            is_issue = name in days[number].issues
-            false_alarms += is_alarm and not is_issue
-            missed += is_issue and not is_alarm
-    return Score(false_alarms, missed)
+            if abs(series[number] - mean(window)) > SIGMAS * stdev(window):
+                alarms[number - LEARNED].add(name)
+    return Score.of(days[LEARNED:], alarms)
 
 
 def picture(weeks: Sequence[tuple[int, int]]) -> str:
@@ -291,6 +303,10 @@ def picture(weeks: Sequence[tuple[int, int]]) -> str:
     )
 
 
+def told(one: Score) -> str:
+    return f"{one.false_alarms}/{one.missed}/{one.unseen}"
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seed", type=int, nargs="*", default=[1, 2, 3, 4, 5])
@@ -298,14 +314,22 @@ def main() -> None:
     arguments.add_argument("--svg", type=Path, help="draws the first of the years")
     given = arguments.parse_args()
     holidays = holidays_of("DE", FIRST, FIRST + timedelta(days=DAYS)) if given.holidays else None
-    print("seed  incidents  labels  approved   start FA/miss   3-sigma FA/miss   tuned FA/miss")
+    print("false alarms/missed issues/incidents that nothing saw")
+    print("seed  issues  labels  approved          start        3-sigma          tuned")
+    every = []
     for seed in given.seed:
         found = simulated(seed, holidays)
         if given.svg and seed == given.seed[0]:
             given.svg.write_text(picture(found.weeks), encoding="utf-8")
         cells = (found.start, found.three_sigma, found.tuned)
-        told = "   ".join(f"{one.false_alarms:>9}/{one.missed:<4}" for one in cells)
-        print(f"{seed:>4}  {found.incidents:>9}  {found.labels:>6}  {found.approved:>8}  {told}")
+        every.append(cells)
+        shown = "  ".join(f"{told(one):>13}" for one in cells)
+        print(f"{seed:>4}  {found.incidents:>6}  {found.labels:>6}  {found.approved:>8}  {shown}")
+    sums = (
+        Score(*(sum(getattr(one, name) for one in column) for name in Score.__slots__))
+        for column in zip(*every, strict=True)
+    )
+    print("all" + " " * 25 + "  ".join(f"{told(one):>13}" for one in sums))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import math
 from collections.abc import Iterator
 from datetime import date, timedelta
 
@@ -48,7 +49,7 @@ def is_backwards(start: nodes.Expression, end: nodes.Expression) -> bool:
 
 def _weeks(start: nodes.Expression, end: nodes.Expression, on: date) -> Iterator[tuple[date, date]]:
     """The periods of the weeks around a day, where both dates are days of a week."""
-    furthest = FURTHEST_OFFSET // 7 + 2
+    furthest = math.ceil(max(_offset(start), _offset(end)) / 7) + 2
     for week in range(-furthest, furthest + 1):
         try:
             anchor = on + timedelta(weeks=week)
@@ -58,6 +59,15 @@ def _weeks(start: nodes.Expression, end: nodes.Expression, on: date) -> Iterator
         if first is None or last is None:
             continue
         yield first, last + timedelta(days=7) if last < first else last
+
+
+def _offset(node: nodes.Expression) -> float:
+    """By how many days at most the offsets of an expression move it."""
+    match node:
+        case nodes.Arithmetic(left=left, right=nodes.Number(value=days)):
+            return _offset(left) + abs(float(days))
+        case _:
+            return 0
 
 
 def _is_weekly(node: nodes.Expression) -> bool:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from statistics import median
+from statistics import fmean, median
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.dates import is_active
@@ -58,6 +58,10 @@ class _Cluster:
     all_alarms: int
     labels: int
     chance: float
+    factor: float | None
+    """What its days are to be scaled by; None where that is no other share."""
+    spread: float
+    """How far the values of all days, scaled by it, are from the usual one: a share of that."""
 
 
 def tuned_profiles(
@@ -76,13 +80,16 @@ def tuned_profiles(
     tried = [*calendars]
     if rules.profile_days is ProfileDays.INCLUDE:
         tried += map(_existing, past.backtest.suite.profiles)
+    named = {profile.name.value for profile in past.backtest.suite.profiles}
     found, left_out = [], {}
     for row, one in enumerate(past.backtest.assertions):
         if one.is_required:
             continue
-        days = past.days(rules, [row])
+        # Days of profiles as well: what alarms there although it is scaled may need one more.
+        days = range(len(past.backtest.days))
         failed: list[Tuned] = []
-        for cluster in _clusters(past, row, days, tried):
+        new = [made for made in tried if not named & set(_profile_names(one.name, made))]
+        for cluster in _clusters(past, row, days, new):
             tuned = _tuned(past, row, cluster, days, rules, with_profile, gate)
             if tuned.proposal is not None:
                 found.append(tuned)
@@ -110,7 +117,8 @@ def _existing(profile: nodes.Profile) -> Calendar:
 def _clusters(
     past: Past, row: int, days: Sequence[int], tried: Sequence[Calendar]
 ) -> list[_Cluster]:
-    """The calendars on which the alarms of an assertion cluster, the least probable first.
+    """The calendars on which the alarms of an assertion cluster: first those whose factor explains
+    the values best, as that of Sundays does where Saturdays are nearly as usual.
 
     Alarms without a label count, too, but people have to have said of some there that they were
     false. Real issues do not count.
@@ -128,8 +136,10 @@ def _clusters(
             continue
         chance = _at_least(len(inside), len(alarms), len(held) / len(known))
         if chance < CHANCE / len(tried):
-            clusters.append(_Cluster(one, held, len(inside), len(alarms), false, chance))
-    return sorted(clusters, key=lambda one: one.chance)[:_MOST_CLUSTERS]
+            factor, spread = _factor(past, row, held, days)
+            counted = len(inside), len(alarms), false, chance
+            clusters.append(_Cluster(one, held, *counted, factor, spread))
+    return sorted(clusters, key=lambda one: (one.spread, one.chance))[:_MOST_CLUSTERS]
 
 
 def _at_least(hits: int, trials: int, rate: float) -> float:
@@ -154,7 +164,7 @@ def _tuned(
     thin = thin_evidence(about, labelled, rules, "days that count")
     if thin is not None:
         return thin
-    factor = _factor(past, row, cluster.days, days)
+    factor = cluster.factor
     if factor is None:
         return Tuned(about, None, "its values there are not another share of the usual ones")
     text = profile_text(one.check, one.name, cluster.calendar, factor, _why(cluster, one.name))
@@ -168,7 +178,7 @@ def _tuned(
     statuses = backtest.judge().statuses[row]
     trials = []
     for fold in folds_of(days, labelled):
-        learned = _factor(past, row, cluster.days, fold.learned)
+        learned, _ = _factor(past, row, cluster.days, fold.learned)
         tried = statuses
         if learned is not None:
             with_it = with_profile(profile_text(one.check, one.name, cluster.calendar, learned, ""))
@@ -222,9 +232,9 @@ def profile_text(check: str, name: str, calendar: Calendar, factor: float, why: 
     """The profile that scales an assertion on the days of a calendar, in DQL."""
     comment = f"# {why}\n# There its value is about {1 / factor:.2g} of the usual one.\n"
     blocks = []
-    for period in calendar.periods:
+    for title, period in zip(_profile_names(name, calendar), calendar.periods, strict=True):
         blocks.append(
-            f'profile "{period.title}: {name}" {{\n'
+            f'profile "{title}" {{\n'
             "    type recurring\n"
             f"    from {period.start}\n"
             f"    to   {period.end}\n"
@@ -234,6 +244,10 @@ def profile_text(check: str, name: str, calendar: Calendar, factor: float, why: 
     return (comment if why else "") + "\n".join(blocks)
 
 
+def _profile_names(name: str, calendar: Calendar) -> list[str]:
+    return [f"{period.title}: {name}" for period in calendar.periods]
+
+
 def _why(cluster: _Cluster, name: str) -> str:
     return (
         f"{cluster.alarms} of {cluster.all_alarms} alarms of '{name}' are on "
@@ -241,9 +255,15 @@ def _why(cluster: _Cluster, name: str) -> str:
     )
 
 
-def _factor(past: Past, row: int, inside: frozenset[int], days: Sequence[int]) -> float | None:
-    """By what the values on some days are to be scaled to be as on the others: the quotient of the
-    medians, to two digits, and at most fourfold. Days with a real issue do not count."""
+def _factor(
+    past: Past, row: int, inside: frozenset[int], days: Sequence[int]
+) -> tuple[float | None, float]:
+    """By what the values on some days are to be scaled to be as on the others, and how far all are
+    from the usual one then.
+
+    It is the quotient of the medians, to two digits, and at most fourfold. Days with a real issue
+    do not count.
+    """
     values = past.backtest.compared(row)
     there: list[float] = []
     elsewhere: list[float] = []
@@ -253,14 +273,16 @@ def _factor(past: Past, row: int, inside: frozenset[int], days: Sequence[int]) -
             continue
         (there if n in inside else elsewhere).append(nearest_float(value))
     if not there or not elsewhere:
-        return None
+        return None, math.inf
     usual, here = median(elsewhere), median(there)
     if usual * here <= 0:
-        return None
+        return None, math.inf
     factor = float(f"{usual / here:.2g}")
     if abs(factor - 1) < _SAME:
-        return None
-    return min(max(factor, 1 / _FURTHEST_FACTOR), _FURTHEST_FACTOR)
+        return None, math.inf
+    factor = min(max(factor, 1 / _FURTHEST_FACTOR), _FURTHEST_FACTOR)
+    scaled = [*elsewhere, *(value * factor for value in there)]
+    return factor, fmean(abs(value / usual - 1) for value in scaled)
 
 
 def _judged_alone(backtest: Backtest, suite: nodes.Suite, row: int) -> tuple[Status | None, ...]:

@@ -234,6 +234,38 @@ def test_a_cluster_on_the_calendar_becomes_a_profile(
     assert "failed" not in Backtest(after, days).judge().statuses[0]
 
 
+def test_of_calendars_with_the_same_alarms_the_one_that_explains_the_values_is_proposed() -> None:
+    """All weekend days alarm, but Saturdays are nearly as other days: Sundays are what differs."""
+    level = {5: 580, 6: 300}
+    values = [level.get((FIRST + timedelta(days=n)).weekday(), 640) + n % 5 for n in range(200)]
+    alarms = {n: False for n, value in enumerate(values) if value < 600}
+    text = text_of(constants=HEAD.format(value=600))
+    proposals = [one.proposal for one in tuned(text, days_of(values, alarms)) if one.proposal]
+    (profile,) = (one.profile for one in proposals if one.profile)
+    assert "from weekday(sunday)" in profile
+    assert "weekday(saturday)" not in profile
+
+
+def test_alarms_that_are_left_on_days_of_a_profile_lead_to_one_more() -> None:
+    """A profile for weekends scales Sundays too little: theirs comes on top of it."""
+    level = {5: 500, 6: 300}
+    values = [level.get((FIRST + timedelta(days=n)).weekday(), 600) + n % 5 for n in range(200)]
+    weekends = (
+        'profile "Weekends: rows" { type recurring from weekday(saturday) to weekday(sunday) '
+        'scale assertion "rows" in "C" by 1.2x }'
+    )
+    text = text_of(constants=HEAD.format(value=550), profile=weekends)
+    days = days_of(values, dict.fromkeys(range(6, 200, 7), False))
+    (profile,) = (
+        one.proposal.profile
+        for one in tuned(text, days)
+        if one.proposal is not None and one.proposal.profile
+    )
+    assert "from weekday(sunday)" in profile
+    after = with_edits(text, node_of(text), {}, profile)
+    assert Status.FAILED not in Backtest(node_of(after), days).judge().statuses[0]
+
+
 def test_alarms_without_a_label_show_a_cluster_that_a_few_labels_confirm() -> None:
     low = [is_sunday(FIRST + timedelta(days=n)) for n in range(300)]
     days = days_of(
