@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from dqx_airflow.api import ContractRegistry as ContractRegistry
     from dqx_airflow.api import ContractValidator as ContractValidator
     from dqx_airflow.api import ContractViolation as ContractViolation
+    from dqx_airflow.api import DatedResults as DatedResults
+    from dqx_airflow.api import DatesFailed as DatesFailed
     from dqx_airflow.api import Interpreter as Interpreter
     from dqx_airflow.api import MemoryDatabase as MemoryDatabase
     from dqx_airflow.api import MetricProvider as MetricProvider
@@ -57,6 +59,8 @@ _HOME = {
     "ContractRegistry": "dqx_airflow.api",
     "ContractValidator": "dqx_airflow.api",
     "ContractViolation": "dqx_airflow.api",
+    "DatedResults": "dqx_airflow.api",
+    "DatesFailed": "dqx_airflow.api",
     "Interpreter": "dqx_airflow.api",
     "MemoryDatabase": "dqx_airflow.api",
     "MetricProvider": "dqx_airflow.api",

@@ -5,6 +5,7 @@ from dqx_airflow.api.contract import Contract, ContractViolation, assert_contrac
 from dqx_airflow.api.contract_registry import ContractRegistry
 from dqx_airflow.api.contract_validator import ContractValidator
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
+from dqx_airflow.api.dated_results import DatedResults, DatesFailed
 from dqx_airflow.api.expressions import MetricExpression
 from dqx_airflow.api.interpreter import Interpreter
 from dqx_airflow.api.metric_provider import MetricProvider
@@ -29,6 +30,8 @@ __all__ = [
     "ContractValidator",
     "ContractViolation",
     "Database",
+    "DatedResults",
+    "DatesFailed",
     "Interpreter",
     "MemoryDatabase",
     "MetricExpression",

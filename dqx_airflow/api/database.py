@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dqx_airflow.api.frames import FRAMES, is_frame, is_spark_frame, table_of
@@ -49,11 +49,21 @@ class SparkDatabase:
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
         """The values that a plan asks for, measured with Spark, and what the datasets were like."""
-        from dqx_airflow.engine.measure import measure, snapshots
+        (measured,) = self.measure_all([plan])
+        return measured
 
-        refs = [ref for ref in self._datasets if ref.name in plan.reads]
-        opened, found = measure(self._spark, refs, plan)
-        return found, snapshots(refs, opened, plan, found)
+    def measure_all(
+        self, plans: Sequence[Plan]
+    ) -> tuple[tuple[Scanned, tuple[DatasetSnapshot, ...]], ...]:
+        """What `measure` gives for each plan, in one scan of each dataset."""
+        from dqx_airflow.engine.measure import measure_together, snapshots
+
+        refs = [ref for ref in self._datasets if any(ref.name in plan.reads for plan in plans)]
+        opened, found = measure_together(self._spark, refs, plans)
+        return tuple(
+            (one, snapshots([ref for ref in refs if ref.name in plan.reads], opened, plan, one))
+            for plan, one in zip(plans, found, strict=True)
+        )
 
 
 class MemoryDatabase:

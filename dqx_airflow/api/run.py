@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
 
-from dqx_airflow.api.database import Database
+from dqx_airflow.api.database import Database, SparkDatabase
+from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.stored_database import StoredDatabase
+from dqx_airflow.date_range import dates_of_range, is_range
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import Checked
-from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.errors import RequestError, SourceError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
-from dqx_airflow.plan.model import Plan
+from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.selection import choose
 from dqx_airflow.values import (
     Attempt,
+    DatasetSnapshot,
     EnforcedContract,
     GateReport,
     RunKey,
@@ -26,6 +30,8 @@ from dqx_airflow.values import (
     Severity,
     SourceFile,
 )
+
+_DATES_HINT = "write a list of dates, or '2026-01-01..2026-03-31'"
 
 
 def run(
@@ -54,24 +60,116 @@ def run(
     :raises SourceError: the suite asks for a dataset or for dates that the database has not.
     :raises RequestError: an argument makes no sense, or it selects what is not there.
     """
-    least = _severity(fail_on)
-    if now is not None and now.tzinfo is None:
-        raise RequestError("`now` has no time zone", "write datetime.now(timezone.utc)")
+    terms = _Terms.of(fail_on, require_history, skip_dates, now)
     plan = plan_of(checked, db, on, allow_empty=allow_empty, selection=selection, contract=contract)
-    started, run_id = _clock(), str(uuid.uuid4())
-    found, datasets = db.measure(plan)
+    started = _clock()
+    return _judged(checked, db, plan, db.measure(plan), terms, started)
+
+
+def run_dates(
+    checked: Checked,
+    db: Database,
+    dates: str | Iterable[date],
+    *,
+    fail_on: Severity | str = Severity.P1,
+    allow_empty: bool = False,
+    require_history: bool = False,
+    skip_dates: Collection[date] = (),
+    now: datetime | None = None,
+    selection: Selection | None = None,
+) -> DatedResults:
+    """The results of `run` for each of several dates; over Spark all are measured together.
+
+    :param dates: the dates, or a range of them as text, `2026-01-01..2026-03-31`; the other
+        arguments are those of `run`.
+    :raises SourceError: the suite asks for a dataset or for dates that the database has not.
+    :raises RequestError: an argument makes no sense, or it selects what is not there.
+    """
+    terms = _Terms.of(fail_on, require_history, skip_dates, now)
+    plans = [
+        plan_of(checked, db, on, allow_empty=allow_empty, selection=selection)
+        for on in _dates(dates)
+    ]
+    started = _clock()
+    found: dict[date, Results] = {}
+    not_run: dict[date, UpstreamFailure] = {}
+    together = db.measure_all(plans) if isinstance(db, SparkDatabase) else None
+    for number, plan in enumerate(plans):
+        try:
+            measured = together[number] if together is not None else db.measure(plan)
+            found[plan.date] = _judged(checked, db, plan, measured, terms, started)
+        except UpstreamFailure as failure:
+            not_run[plan.date] = failure
+    return DatedResults(found, not_run)
+
+
+def _dates(given: str | Iterable[date]) -> tuple[date, ...]:
+    """:raises RequestError: these are no dates."""
+    if isinstance(given, str):
+        return dates_of_range(given, _day_in)
+    if isinstance(given, date):
+        raise RequestError("`dates` is one date", _DATES_HINT)
+    dates = tuple(dict.fromkeys(given))
+    if not dates:
+        raise RequestError("there are no dates", _DATES_HINT)
+    return dates
+
+
+def _day_in(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """By what verdicts are found, apart from the plan."""
+
+    fail_on: Severity
+    require_history: bool
+    skip_dates: Collection[date]
+    now: datetime | None
+
+    @classmethod
+    def of(
+        cls,
+        fail_on: Severity | str,
+        require_history: bool,
+        skip_dates: Collection[date],
+        now: datetime | None,
+    ) -> _Terms:
+        """:raises RequestError: one makes no sense."""
+        least = _severity(fail_on)
+        if now is not None and now.tzinfo is None:
+            raise RequestError("`now` has no time zone", "write datetime.now(timezone.utc)")
+        return cls(least, require_history, skip_dates, now)
+
+
+def _judged(
+    checked: Checked,
+    db: Database,
+    plan: Plan,
+    measured: tuple[Scanned, tuple[DatasetSnapshot, ...]],
+    terms: _Terms,
+    started: datetime,
+) -> Results:
+    """:raises UpstreamFailure: the gate left no results of the date."""
+    found, datasets = measured
+    now, run_id = terms.now, str(uuid.uuid4())
     labels: Mapping[tuple[str, str], bool] = {}
     if isinstance(db, StoredDatabase):
         day = db.day(plan.suite, plan.date)
         now, labels = now or day.now, day.labels
-    verdicts = evaluate(plan, found, skip_dates, now=now or started)
+    verdicts = evaluate(plan, found, terms.skip_dates, now=now or started)
+    requires = terms.require_history or plan.require_history
     report = GateReport(
         run_id=run_id,
         run_key=RunKey(plan.suite, plan.date, "python"),
         attempt=Attempt(1, run_id),
         suite=plan.suite,
-        fail_on=least,
-        outcome=decide(verdicts, least, require_history=require_history or plan.require_history),
+        fail_on=terms.fail_on,
+        outcome=decide(verdicts, terms.fail_on, require_history=requires),
         verdicts=verdicts,
         datasets=datasets,
         started_at=started,
@@ -97,7 +195,10 @@ def plan_of(
     :raises RequestError: the date is none, or it selects what is not there.
     """
     if not isinstance(on, date):
-        raise RequestError(f"{on!r} is not a date", "write date(2024, 12, 25)")
+        hint = "write date(2024, 12, 25)"
+        if isinstance(on, str) and is_range(on):
+            hint = "call run_dates for a range of dates"
+        raise RequestError(f"{on!r} is not a date", hint)
     suite = checked.suite
     assert suite is not None
     file = suite.span.file

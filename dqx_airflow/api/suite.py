@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from fractions import Fraction
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from dqx_airflow.api.database import Database
+from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.results import Results
-from dqx_airflow.api.run import plan_of, raise_errors, run
+from dqx_airflow.api.run import plan_of, raise_errors, run, run_dates
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
@@ -251,6 +252,43 @@ class Suite:
             checked,
             db,
             date,
+            fail_on=fail_on,
+            allow_empty=allow_empty,
+            require_history=require_history,
+            skip_dates=skip_dates,
+            now=now,
+            selection=selection_of(only, tags, exclude_tags, severity, dimensions),
+        )
+
+    def run_dates(
+        self,
+        db: Database,
+        dates: str | Iterable[date],
+        *,
+        fail_on: Severity | str = Severity.P1,
+        allow_empty: bool = False,
+        require_history: bool = False,
+        skip_dates: Collection[date] = (),
+        now: datetime | None = None,
+        only: Words = None,
+        tags: Words = None,
+        exclude_tags: Words = None,
+        severity: Severity | str | None = None,
+        dimensions: Words = None,
+    ) -> DatedResults:
+        """The results for each of several dates, as of a `run` for that date alone; over Spark all
+        dates are measured in one scan.
+
+        :param dates: the dates, or a range as text, `2026-01-01..2026-03-31`, both ends included;
+            the other arguments are those of `run`.
+        :raises SourceError: the suite asks for a dataset or for dates that the database has not.
+        :raises RequestError: the range is none, nothing is selected, or what is not there.
+        """
+        checked = replace(self._checked, suite=self._tuned())
+        return run_dates(
+            checked,
+            db,
+            dates,
             fail_on=fail_on,
             allow_empty=allow_empty,
             require_history=require_history,

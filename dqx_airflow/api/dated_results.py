@@ -1,0 +1,91 @@
+"""What a run over several dates returns in Python: the results of each date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from dqx_airflow.api.results import Results
+from dqx_airflow.errors import UpstreamFailure
+from dqx_airflow.values import Outcome, worst_outcome
+
+
+class DatesFailed(AssertionError):  # noqa: N818 (as `SuiteFailed`)
+    """A suite did not pass on all dates. `results` are those of all dates; as text it names the
+    dates that did not pass, each with its report."""
+
+    def __init__(self, results: DatedResults) -> None:
+        super().__init__(f"\n{results}")
+        self.results = results
+
+
+@dataclass(frozen=True, slots=True)
+class DatedResults(Mapping[date, Results]):
+    """The results of a suite by date, the first date first: each as of a run for that date alone.
+
+    `not_run` has the dates of which a `StoredDatabase` holds no results, and why.
+    """
+
+    by_date: Mapping[date, Results]
+    not_run: Mapping[date, UpstreamFailure] = field(default_factory=dict)
+
+    def __getitem__(self, on: date) -> Results:
+        return self.by_date[on]
+
+    def __iter__(self) -> Iterator[date]:
+        return iter(self.by_date)
+
+    def __len__(self) -> int:
+        return len(self.by_date)
+
+    @property
+    def outcome(self) -> Outcome:
+        """The worst outcome; broken where a date was not run."""
+        if self.not_run or not self.by_date:
+            return Outcome.BROKEN
+        return worst_outcome(one.outcome for one in self.by_date.values())
+
+    @property
+    def outcomes(self) -> dict[date, Outcome]:
+        """The outcome of each date."""
+        return {on: one.outcome for on, one in self.by_date.items()}
+
+    def raise_for_failures(self, *, allow_warnings: bool = True) -> DatedResults:
+        """These results, where a gate would let the task go on.
+
+        :param allow_warnings: lets `warned` pass: failures below `fail_on`, or too little history.
+        :raises DatesFailed: a date has another outcome; the text has its report.
+        """
+        passes = {Outcome.PASSED, Outcome.WARNED} if allow_warnings else {Outcome.PASSED}
+        if self.outcome not in passes:
+            raise DatesFailed(self)
+        return self
+
+    def to_pandas(self) -> Any:
+        """A DataFrame of pandas: one row per date and assertion, with the columns of the table
+        `results`, of which `dataset_date` is the date.
+
+        :raises ImportError: pandas is not installed.
+        """
+        import pandas  # type: ignore[import-untyped]
+
+        frames = [one.to_pandas() for one in self.by_date.values()]
+        return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
+
+    def __str__(self) -> str:
+        lines = [f"{on.isoformat()}: {outcome.value}" for on, outcome in self.outcomes.items()]
+        lines += [f"{on.isoformat()}: not run: {why.problem}" for on, why in self.not_run.items()]
+        reports = [str(one) for one in self.by_date.values() if one.outcome is not Outcome.PASSED]
+        return "\n\n".join(["\n".join(sorted(lines)), *reports])
+
+    def _repr_html_(self) -> str:
+        """The outcomes as a notebook shows them."""
+        told = [(on, outcome.value) for on, outcome in self.outcomes.items()]
+        told += [(on, "not run") for on in self.not_run]
+        rows = "".join(
+            f"<tr><td>{on.isoformat()}</td><td>{text}</td></tr>" for on, text in sorted(told)
+        )
+        head = "<thead><tr><th>date</th><th>outcome</th></tr></thead>"
+        return f"<table>{head}<tbody>{rows}</tbody></table>"
