@@ -52,7 +52,7 @@ def _words(name: str, given: Words) -> tuple[str, ...]:
     texts = (given,) if isinstance(given, str) else tuple(given or ())
     for text in texts:
         if not isinstance(text, str):
-            raise RequestError(f"{name}={given!r}", "write a string, or a list of strings")
+            raise RequestError(f"{name}={given!r}: write a string, or a list of strings")
     words = (word.strip() for text in texts for word in text.split(","))
     return tuple(dict.fromkeys(word for word in words if word))
 
@@ -63,4 +63,4 @@ def _severity(given: Severity | str | None) -> Severity | None:
     try:
         return Severity(given)
     except ValueError:
-        raise RequestError(f"severity={given!r}", "write P0, P1, P2 or P3") from None
+        raise RequestError(f"severity={given!r}: write P0, P1, P2 or P3") from None

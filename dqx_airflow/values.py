@@ -440,13 +440,15 @@ class ShadowSuite:
 class GatePart:
     """One more date, or one more suite, that a gate judges in the same scan.
 
-    Without a `suite` it is that of the request, with what it imports and the contract it is of.
+    Without a `suite` it is that of the request, with what it imports, the contract it is of, and
+    what is selected.
     """
 
     run_key: RunKey
     suite: SourceFile | None = None
     imports: tuple[ImportedFile, ...] = ()
     contract: EnforcedContract | None = None
+    selection: Selection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,6 +530,7 @@ def _part_of(request: GateRequest, part: GatePart) -> GateRequest:
         imports=part.imports,
         contract=part.contract,
         shadow=None,
+        selection=part.selection,
     )
 
 

@@ -12,14 +12,18 @@ from dqx_airflow.operators.outcome import partial_summary, validated_places
 from dqx_airflow.values import GateReport, Outcome
 
 
-def announce(report: GateReport, outlets: Sequence[Any], context: Any) -> list[Any]:
+def announce(
+    report: GateReport, outlets: Sequence[Any], context: Any, *, is_told: bool = True
+) -> list[Any]:
     """The outlets of which Airflow shall tell that they were updated, with what there is to say.
 
     Assets, references to assets and aliases are left out where the data did not pass: a gate that
     only warns lets the task succeed, but nothing was validated. After a pass, an alias is left to
     whoever adds assets to it.
+
+    :param is_told: False for a run that left assertions out, and must not tell of the data.
     """
-    if report.outcome not in (Outcome.PASSED, Outcome.WARNED):
+    if not is_told or report.outcome not in (Outcome.PASSED, Outcome.WARNED):
         return [outlet for outlet in outlets if not isinstance(outlet, BaseAsset)]
     for outlet in outlets:
         if isinstance(outlet, Asset | AssetRef):

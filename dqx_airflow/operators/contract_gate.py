@@ -155,7 +155,8 @@ class ContractGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """What is wrong with a contract that is not a template, and with its pin."""
-        from dqx_airflow.operators.mistakes import is_open
+        from dqx_airflow.dql.check import check_source
+        from dqx_airflow.operators.mistakes import is_open, known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
 
         if is_open(self.contract) or (self.is_told_by_function and not self.contract):
@@ -170,6 +171,13 @@ class ContractGateOperator(GateOperator):
         name = f"the contract {found.source.name}"
         mistakes = errors_in(enforcement.diagnostics, enforcement.sources, name)
         mistakes += enforcement.refused
+        selection = known_selection(self)
+        if not mistakes and selection is not None:
+            enforced = enforcement.over(datasets or ())
+            suite = check_source(enforced.suite).suite
+            assert suite is not None
+            pairs = [(suite, enforced.suite)]
+            mistakes += selectable_suites(selection, pairs, datasets or (), enforced.contract)[1]
         if found.place is None:
             return mistakes, ()
         files = (found.place.parent / source for source in enforcement.sources)
@@ -208,8 +216,11 @@ class ContractGateOperator(GateOperator):
     def check_source(self, request: GateRequest) -> GateRequest:
         """The request with the suite that the contract is compiled to, and with the contract.
 
-        :raises GateMisconfigured: the suite does not fit the datasets.
+        :raises GateMisconfigured: the suite does not fit the datasets, or nothing is selected.
         """
+        from dqx_airflow.dql.check import check_source
+        from dqx_airflow.operators.sources import selected_suite
+
         on = request.run_key.date
         if request.more:
             raise GateMisconfigured(f"date={self.date!r}: {_ONE_DATE}")
@@ -220,4 +231,9 @@ class ContractGateOperator(GateOperator):
             self.log.warning("%s", line)
         if (more := len(enforced.account) - _MOST_TOLD) > 0:
             self.log.warning("not checked: %d more; see `dql contract coverage`", more)
-        return replace(request, suite=enforced.suite, contract=enforced.contract)
+        compiled = replace(request, suite=enforced.suite, contract=enforced.contract)
+        if request.selection is not None:
+            suite = check_source(enforced.suite).suite
+            assert suite is not None
+            selected_suite(compiled, suite)
+        return compiled

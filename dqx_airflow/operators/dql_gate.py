@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.dql.imports import Reader
+    from dqx_airflow.dql.nodes import Suite
     from dqx_airflow.operators.sources import FoundSource
-    from dqx_airflow.values import DatasetRef, GateRequest, ShadowSuite, SourceFile
+    from dqx_airflow.values import DatasetRef, GateRequest, Selection, ShadowSuite, SourceFile
 
 _SIGNS = "{\n"
 """What stands in every suite, and in no path."""
@@ -88,22 +89,34 @@ class DqlGateOperator(GateOperator):
         from dqx_airflow.plan.resolve import check_datasets
         from dqx_airflow.values import GateOrigin, GatePart
 
+        checked = [_checked(source)[0] for source in self._found]
+        chosen = self._chosen(request, checked)
         suites: dict[str, GatePart] = {}
-        for source in self._found:
-            checked, _ = _checked(source)
-            found = list(checked.diagnostics)
-            if checked.suite is not None and not checked.errors:
-                found += check_datasets(checked.suite, request.datasets)
-            tell(found, checked.sources, self.log, kind="suite")
-            assert checked.suite is not None
-            name = checked.suite.name.value
+        for source, one, (suite, selection) in zip(self._found, checked, chosen, strict=True):
+            found = list(one.diagnostics)
+            if suite is not None:
+                found += check_datasets(suite, request.datasets)
+            tell(found, one.sources, self.log, kind="suite")
+            assert one.suite is not None
+            name = one.suite.name.value
             if name in suites:
                 raise GateMisconfigured(_namesakes(name))
-            suites[name] = GatePart(request.run_key, source.source, checked.imports)
+            if suite is None:
+                self.log.warning("suite '%s' is not run: none of its assertions is selected", name)
+                continue
+            suites[name] = GatePart(
+                request.run_key, source.source, one.imports, selection=selection
+            )
         shadow = self._shadow(request.datasets)
         first = next(iter(suites.values()))
-        request = replace(request, imports=first.imports, shadow=shadow)
-        if len(suites) == 1:
+        request = replace(
+            request,
+            suite=first.suite or request.suite,
+            imports=first.imports,
+            shadow=shadow,
+            selection=first.selection,
+        )
+        if len(self._found) == 1:
             return request
         parts = []
         for key in request.run_keys:
@@ -112,6 +125,22 @@ class DqlGateOperator(GateOperator):
                 parts.append(GatePart(own) if part is first else replace(part, run_key=own))
         origin = replace(request.origin or GateOrigin(), job=request.run_key.gate)
         return replace(request, run_key=parts[0].run_key, more=tuple(parts[1:]), origin=origin)
+
+    def _chosen(
+        self, request: GateRequest, checked: Sequence[Checked]
+    ) -> list[tuple[Suite | None, Selection | None]]:
+        """What is left of each suite with the selection that is meant for it; no suite where that
+        is nothing. A suite with errors is left as it is.
+
+        :raises GateMisconfigured: nothing is selected, or what is not there.
+        """
+        from dqx_airflow.operators.sources import selected_suites
+
+        sound = [one.suite for one in checked if one.suite is not None and not one.errors]
+        if request.selection is None or len(sound) < len(checked):
+            return [(None if one.errors else one.suite, request.selection) for one in checked]
+        sources = [found.source for found in self._found]
+        return selected_suites(request, list(zip(sound, sources, strict=True)))
 
     def _shadow(self, datasets: Sequence[DatasetRef]) -> ShadowSuite | None:
         """The shadow; one that cannot be judged says why, and stops nothing."""
@@ -135,7 +164,7 @@ class DqlGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """What is wrong with a suite that is not a template, also with these datasets."""
-        from dqx_airflow.operators.mistakes import is_open
+        from dqx_airflow.operators.mistakes import is_open, known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
         from dqx_airflow.plan.resolve import check_datasets
 
@@ -144,6 +173,7 @@ class DqlGateOperator(GateOperator):
         names: set[str] = set()
         if is_open(self.suite) or (self.is_told_by_function and not self.suite):
             return [], ()
+        read: list[tuple[Suite, FoundSource, Checked]] = []
         for suite in suites_of(self.suite):
             if is_open(suite):
                 continue
@@ -152,17 +182,27 @@ class DqlGateOperator(GateOperator):
             except GateMisconfigured as error:
                 mistakes.append(str(error))
                 continue
-            checked, read = _checked(source)
-            found = list(checked.diagnostics)
-            if checked.suite is not None and not checked.errors and datasets is not None:
-                found += check_datasets(checked.suite, datasets)
+            checked, own_files = _checked(source)
             looked_for = places_of(str(suite), folder) if source.place else ()
-            mistakes += errors_in(found, checked.sources, f"the suite {source.source.name}")
-            files += (*looked_for, *read)
+            files += (*looked_for, *own_files)
+            name = f"the suite {source.source.name}"
+            mistakes += errors_in(checked.diagnostics, checked.sources, name)
             if checked.suite is not None:
                 name = checked.suite.name.value
                 mistakes += [_namesakes(name)] if name in names else []
                 names.add(name)
+                if not checked.errors:
+                    read.append((checked.suite, source, checked))
+        left: Sequence[Suite | None] = [suite for suite, *_ in read]
+        selection = known_selection(self)
+        if selection is not None and len(read) == len(suites_of(self.suite)):
+            pairs = [(suite, source.source) for suite, source, _ in read]
+            left, unselected = selectable_suites(selection, pairs, datasets or ())
+            mistakes += unselected
+        for asked, (_, source, checked) in zip(left, read, strict=True):
+            if asked is not None and datasets is not None:
+                found = check_datasets(asked, datasets)
+                mistakes += errors_in(found, checked.sources, f"the suite {source.source.name}")
         return mistakes, files
 
 

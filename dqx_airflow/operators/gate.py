@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsPlace
-    from dqx_airflow.values import DatasetRef, GateReport, GateRequest, SourceFile
+    from dqx_airflow.selection import Words
+    from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Selection, SourceFile
 
 _LEAST_POLL_S = 10
 _LONGEST_SOURCE = 300
@@ -48,11 +49,12 @@ class GateOperator(SparkJobOperator):
     Before the task ends, in any state, a summary of the report is pushed to XCom as `dqx_report`,
     for notices and downstream tasks: `gate`, `date` and `date_from` (the origin of the date),
     `outcome`, `headline` (one line for people), `run_id` (for `dql results show`), `suite`,
-    `contract`, `fail_on`, `finished_at`, `counts` of the assertions by status, `verdicts` (those
-    that failed or could not be evaluated, worst first) and `more_verdicts` (the number of omitted
-    ones), `datasets`, and by dataset `versions` (that were read), `quarantined` (rows), `promoted`
-    (the new version), `not_promoted` and `validated` (what `read_validated` reads). Of several
-    dates or suites, `parts` has the `date`, `suite`, `outcome` and `run_id` of each. Without a
+    `contract`, `partial` (what was selected; None where that is everything), `fail_on`,
+    `finished_at`, `counts` of the assertions by status, `verdicts` (those that failed or could not
+    be evaluated, worst first) and `more_verdicts` (the number of omitted ones), `datasets`, and by
+    dataset `versions` (that were read), `quarantined` (rows), `promoted` (the new version),
+    `not_promoted` and `validated` (what `read_validated` reads). Of several dates or suites,
+    `parts` has the `date`, `suite`, `outcome` and `run_id` of each. Without a
     report, its `outcome` is "no report", `error` says why, and `error_type` is the name of the
     exception. `gate_notice` turns it into a message for callbacks and notifiers. An asset among
     the `outlets` is only updated on a pass; the extra of its event describes what was validated.
@@ -99,6 +101,18 @@ class GateOperator(SparkJobOperator):
     :param promote_slice: columns with the single value that all rows of this gate have, such as
         `{"store": "zurich"}`: only rows with these values are replaced, so that several gates or
         mapped tasks can share a target. (templated)
+    :param only: judges some of the assertions: a name of an assertion or a check,
+        `CHECK::ASSERTION`, the path of a clause of a contract or the id of a rule, with `*` and `?`
+        as wildcards; one, a list, or several between commas. The run is then partial, and says so;
+        so it is with the next four arguments. An assertion has to meet all of them. (templated)
+    :param tags: only assertions with one of these tags. (templated)
+    :param exclude_tags: no assertions with one of these tags. (templated)
+    :param severity: only assertions of this severity or a worse one. (templated)
+    :param dimensions: only assertions about one of these quality dimensions, such as
+        "completeness". (templated)
+    :param promote_partial: lets a partial run promote rows and update assets, as long as it leaves
+        out nothing that is P0 or `@required`. Without it `promote_to` is refused, and assets among
+        the `outlets` are not updated.
     :param timeout: the maximum duration of the validation, a `timedelta` or seconds, from the
         start of the job. The job then cancels its Spark queries and ends without a report. A
         shorter `execution_timeout`, which also counts the time before the start, takes precedence.
@@ -117,16 +131,23 @@ class GateOperator(SparkJobOperator):
         "quarantine",
         "promote_to",
         "promote_slice",
+        "only",
+        "tags",
+        "exclude_tags",
+        "severity",
+        "dimensions",
     )
     checked_arguments: ClassVar[tuple[str, ...]] = (
         *("datasets", "date", "results_root", "results_conn_id", "gate", "fail_on"),
         *("on_violation", "allow_empty", "require_history", "recompute", "trust_log"),
         *("sample_rows", "quarantine", "promote_to", "promote_slice", "timeout", "on_warning"),
-        "deferrable",
+        *("only", "tags", "exclude_tags", "severity", "dimensions", "promote_partial"),
+        *("outlets", "deferrable"),
     )
     """The arguments that are checked when the DAG is parsed."""
     true_or_false: ClassVar[tuple[str, ...]] = (
         *("allow_empty", "require_history", "recompute", "trust_log", "deferrable"),
+        "promote_partial",
     )
     names_all_datasets: ClassVar[bool] = True
     """Whether `datasets` are all there are; a contract may know of more."""
@@ -149,6 +170,12 @@ class GateOperator(SparkJobOperator):
     quarantine: str | Mapping[str, str] | None
     promote_to: str | os.PathLike[str] | Mapping[str, str] | None
     promote_slice: Mapping[str, Any] | None
+    only: Words
+    tags: Words
+    exclude_tags: Words
+    severity: str | None
+    dimensions: Words
+    promote_partial: bool
     timeout: timedelta | float | None
     on_warning: Callback | Sequence[Callback] | None
     report: GateReport | None = None
@@ -176,6 +203,12 @@ class GateOperator(SparkJobOperator):
         quarantine: str | Mapping[str, str] | None = None,
         promote_to: str | os.PathLike[str] | Mapping[str, str] | None = None,
         promote_slice: Mapping[str, Any] | None = None,
+        only: Words = None,
+        tags: Words = None,
+        exclude_tags: Words = None,
+        severity: str | None = None,
+        dimensions: Words = None,
+        promote_partial: bool = False,
         timeout: timedelta | float | None = None,
         on_warning: Callback | Sequence[Callback] | None = None,
         deferrable: bool = False,
@@ -212,6 +245,12 @@ class GateOperator(SparkJobOperator):
             quarantine=quarantine,
             promote_to=promote_to,
             promote_slice=promote_slice,
+            only=only,
+            tags=tags,
+            exclude_tags=exclude_tags,
+            severity=severity,
+            dimensions=dimensions,
+            promote_partial=promote_partial,
             timeout=timeout,
             on_warning=on_warning,
             results_conn_id=results_conn_id,
@@ -375,7 +414,9 @@ class GateOperator(SparkJobOperator):
             self.log.info("%s", line)
         self._log_report(report)
         outcome = end_task(report, self.on_violation)
-        self.outlets = announce(report, self.outlets, context)
+        is_whole = self.request is None or self.request.selection is None
+        is_told = is_whole or self.promote_partial
+        self.outlets = announce(report, self.outlets, context, is_told=is_told)
         if report.outcome is not Outcome.PASSED:
             run_callbacks(self.on_warning, context)
         return outcome
@@ -401,6 +442,7 @@ class GateOperator(SparkJobOperator):
             quarantine_paths,
             slice_values,
         )
+        from dqx_airflow.selection import require_whole_run
         from dqx_airflow.values import GatePart, GateRequest, Severity
 
         chosen = self._data_date(context)
@@ -430,6 +472,8 @@ class GateOperator(SparkJobOperator):
             date_from=chosen.source,
             promote_slice=slice_values(self.promote_slice),
             origin=of_task.origin_of(self, self.source_file),
+            selection=self.selection,
+            promote_partial=self.promote_partial,
         )
         parts = (GatePart(replace(request.run_key, date=on)) for on in chosen.later)
         request = replace(request, more=tuple(parts))
@@ -444,6 +488,9 @@ class GateOperator(SparkJobOperator):
             check_places(request)
             check_quarantine(request)
             check_promotion(request)
+            require_whole_run(
+                request.selection, request.promote_to, promote_partial=request.promote_partial
+            )
         except RequestError as error:
             raise GateMisconfigured(str(error)) from None
         return request
@@ -458,6 +505,21 @@ class GateOperator(SparkJobOperator):
                     f"date={self.date!r} would replace the whole target: promote it in a gate of "
                     "one date"
                 )
+
+    @property
+    def selection(self) -> Selection | None:
+        """The assertions that are judged; None where that is all of them.
+
+        :raises GateMisconfigured: an argument makes no sense.
+        """
+        from dqx_airflow.errors import RequestError
+        from dqx_airflow.selection import selection_of
+
+        given = self.only, self.tags, self.exclude_tags, self.severity, self.dimensions
+        try:
+            return selection_of(*given)
+        except RequestError as error:
+            raise GateMisconfigured(error.in_one_line) from None
 
     def _data_date(self, context: Any) -> DataDate:
         """The date of the data, which is also the first thing in the log.

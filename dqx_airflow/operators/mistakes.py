@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+
+from airflow.sdk.definitions.asset import BaseAsset
 
 from dqx_airflow.config.datasets import mistakes_in
 from dqx_airflow.dataset_settings import (
@@ -30,7 +32,11 @@ from dqx_airflow.operators.data_date import given_date
 from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_values
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.outcome import OnViolation
-from dqx_airflow.values import DatasetRef, Severity
+from dqx_airflow.selection import require_whole_run
+from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile
+
+if TYPE_CHECKING:
+    from dqx_airflow.dql import nodes
 
 _Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
 
@@ -61,7 +67,7 @@ def examine(gate: Any, folder: Path | None) -> Examined:
 
     :param folder: the folder of its DAG's file; the source is left unread where it is not known.
     """
-    mistakes = [*setting_mistakes(gate)]
+    mistakes = [*setting_mistakes(gate), *_outlet_mistakes(gate)]
     of_data, refs = data_mistakes(gate)
     mistakes += of_data
     if folder is None:
@@ -96,7 +102,72 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
                 f"on_warning={gate.on_warning!r}: write a function or a notifier, or a list of them"
             )
             break
+    yield from _selection_mistakes(gate)
     yield from gate.own_mistakes()
+
+
+def known_selection(gate: Any) -> Selection | None:
+    """The selection of a gate, as far as it is known before its task runs and makes sense; None
+    where there is none, or where it is not known yet."""
+    given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
+    if any(map(_has_open, given)):
+        return None
+    try:
+        found: Selection | None = gate.selection
+    except GateMisconfigured:
+        return None
+    return found
+
+
+def _selection_mistakes(gate: Any) -> Iterator[str]:
+    given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
+    if any(map(_has_open, given)):
+        return
+    try:
+        selection = gate.selection
+    except GateMisconfigured as error:
+        yield str(error)
+        return
+    targets = (gate.promote_to,) if gate.promote_to else ()
+    is_told = gate.promote_partial is True
+    yield from _tried(lambda: require_whole_run(selection, targets, promote_partial=is_told))
+
+
+def _outlet_mistakes(gate: Any) -> Iterator[str]:
+    """A selection that is no template never updates an asset."""
+    if known_selection(gate) is None or gate.promote_partial is True:
+        return
+    if any(isinstance(outlet, BaseAsset) for outlet in _each(gate.outlets)):
+        yield (
+            "the assets in outlets are updated when all assertions pass, but some are selected: "
+            "remove the selection, or set promote_partial=True"
+        )
+
+
+def selectable_suites(
+    selection: Selection,
+    suites: Sequence[tuple[nodes.Suite, SourceFile]],
+    datasets: Sequence[DatasetRef],
+    contract: EnforcedContract | None = None,
+) -> tuple[list[nodes.Suite | None], list[str]]:
+    """What a selection leaves of each suite whatever the date is, and what is wrong with it: with
+    profiles, the severity of an assertion is that of a day."""
+    everything: list[nodes.Suite | None] = [suite for suite, _ in suites]
+    has_profiles = any(suite.profiles for suite, _ in suites)
+    asked = replace(selection, severity=None) if has_profiles else selection
+    if asked == Selection():
+        return everything, []
+    from dqx_airflow.plan.selection import choose, choose_among, seen
+
+    today = date.today()
+    try:
+        known = [seen(suite, source, datasets, today, contract) for suite, source in suites]
+        return [
+            None if own is None else choose(suite, source, datasets, today, own, contract).suite
+            for (suite, source), own in zip(suites, choose_among(known, asked), strict=True)
+        ], []
+    except RequestError as error:
+        return everything, [error.in_one_line]
 
 
 def one_of(name: str, value: object, words: Sequence[str]) -> Iterator[str]:

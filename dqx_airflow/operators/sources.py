@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ from dqx_airflow.values import SourceFile
 
 if TYPE_CHECKING:
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
+    from dqx_airflow.dql import nodes
+    from dqx_airflow.values import GateRequest, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,47 @@ def tell(
             f"the {kind} {first.span.file} has {many} in line {first.span.line}: "
             f"{first.message}{f' ({hint})' if hint else ''}"
         )
+
+
+def selected_suite(request: GateRequest, suite: nodes.Suite) -> nodes.Suite:
+    """What the selection of a request leaves of its suite.
+
+    :raises GateMisconfigured: it leaves nothing, or names what is not there.
+    """
+    left, _ = selected_suites(request, [(suite, request.suite)])[0]
+    assert left is not None
+    return left
+
+
+def selected_suites(
+    request: GateRequest, suites: Sequence[tuple[nodes.Suite, SourceFile]]
+) -> list[tuple[nodes.Suite | None, Selection | None]]:
+    """What the selection of a request leaves of each suite, with as much of it as that suite knows;
+    no suite where nothing is left.
+
+    :raises GateMisconfigured: it leaves nothing of all, or names what is not there; or it leaves
+        out what is P0 or required, and promotes all the same.
+    """
+    if request.selection is None:
+        return [(suite, None) for suite, _ in suites]
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.plan.selection import choose_among, chosen_of, require_protected, seen_of
+
+    known = [seen_of(replace(request, suite=source), suite) for suite, source in suites]
+    found: list[tuple[nodes.Suite | None, Selection | None]] = []
+    try:
+        for (suite, source), own, all_of in zip(
+            suites, choose_among(known, request.selection), known, strict=True
+        ):
+            if own is None:
+                require_protected([one.name for one in all_of if one.is_protected], request)
+                found.append((None, None))
+                continue
+            chosen = chosen_of(replace(request, suite=source, selection=own), suite)
+            found.append((suite if chosen is None else chosen.suite, own))
+    except RequestError as error:
+        raise GateMisconfigured(error.in_one_line) from None
+    return found
 
 
 def dag_folder(context: Any) -> Path | None:

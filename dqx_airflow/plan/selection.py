@@ -82,13 +82,39 @@ def chosen_of(request: GateRequest, suite: nodes.Suite) -> Chosen | None:
         request.selection,
         request.contract,
     )
-    if chosen.partial is not None and chosen.partial.protected and request.promote_to:
+    if chosen.partial is not None:
+        require_protected(chosen.partial.protected, request)
+    return chosen
+
+
+def require_protected(left_out: Sequence[str], request: GateRequest) -> None:
+    """Refuses to promote where assertions that are P0 or required are not judged.
+
+    :raises RequestError: there are some.
+    """
+    if left_out and request.promote_to:
         raise RequestError(
             "promote_partial does not promote without the assertions that are P0 or @required: "
-            f"{listed(chosen.partial.protected)} would not be judged",
+            f"{listed(left_out)} would not be judged",
             "select them as well, or remove promote_to",
         )
-    return chosen
+
+
+def choose_among(
+    known: Sequence[Sequence[Selectable]], selection: Selection
+) -> tuple[Selection | None, ...]:
+    """The selection for each of several suites, with the words that it knows; None where nothing of
+    a suite is selected.
+
+    :param known: the assertions of each suite.
+    :raises RequestError: it leaves nothing of all, or names what is nowhere.
+    """
+    everything = [one for own in known for one in own]
+    require_known(everything, selection)
+    found = tuple(without_unmatched(own, selection) for own in known)
+    if not any(found):
+        raise nothing_selected(everything, selection)
+    return found
 
 
 def choose(
@@ -131,6 +157,24 @@ def choose(
         frozenset(_read_by(kept, names)),
         partial if left_out else None,
     )
+
+
+def seen_of(request: GateRequest, suite: nodes.Suite) -> tuple[Selectable, ...]:
+    """The assertions of the suite of a request, as `seen` finds them."""
+    on = request.run_key.date
+    return seen(suite, request.suite, request.datasets, on, request.contract)
+
+
+def seen(
+    suite: nodes.Suite,
+    source: SourceFile,
+    datasets: Sequence[DatasetRef],
+    on: date,
+    contract: EnforcedContract | None = None,
+) -> tuple[Selectable, ...]:
+    """All that can be selected of a suite; arguments as of `choose`."""
+    stated = stated_assertions(suite, source, assumed(suite, datasets), on)
+    return (*selectables(suite, stated, contract), *unenforced_selectables(contract))
 
 
 def selectables(

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
+from types import ModuleType
 from typing import Any
 
 import pytest
 from gate_stubs import SUITE, Run, SparkSubmit
+
+from dqx_airflow.values import (
+    Attempt,
+    GateReport,
+    Outcome,
+    PartialRun,
+    RunKey,
+    Selection,
+    Severity,
+)
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 
@@ -64,6 +76,7 @@ def test_a_pass_is_told_with_what_was_validated(
         "run_id": report["run_id"],
         "date": report["date"],
         "outcome": outcome,
+        "partial": None,
         "versions": {"orders": 3},
         "rows": {"orders": 100},
         "contract": None,
@@ -124,3 +137,25 @@ def test_a_reference_and_an_alias_are_told_after_a_pass_alone(
     # What is said of the assets of an alias is left to whoever adds them.
     told = [extra["date"] for extra in found if extra]
     assert told == ([run.xcom("dqx_report")["date"]] if outcome == "passed" else [])
+
+
+def test_a_run_that_left_assertions_out_updates_no_asset(operators: ModuleType) -> None:
+    from airflow.sdk import Asset
+
+    from dqx_airflow.operators.assets import announce
+
+    at = datetime(2024, 5, 17, tzinfo=timezone.utc)
+    report = GateReport(
+        run_id="r",
+        run_key=RunKey("lake.gate", at.date(), "manual"),
+        attempt=Attempt(1, "a"),
+        suite="Orders",
+        fail_on=Severity.P1,
+        outcome=Outcome.PASSED,
+        verdicts=(),
+        datasets=(),
+        started_at=at,
+        finished_at=at,
+        partial=PartialRun(Selection(only=("id",)), 1, 2),
+    )
+    assert announce(report, [Asset("orders"), "a table"], {}, is_told=False) == ["a table"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
@@ -13,7 +14,7 @@ import pytest
 from gate_stubs import SUITE, FakeRun, FakeTask, Log, SparkSubmit
 
 from dqx_airflow.request_arguments import FLAG, to_arguments
-from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, Severity
+from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, Selection, Severity
 
 pytestmark = pytest.mark.airflow
 
@@ -541,3 +542,35 @@ def test_the_moment_of_a_run_is_in_utc_as_in_ds(gate: Gate, context: Context) ->
     context["dag_run"] = FakeRun(datetime(2024, 5, 17, 23, 30, tzinfo=timezone.utc))
     context["ti"].dag_run = context["dag_run"]
     assert gate().build_request(context).run_key.date == date(2024, 5, 17)
+
+
+# A selection
+
+
+def test_a_selection_travels_in_the_request_with_its_templates(
+    gate: Gate, context: Context
+) -> None:
+    made = gate(only=["{{ layer }}.*", "orders.id"], tags="a, {{ ds }}", severity="{{ '' }}")
+    built = rendered(made, context).build_request(context)
+    assert built.selection == Selection(("silver.*", "orders.id"), ("a", "2024-05-17"))
+    assert gate().build_request(context).selection is None
+    nothing = rendered(gate(only="{{ '' }}"), context).build_request(context)
+    assert nothing.selection is None
+
+
+def test_a_selection_is_checked_before_anything_is_submitted(gate: Gate, context: Context) -> None:
+    def checked(**given: Any) -> GateRequest:
+        made = rendered(gate(**given), context)
+        request: GateRequest = made.check_source(made.build_request(context))
+        return request
+
+    assert checked(only="{{ 'orders.i?' }}").selection == Selection(("orders.i?",))
+    for given, problem in (
+        ({"only": "{{ layer }}"}, "no assertion or check is called 'silver'"),
+        ({"severity": "{{ layer }}"}, "severity='silver': write P0, P1, P2 or P3"),
+        ({"only": "Completeness", "promote_to": "/lake/silver"}, "promote_to promotes rows that"),
+    ):
+        with pytest.raises(Exception, match=re.escape(problem)) as caught:
+            checked(**given)
+        assert type(caught.value).__name__ == "GateMisconfigured"
+    assert checked(only="Completeness", promote_to="/lake/silver", promote_partial=True)

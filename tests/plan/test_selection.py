@@ -105,8 +105,8 @@ def test_a_severity_is_that_of_the_day() -> None:
         ({"dimensions": "accuracy"}, "no assertion is about the dimension 'accuracy'", "has a dim"),
         ({"only": "stable", "tags": "fast"}, "no assertion is selected: only stable; tag fast", ""),
         ({"only": "Refunds", "severity": "P1"}, "severity P1 or worse", "there are 1 P0, 2 P1"),
-        ({"severity": "P9"}, "severity='P9'", "write P0, P1, P2 or P3"),
-        ({"only": [3]}, "only=[3]", "write a string"),
+        ({"severity": "P9"}, "severity='P9': write P0, P1, P2 or P3", ""),
+        ({"only": [3]}, "only=[3]: write a string", ""),
     ],
 )
 def test_what_matches_nothing_is_an_error_with_what_there_is(

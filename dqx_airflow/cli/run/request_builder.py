@@ -36,14 +36,12 @@ from dqx_airflow.dql.imports import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
-from dqx_airflow.plan.resolve import check_datasets, stated_assertions
+from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.plan.selection import (
     Selectable,
-    assumed,
     choose,
     nothing_selected,
-    selectables,
-    unenforced_selectables,
+    seen,
     unmatched,
     without_unmatched,
 )
@@ -350,8 +348,8 @@ class _Reader:
         known = tuple({**given, **taken}.values())
         asked, selection = checked.suite, self.options.selection
         if selection is not None:
-            stated = stated_assertions(asked, source, assumed(asked, known), template.run_key.date)
-            selection = self._selection_in(path, selectables(asked, stated), selection)
+            seen_here = seen(asked, source, known, template.run_key.date)
+            selection = self._selection_in(path, seen_here, selection)
             if selection is None:
                 return None
             asked = choose(asked, source, known, template.run_key.date, selection).suite
@@ -487,10 +485,8 @@ class _Reader:
         suite = check_source(enforced.suite).suite
         if selection is None or suite is None:
             return None
-        stated = stated_assertions(suite, enforced.suite, assumed(suite, ()), template.run_key.date)
-        known = selectables(suite, stated, enforced.contract)
-        unenforced = unenforced_selectables(enforced.contract)
-        return self._selection_in(path, (*known, *unenforced), selection)
+        known = seen(suite, enforced.suite, (), template.run_key.date, enforced.contract)
+        return self._selection_in(path, known, selection)
 
     def _tell_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):
