@@ -574,3 +574,36 @@ def test_a_selection_is_checked_before_anything_is_submitted(gate: Gate, context
             checked(**given)
         assert type(caught.value).__name__ == "GateMisconfigured"
     assert checked(only="Completeness", promote_to="/lake/silver", promote_partial=True)
+
+
+SECOND = """suite "Second" {
+    check "Volume" on orders {
+        assert num_rows() > 0 name "orders.rows" severity P0 tags [fast]
+    }
+}
+"""
+
+
+def test_of_several_suites_each_gets_what_it_knows_of_a_selection(
+    gate: Gate, context: Context
+) -> None:
+    def checked(**given: Any) -> GateRequest:
+        made = rendered(gate(suite=["orders.dql", SECOND], **given), context)
+        request: GateRequest = made.check_source(made.build_request(context))
+        return request
+
+    both = checked(only=["orders.id", "*rows"]).parts
+    assert [part.selection for part in both] == [Selection(("orders.id",)), Selection(("*rows",))]
+    (one,) = checked(tags="fast").parts
+    assert one.run_key.gate.endswith("/Second")
+    assert (one.suite.text, one.selection) == (SECOND.strip(), Selection(tags=("fast",)))
+    for given, problem in (
+        ({"only": ["orders.id", "orders.row"]}, "no assertion or check is called 'orders.row'"),
+        ({"severity": "P0", "tags": "fast", "only": "orders.id"}, "no assertion is selected"),
+        (
+            {"tags": "fast", "promote_to": "/lake/silver", "promote_partial": True},
+            "orders.id would not be judged",
+        ),
+    ):
+        with pytest.raises(Exception, match=re.escape(problem)):
+            checked(**given)
