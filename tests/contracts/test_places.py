@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
+from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.enforcement.dataset_locations import (
     dataset_settings,
     known_of,
     spark_schema,
 )
-from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, Server, Unique
+from dqx_airflow.contracts.model import (
+    Contract,
+    Dialect,
+    Field,
+    Model,
+    Presence,
+    Rule,
+    Server,
+    Unique,
+)
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
@@ -179,3 +189,30 @@ def test_stores_are_reached_as_hadoop_reaches_them(server: str, place: dict[str,
     assert contract is not None
     found = dataset_settings(contract, {})["orders"]
     assert {key: found[key] for key in place} == place
+
+
+PG = Server("pg", "postgres", AT, "public.{model}")
+
+
+@pytest.mark.parametrize(
+    ("written", "servers", "dataset"),
+    [
+        ("orders", (), "orders"),
+        ("public.orders", (), "orders"),
+        ("dbo.orders", (Server("s", "s3", AT, "s3://lake/{model}"),), "orders"),
+        ("other.orders", (), "other.orders"),
+        ("public.orders", (PG,), "orders"),
+        ("shop.public.orders", (PG,), "orders"),
+        ("other.orders", (PG,), "other.orders"),
+        ("main.orders", (PG,), "main.orders"),
+        ("x.shop.orders", (Server("t", "trino", AT, "shop.{model}"),), "x.shop.orders"),
+        ("public.items", (), "public.items"),
+    ],
+)
+def test_a_query_names_a_model_with_its_schema(
+    written: str, servers: tuple[Server, ...], dataset: str
+) -> None:
+    of_orders = contract(*servers)
+    (model,) = of_orders.models
+    rule = Rule("sql", Presence(), ())
+    assert RuleContext(of_orders, model, (), rule).dataset(written) == dataset

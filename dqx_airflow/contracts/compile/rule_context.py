@@ -12,6 +12,10 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
 from dqx_airflow.values import DatasetRef
 
+_OF_ONE_DATABASE = ("postgres", "postgresql")
+_FIRST_SCHEMAS = ("public", "dbo", "main")
+"""The schemas in which tables are where nobody names another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -65,6 +69,8 @@ class RuleContext:
     def dataset(self, written: str) -> str:
         """The dataset that a table is: a model of the contract by its name, its location, or its
         place on a server (`public.orders`), or as written.
+
+        Without a server that names a schema, that by which databases begin is meant.
         """
         wanted = written.replace("`", "").lower()
         for model in self.contract.models:
@@ -78,7 +84,23 @@ class RuleContext:
                 located = (server.location or "").lower().replace("{model}", table)
                 if f".{located}".endswith(f".{wanted}"):
                     return model.name
+                # A query in Postgres names no other database than its own.
+                if (
+                    located
+                    and server.type in _OF_ONE_DATABASE
+                    and f".{wanted}".endswith(f".{located}")
+                ):
+                    return model.name
+            schema, _, name = wanted.rpartition(".")
+            if name == table and schema in _FIRST_SCHEMAS and not self._has_schemas:
+                return model.name
         return written.replace("`", "")
+
+    @property
+    def _has_schemas(self) -> bool:
+        """True where a server names the schema of its tables."""
+        places = (server.location or "" for server in self.contract.servers)
+        return any(place.endswith(".{model}") and "/" not in place for place in places)
 
 
 def each_row(predicate: nodes.Expression, share: float = 1.0) -> Claim:
