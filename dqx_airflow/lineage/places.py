@@ -7,6 +7,7 @@ called.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from dqx_airflow.lineage.names import is_path, name_of_data
 from dqx_airflow.lineage.trimming import trimmed
@@ -30,6 +31,7 @@ def place_of(snapshot: DatasetSnapshot) -> str | None:
     return place if len(place.encode(errors="replace")) <= _LONGEST_BYTES else None
 
 
+@lru_cache(maxsize=10_000)
 def place_at(location: str) -> str:
     """The place of a path, a URI or a table, without dates, partitions and globs at its end.
 

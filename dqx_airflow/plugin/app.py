@@ -221,5 +221,5 @@ def _past_reports(
 
 def _instance(row: GateRow) -> int:
     """The map index where a row is about one instance of a mapped gate; -1 for all of them."""
-    found = {cell.run.map_index for cell in row.cells}
+    found = {cell.run.map_index if cell.instances == 1 else -1 for cell in row.cells}
     return found.pop() if len(found) == 1 else -1

@@ -32,8 +32,7 @@ _ENDED_STATES = ("failed", "success")
 class Cell:
     """What became of a gate in one run of its DAG; of a mapped one, the worst of its instances.
 
-    `contracts` are those that any of the instances enforced, `datasets` those that any of them
-    read, and `promotions` the places into which any of them put rows.
+    `contracts` are those that any of the instances enforced, `reports` what they said.
     """
 
     state: str
@@ -41,8 +40,7 @@ class Cell:
     report: ReportView | None
     instances: int = 1
     contracts: tuple[EnforcedContract, ...] = ()
-    datasets: tuple[PlacedDataset, ...] = ()
-    promotions: tuple[str, ...] = ()
+    reports: tuple[ReportView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +183,7 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
     heard = next((cell for cell in cells if cell.report), None)
     known = heard.report if heard else None
     run = latest.run
+    last = heard.reports if heard else ()
     return GateRow(
         gate=(known.gate if known else "") or f"{run.dag_id}.{run.task_id}",
         dag_id=run.dag_id,
@@ -194,8 +193,10 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         streak=_streak(cells),
         latest=latest,
         cells=tuple(reversed(cells)),
-        datasets=heard.datasets if heard else (),
-        promotions=heard.promotions if heard else (),
+        datasets=tuple(dict.fromkeys(one for report in last for one in datasets_in(report))),
+        promotions=tuple(
+            dict.fromkeys(place for report in last for place in promotions_in(report))
+        ),
         contracts=heard.contracts if heard else (),
         worst=report.worst if report else None,
         dag=dag,
@@ -219,8 +220,6 @@ def _cell(instances: Sequence[TaskRun]) -> Cell:
         for report in known
         if report.contract
     }
-    datasets = dict.fromkeys(one for report in known for one in datasets_in(report))
-    promotions = dict.fromkeys(place for report in known for place in promotions_in(report))
     return min(
         (
             Cell(
@@ -229,8 +228,7 @@ def _cell(instances: Sequence[TaskRun]) -> Cell:
                 report,
                 len(instances),
                 tuple(contracts.values()),
-                tuple(datasets),
-                tuple(promotions),
+                tuple(known),
             )
             for run, report in zip(instances, reports, strict=True)
         ),

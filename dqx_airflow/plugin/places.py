@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dqx_airflow.lineage.places import place_at, place_of
 from dqx_airflow.plugin.airflow import TaskRun
-from dqx_airflow.plugin.report_view import ReportView, view_of_summary
+from dqx_airflow.plugin.report_view import ReportView, is_summary, view_of_summary
 from dqx_airflow.values import DatasetSnapshot
 
 
@@ -31,7 +32,7 @@ def is_at(place: str, gate: str, snapshot: DatasetSnapshot) -> bool:
 
 
 def _name_in(gate: str, snapshot: DatasetSnapshot) -> str:
-    return f"{snapshot.name} of {gate}"
+    return _nameless(snapshot.name, gate)
 
 
 def datasets_in(report: ReportView) -> tuple[PlacedDataset, ...]:
@@ -50,21 +51,39 @@ def runs_reading(runs: Iterable[TaskRun], place: str) -> list[TaskRun]:
 
     An instance of a mapped task may be about other data in another run: that is left out.
     """
-    known = [(run, view_of_summary(run.pushed)) for run in runs]
-    about = {
-        id(run): view is not None and place in (*_places(view), *promotions_in(view))
-        for run, view in known
-    }
-    instances = {_instance(run) for run, _ in known if about[id(run)]}
+    known = [(run, _is_about(run.pushed, place)) for run in runs]
+    instances = {_instance(run) for run, is_about in known if is_about}
     return [
         run
-        for run, view in known
-        if about[id(run)] or (view is None and _instance(run) in instances)
+        for run, is_about in known
+        if is_about or (_instance(run) in instances and not is_summary(run.pushed))
     ]
 
 
-def _places(view: ReportView) -> tuple[str, ...]:
-    return tuple(one.place for one in datasets_in(view))
+def _is_about(pushed: object, place: str) -> bool:
+    """Whether a summary is about a place; most are not, and are not read any further."""
+    if not is_summary(pushed) or place not in _mentioned(pushed):
+        return False
+    view = view_of_summary(pushed)
+    assert view is not None
+    return place in (*(one.place for one in datasets_in(view)), *promotions_in(view))
+
+
+def _mentioned(pushed: Any) -> set[str]:
+    """The places that a summary may be about, and more."""
+    places, validated = pushed.get("places"), pushed.get("validated")
+    found = {str(one) for one in places.values()} if isinstance(places, Mapping) else set()
+    if isinstance(validated, Mapping):
+        locations = (one.get("location") for one in validated.values() if isinstance(one, Mapping))
+        found |= {place_at(one) for one in locations if isinstance(one, str)}
+    datasets = pushed.get("datasets")
+    if isinstance(datasets, list):
+        found |= {_nameless(one, pushed.get("gate")) for one in datasets}
+    return found
+
+
+def _nameless(name: object, gate: object) -> str:
+    return f"{name} of {gate}"
 
 
 def _instance(run: TaskRun) -> tuple[str, str, int]:

@@ -139,6 +139,11 @@ def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
     return PromotionView(snapshot.name, snapshot.version, snapshot.promote_to, None, None)
 
 
+def is_summary(pushed: object) -> bool:
+    """Whether a task left the summary of a report."""
+    return isinstance(pushed, Mapping) and _member(Outcome, pushed.get("outcome")) is not None
+
+
 def view_of_summary(pushed: object) -> ReportView | None:
     """What a task left as its summary; None for anything that is not one.
 
@@ -261,7 +266,10 @@ def _verdict(given: object) -> Verdict | None:
 
 
 def _member(kind: type[E], given: object) -> E | None:
-    return next((member for member in kind if member.value == given), None)
+    try:
+        return kind(given)
+    except ValueError:
+        return None
 
 
 def _text(given: object) -> str:

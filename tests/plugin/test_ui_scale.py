@@ -27,8 +27,9 @@ CONTRACT = EnforcedContract("orders", "2.3.0", "odcs")
 MOST_SECONDS = 1.0
 
 
-def fill(root: Path, gates: list[str]) -> None:
-    """Writes the tables of a store with RUNS runs at once, day by day up to the day before DAY."""
+def fill(root: Path, gates: list[str], runs: int = RUNS) -> None:
+    """Writes the tables of a store with so many runs at once, day by day up to the day before
+    DAY."""
     import pyarrow as pa
     from deltalake import write_deltalake
 
@@ -36,15 +37,15 @@ def fill(root: Path, gates: list[str]) -> None:
     from dqx_airflow.results.schema import RESULTS_SCHEMA, RUNS_SCHEMA
     from dqx_airflow.results.store import arrow_table
 
-    days = [DAY - timedelta(days=1 + number // len(gates)) for number in range(RUNS)]
+    days = [DAY - timedelta(days=1 + number // len(gates)) for number in range(runs)]
     verdicts: tuple[Verdict, ...] = (NULLS, *(replace(NOT_EMPTY, name=f"n{i}") for i in range(9)))
     report = report_of(verdicts=verdicts, outcome=Outcome.PASSED, contract=CONTRACT)
     keys: dict[str, list[Any]] = {
-        "run_id": [str(UUID(int=10**9 + number, version=4)) for number in range(RUNS)],
-        "gate": [gates[number % len(gates)] for number in range(RUNS)],
+        "run_id": [str(UUID(int=10**9 + number, version=4)) for number in range(runs)],
+        "gate": [gates[number % len(gates)] for number in range(runs)],
         "dataset_date": days,
         "scheduler_run": [f"scheduled__{day}" for day in days],
-        "attempt_id": [f"a{number}" for number in range(RUNS)],
+        "attempt_id": [f"a{number}" for number in range(runs)],
     }
     tables = {
         "runs": arrow_table([run_row(report)], RUNS_SCHEMA),
@@ -52,7 +53,7 @@ def fill(root: Path, gates: list[str]) -> None:
     }
     for name, table in tables.items():
         rows = table.num_rows
-        many = table.take(pa.array(list(range(rows)) * RUNS))
+        many = table.take(pa.array(list(range(rows)) * runs))
         for key, values in keys.items():
             column = pa.array(
                 [value for value in values for _ in range(rows)], many.schema.field(key).type
@@ -80,6 +81,7 @@ def test_every_page_is_there_within_a_second(get: Get, tab: Get, scene: Scene) -
     pages = {
         "gate": tab,
         "board": lambda: get("board"),
+        "datasets": lambda: get("datasets"),
         "dataset": lambda: get("dataset", place=PLACE),
         "contract": lambda: get("contract", id="orders"),
     }
