@@ -1,7 +1,7 @@
 """What the attacks share: the tally of tries, printed as a table when the session ends.
 
-`pytest -m nightly tests/attacks` runs them all; some seeds of each run in every session. With
-`DQX_ATTACK_TABLE=FILE` the table is also written into a file.
+`pytest -m nightly tests/attacks` runs them all; a seed of most runs in every session, or in
+the second lane. With `DQX_ATTACK_TABLE=FILE` the table is also written into a file.
 """
 
 from __future__ import annotations

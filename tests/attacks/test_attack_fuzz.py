@@ -35,7 +35,10 @@ from dqx_airflow.values import DatasetRef, GateReport, SourceFile
 
 pytestmark = pytest.mark.spark
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 40))]
+SEEDS = [
+    pytest.param(0, marks=pytest.mark.slow),
+    *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 40)),
+]
 KINDS = ["partitioned Delta", "plain Delta", "Parquet"]
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 SEEDS = [
     *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 40)),
-    0,
+    pytest.param(0, marks=pytest.mark.slow),
     1,
 ]
 STEPS = 8

@@ -66,6 +66,7 @@ def run_steps(repository: Path) -> dict[str, int]:
     return codes
 
 
+@pytest.mark.slow
 def test_a_contract_that_did_not_change_passes_all_steps(repository: Path) -> None:
     assert run_steps(repository) == {"lint": 0, "coverage": 0, "diff": 0, "to-suite": 0}
 

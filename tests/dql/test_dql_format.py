@@ -72,7 +72,7 @@ def test_a_file_of_the_project_stays_the_same_file(path: Path) -> None:
 
 
 @settings(
-    max_examples=150,
+    max_examples=60,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

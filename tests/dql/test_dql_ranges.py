@@ -77,7 +77,7 @@ CONDITIONS = st.one_of(
 
 
 @settings(
-    max_examples=400,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
@@ -231,7 +231,7 @@ PREDICATES = st.recursive(
 CELLS = (None, -1, 0, 0.5, 1, 1.5, 2, 2.5, 3, 99, math.inf)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(PREDICATES)
 def test_what_no_row_satisfies_or_violates_is_so_for_every_row(predicate: Predicate) -> None:
     text, judge = predicate

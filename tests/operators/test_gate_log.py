@@ -179,6 +179,7 @@ def test_a_long_report_is_cut_in_the_log(
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_the_log_of_a_real_gate_fits_a_screen(
     operators: ModuleType,
     gate: Gate,

@@ -91,15 +91,21 @@ def test_the_list_of_runs_has_filters(get: Get, scene: Scene) -> None:
     assert "4 runs" in odd
 
 
-def test_the_list_of_runs_has_pages_that_keep_the_filters(get: Get, scene: Scene) -> None:
+def test_the_list_of_runs_has_pages_that_keep_the_filters(
+    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.plugin import gate_tab, runs_page
+
+    for page_module in (gate_tab, runs_page):
+        monkeypatch.setattr(page_module, "RUNS_OF_A_PAGE", 5)
     scene.dag()
     days_of(scene, "p")
-    for number in range(120):
+    for number in range(12):
         scene.store(report_of(100 + number, on=DAY - timedelta(days=number + 1)))
     page = Html(get(f"{RUNS}&outcome=blocked").text)
-    assert "page 1 of 3, 120 runs" in page.text
+    assert "page 1 of 3, 12 runs" in page.text
     last = Html(get(Html(get(page.links["Next"]).text).links["Next"]).text)
-    assert "page 3 of 3, 120 runs" in last.text
+    assert "page 3 of 3, 12 runs" in last.text
     assert "Next" not in last.links
 
 

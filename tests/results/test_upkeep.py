@@ -96,9 +96,9 @@ def stored(root: Path | str, reports: list[GateReport]) -> bool:
 
 
 class TestGatesCompact:
-    def test_files_and_logs_stay_few_after_300_appends(self, tmp_path: Path) -> None:
+    def test_files_and_logs_stay_few_after_many_appends(self, tmp_path: Path) -> None:
         store = ResultsStore(str(tmp_path))
-        reports = [small(number, days_ago=35 * (number % 7 == 0)) for number in range(300)]
+        reports = [small(number, days_ago=35 * (number % 7 == 0)) for number in range(120)]
         most = 0
         for number, one in enumerate(reports):
             store.write(one)
@@ -152,7 +152,7 @@ def state(value: int) -> State:
 
 
 class TestOptimize:
-    @pytest.mark.parametrize("first_new", [False, True])
+    @pytest.mark.parametrize("first_new", [pytest.param(False, marks=pytest.mark.slow), True])
     def test_a_store_of_an_older_version_is_read_written_and_then_migrated(
         self, tmp_path: Path, first_new: bool
     ) -> None:
@@ -362,6 +362,7 @@ class TestTogether:
         assert files(tmp_path, RUNS) == 2 + 5
         assert stored(tmp_path, [*reports, *map(small, range(20, 25))])
 
+    @pytest.mark.slow
     def test_upkeep_beside_writers_of_other_processes(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         for number in range(900, 903):
@@ -394,7 +395,10 @@ class TestKilled:
             write_as_before(tmp_path, report(number, days_ago=20 * number))
         return str(tmp_path)
 
-    @pytest.mark.parametrize("commits", range(6))
+    @pytest.mark.parametrize(
+        "commits",
+        [0, 3, 5, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 4))],
+    )
     def test_upkeep_that_is_killed_before_a_commit_goes_on_later(
         self, root: str, commits: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
