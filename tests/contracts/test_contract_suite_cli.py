@@ -128,6 +128,20 @@ def test_coverage_fails_on_what_is_unsupported_if_asked_to(contract: Path) -> No
     assert "write $" in result.stdout
 
 
+def test_coverage_names_the_file_of_a_clause_that_is_in_another_one(tmp_path: Path) -> None:
+    (tmp_path / "parts.yaml").write_text("d: {type: string, required: true}\n")
+    path = tmp_path / "orders.yaml"
+    path.write_text(
+        "dataContractSpecification: 1.2.1\nid: r\ninfo: {title: R, version: 1.0.0}\n"
+        "models: {m: {fields: {a: {$ref: 'parts.yaml#/d'}}}}\n"
+    )
+    for form in ("table", "markdown"):
+        lines = dql("coverage", str(path), "--format", form).stdout.splitlines()
+        (told,) = (line for line in lines if "d.required" in line)
+        assert "parts.yaml:1" in told
+        assert all("orders.yaml:" not in line for line in lines)
+
+
 def test_coverage_speaks_json(contract: Path) -> None:
     contract.write_text(UNSUPPORTED)
     (found,) = json.loads(dql("coverage", "customers.yaml", "--format", "json").stdout)

@@ -154,3 +154,23 @@ definitions:
     assert unique.reason == "it is nested in an array or a map"
     assert unique.assertions == ("m.a.unique",)
     assert found["definitions.d.pattern"].treatment is Treatment.CHECKED
+
+
+@pytest.mark.parametrize("place", ["#/definitions/d", "defs.yaml#/definitions/d"])
+def test_a_misspelled_constraint_of_a_definition_is_a_check_that_is_not_made(
+    place: str, tmp_path: Path
+) -> None:
+    definitions = "definitions: {d: {type: string, requried: true}}\n"
+    (tmp_path / "defs.yaml").write_text(definitions)
+    text = (
+        "dataContractSpecification: 1.2.1\nid: r\ninfo: {title: R, version: 1.0.0}\n"
+        f"models: {{m: {{fields: {{a: {{$ref: '{place}'}}}}}}}}\n"
+    )
+    text += definitions if place.startswith("#") else ""
+    found = read_contract(SourceFile("contract.yaml", text), FolderReader(tmp_path))
+    assert found.contract is not None
+    told = {clause.path: clause for clause in covered(found.contract)}["definitions.d.requried"]
+    assert told.treatment is Treatment.UNSUPPORTED
+    assert told.span.file == ("contract.yaml" if place.startswith("#") else "defs.yaml")
+    (left,) = compile_contract(found.contract).unenforced
+    assert left.reason == "the key 'requried' is unknown here: did you mean 'required'?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -51,22 +51,32 @@ def coverage(
     from dqx_airflow.contracts.model import Treatment
 
     found = [
-        (contract.id, coverage_of(contract, compile_contract(contract)))
+        Covered(contract.id, contract.span.file, coverage_of(contract, compile_contract(contract)))
         for contract in read_versions(files)
     ]
     match format:
         case Format.JSON:
             typer.echo(_as_json(found))
         case Format.MARKDOWN:
-            typer.echo("\n\n".join(_as_markdown(name, clauses) for name, clauses in found))
+            typer.echo("\n\n".join(map(_as_markdown, found)))
         case Format.TABLE:
             _print_tables(found)
-    left = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, clauses in found)
+    left = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in found)
     if fail_on is FailOn.UNSUPPORTED and left:
         raise typer.Exit(EXIT_UNSUPPORTED)
 
 
-_Found = Sequence[tuple[str, tuple["ClauseCoverage", ...]]]
+class Covered(NamedTuple):
+    """A contract, the file that it is in, and what becomes of its clauses."""
+
+    id: str
+    file: str
+    clauses: tuple[ClauseCoverage, ...]
+
+    def line_of(self, clause: ClauseCoverage) -> str:
+        """The line of a clause, with the file if it is in another one than the contract."""
+        line = str(clause.span.line)
+        return line if clause.span.file == self.file else f"{clause.span.file}:{line}"
 
 
 def _summary(clauses: Sequence[ClauseCoverage]) -> str:
@@ -86,7 +96,7 @@ def _because(clause: ClauseCoverage) -> str:
     return clause.reason or ", ".join(clause.assertions)
 
 
-def _as_json(found: _Found) -> str:
+def _as_json(found: Sequence[Covered]) -> str:
     from dqx_airflow.contracts.enforcement.coverage import counts
 
     contracts = [
@@ -105,19 +115,19 @@ def _as_json(found: _Found) -> str:
                 for clause in clauses
             ],
         }
-        for name, clauses in found
+        for name, _, clauses in found
     ]
     return json_text(contracts)
 
 
-def _as_markdown(name: str, clauses: Sequence[ClauseCoverage]) -> str:
+def _as_markdown(one: Covered) -> str:
     rows = [
-        f"| {clause.treatment} | {clause.span.line} | `{_cell(clause.path)}` "
+        f"| {clause.treatment} | {_cell(one.line_of(clause))} | `{_cell(clause.path)}` "
         f"| {_cell(_because(clause))} |"
-        for clause in clauses
+        for clause in one.clauses
     ]
     head = ["| treatment | line | clause | assertion or reason |", "| --- | --- | --- | --- |"]
-    return "\n".join([f"## {_cell(name)}", "", _summary(clauses), "", *head, *rows])
+    return "\n".join([f"## {_cell(one.id)}", "", _summary(one.clauses), "", *head, *rows])
 
 
 def _cell(text: str) -> str:
@@ -126,23 +136,23 @@ def _cell(text: str) -> str:
     return printable(text).replace("|", "\\|")
 
 
-def _print_tables(found: _Found) -> None:
+def _print_tables(found: Sequence[Covered]) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
 
     colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
     console = console_for()
-    for number, (name, clauses) in enumerate(found):
+    for number, one in enumerate(found):
         table = table_of("treatment", "line", "place", "why")
-        for clause in clauses:
+        for clause in one.clauses:
             treatment = clause.treatment.value
             table.add_row(
                 Text(treatment, style=colours[treatment]),
-                Text(str(clause.span.line)),
+                Text(printable(one.line_of(clause))),
                 Text(printable(clause.path)),
                 Text(printable(_because(clause))),
             )
-        console.print(Text("\n" * bool(number) + printable(name), style="bold"))
+        console.print(Text("\n" * bool(number) + printable(one.id), style="bold"))
         console.print(table)
-        console.print(Text(_summary(clauses)), soft_wrap=True)
+        console.print(Text(_summary(one.clauses)), soft_wrap=True)

@@ -57,15 +57,19 @@ class _Treated:
     promise: Promise | None = None
 
 
-def _unasked(leaf: Node, slips: MappingType[tuple[str, str], UnknownKey]) -> _Treated:
-    """What becomes of a leaf that no reader asked for."""
-    for end in range(len(leaf.path), 0, -1):
-        if slip := slips.get((leaf.span.file, show_path(leaf.path[:end]))):
-            hint = f": did you mean '{slip.meant}'?" if slip.meant else ""
-            reason = f"the key '{slip.key}' is unknown here{hint}"
-            promise = Promise(slip.path, slip.path) if promises_check(slip) else None
-            return _Treated(Treatment.UNSUPPORTED, reason, promise=promise)
-    return _Treated(Treatment.DOCUMENTED, _EXTENSION)
+def _of_slip(slip: UnknownKey) -> _Treated:
+    """What becomes of what is written under a key that is unknown."""
+    hint = f": did you mean '{slip.meant}'?" if slip.meant else ""
+    reason = f"the key '{slip.key}' is unknown here{hint}"
+    promise = Promise(slip.path, slip.path) if promises_check(slip) else None
+    return _Treated(Treatment.UNSUPPORTED, reason, promise=promise)
+
+
+def _slip_above(leaf: Node, slips: MappingType[tuple[str, str], UnknownKey]) -> UnknownKey | None:
+    """The unknown key that a leaf is written under."""
+    ways = (leaf.path[:end] for end in range(len(leaf.path), 0, -1))
+    found = (slips.get((leaf.span.file, show_path(way))) for way in ways)
+    return next((slip for slip in found if slip is not None), None)
 
 
 @dataclass(slots=True)
@@ -230,10 +234,19 @@ class ClauseReader:
         extension, unless it is below one of the `unknown` keys.
         """
         slips = {(key.span.file, key.path): key for key in unknown}
+        unseen = {place: slip for place, slip in slips.items() if promises_check(slip)}
         everywhere = {(leaf.span.file, leaf.path): leaf for leaf in leaves(self.root)}
         notes = []
         for place, leaf in (everywhere | self._known).items():
-            treated = self._treated.get(place) or _unasked(leaf, slips)
+            slip = _slip_above(leaf, slips)
+            treated = self._treated.get(place)
+            if slip is not None:
+                # Also in a definition, which is a remark as a whole.
+                is_remark = treated is not None and treated.treatment is Treatment.DOCUMENTED
+                if treated is None or (is_remark and promises_check(slip)):
+                    treated = _of_slip(slip)
+                unseen.pop((slip.span.file, slip.path), None)
+            treated = treated or _Treated(Treatment.DOCUMENTED, _EXTENSION)
             if treated.treatment is not Treatment.CHECKED:
                 is_promise = treated.treatment is Treatment.UNSUPPORTED
                 notes.append(
@@ -246,6 +259,10 @@ class ClauseReader:
                         self._promises.get(place, treated.promise) if is_promise else None,
                     )
                 )
+        for slip in unseen.values():  # in files that are referred to
+            treated = _of_slip(slip)
+            clause = Clause(slip.path, "", slip.span)
+            notes.append(Note(clause, treated.treatment, treated.reason, promise=treated.promise))
         return tuple(notes)
 
     def _mark(
