@@ -7,6 +7,9 @@ import sys
 
 def main() -> int:
     try:
+        from dqx_airflow.short_process import collect_rarely
+
+        collect_rarely()
         from dqx_airflow.engine.connect_job import main as run
     except ModuleNotFoundError as error:
         print(
@@ -19,4 +22,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    try:
+        from dqx_airflow.short_process import leave
+    except ModuleNotFoundError:
+        sys.exit(code)
+    leave(code)

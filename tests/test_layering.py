@@ -16,8 +16,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
 # other. `request_arguments`, `dataset_settings`, `date_patterns`, `date_range`, `exact`, `limits`,
-# `provider_info`, `redact`, `resources`, `selection` and `source_location` are single
-# modules, `` is the package itself.
+# `provider_info`, `redact`, `resources`, `selection`, `short_process` and `source_location` are
+# single modules, `` is the package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
     (
         "",
@@ -29,6 +29,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
         "limits",
         "provider_info",
         "redact",
+        "short_process",
     ),
     ("values", "date_range"),
     ("diagnostics", "request_arguments", "selection", "source_location"),
@@ -73,6 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "values": {"cattrs"},
     "errors": set(),
     "resources": set(),
+    "short_process": set(),
     "date_patterns": set(),
     "date_range": set(),
     "exact": set(),

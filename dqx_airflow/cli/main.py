@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 import dqx_airflow
 from dqx_airflow.cli.last_resort import LastResort
 from dqx_airflow.cli.lazy_group import group_of
+from dqx_airflow.short_process import collect_rarely, leave
 
 VERBS = {
     "init": "dqx_airflow.cli.init:init",
@@ -60,3 +61,15 @@ def dql(
     ] = False,
 ) -> None:
     pass
+
+
+def main() -> NoReturn:
+    """The program `dql`."""
+    collect_rarely()
+    try:
+        app()
+    except SystemExit as ended:
+        if not isinstance(ended.code, int):
+            raise
+        leave(ended.code)
+    leave(0)

@@ -40,8 +40,8 @@ def console_for(file: IO[str] | None = None) -> Console:
     A pipe or a file has no width: lines are as long as they need to be.
     """
     if file is not None or not sys.stdout.isatty():
-        return Console(file=file, width=_UNBOUNDED, highlight=False)
-    console = Console(highlight=False)
+        return Console(file=file, width=_UNBOUNDED, highlight=False, emoji=False)
+    console = Console(highlight=False, emoji=False)
     console.width = max(console.width, _NARROWEST)
     return console
 

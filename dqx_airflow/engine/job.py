@@ -30,6 +30,7 @@ from dqx_airflow.engine.outputs.samples import with_failing_rows
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.cancellation import JobEnding
+from dqx_airflow.engine.session.meanwhile import do_meanwhile
 from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.table_contracts import published_contracts
@@ -46,7 +47,7 @@ from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.selection import require_whole_run
-from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict
+from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict, to_json
 
 EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
 
@@ -125,6 +126,7 @@ def run_gates(
     started = _now()
     with run_events({part.run_id: part.request for part in parts}, started, store) as end:
         spark = session(first.run_key.gate)
+        do_meanwhile(lambda: to_json(first.attempt))  # what makes JSON of values takes a while
         states = StateStore(store.location)
         memory = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
         reports = _validate(parts, spark, started, memory)

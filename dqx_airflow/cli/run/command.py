@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -136,7 +137,6 @@ class _Runner:
         if call.has_errors:
             return EXIT_WRONG_CALL
         try:
-            from dqx_airflow.cli.run.outputs import write_reports
             from dqx_airflow.cli.run.spark import Spark
         except ModuleNotFoundError as error:
             _tell_error(
@@ -160,7 +160,13 @@ class _Runner:
                     _tell_error(f"{self.output_file} cannot be written: {error.strerror or error}")
                     return EXIT_WRONG_CALL
             reports = self._reports(call, self._spark, codes)
-            write_reports(reports, call.output, file, first.results_root, dates=call.dates)
+            earliest = [*islice(reports, 1)]
+            # Imported by now, while Spark worked on the first report.
+            from dqx_airflow.cli.run.outputs import write_reports
+
+            write_reports(
+                chain(earliest, reports), call.output, file, first.results_root, dates=call.dates
+            )
         return max(codes)
 
     def _reports(self, call: Call, spark: Spark, codes: list[int]) -> Iterator[GateReport]:

@@ -8,12 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
 from dqx_airflow.config.connection import Connection
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.session.connection import open_session, spark_errors_told
+from dqx_airflow.engine.session.meanwhile import import_meanwhile
 from dqx_airflow.engine.session.progress import tasks_told
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
@@ -70,14 +69,18 @@ class Spark:
             finally:
                 if is_seen:
                     sys.stderr.write("\r\033[K")
+            import_meanwhile("dqx_airflow.cli.run.outputs")
         return self._session
 
 
 def _show_tasks(spark: SparkSession, title: str, shown: ExitStack) -> None:
     """Shows the tasks that Spark runs, until `shown` is closed. For eyes only."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+
+    console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
     progress = shown.enter_context(
         Progress(*columns, TaskProgressColumn(), console=console, transient=True)

@@ -1,0 +1,33 @@
+"""The end of a short process: nothing that was printed or registered is lost with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import atexit, sys, threading
+from dqx_airflow.short_process import collect_rarely, leave
+
+collect_rarely()
+atexit.register(lambda: print("at exit"))
+print("said")
+print("warned", file=sys.stderr)
+threading.Thread(target=threading.Event().wait).start()
+leave(3)
+"""
+
+
+def test_the_end_keeps_the_code_the_output_and_what_was_registered() -> None:
+    call = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "said\nat exit\n", "warned\n")
+
+
+def test_the_program_ends_with_the_code_of_its_command(tmp_path: Path) -> None:
+    code = "from dqx_airflow.cli.main import main; main()"
+    for arguments, expected in ((["--version"], 0), (["check", "nowhere.dql"], 2)):
+        call = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == expected, done.stderr
