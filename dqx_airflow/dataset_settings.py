@@ -16,7 +16,7 @@ from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.errors import RequestError
 from dqx_airflow.reader_options import wrong_option
 from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
-from dqx_airflow.values import FORMATS, DatasetRef
+from dqx_airflow.values import FORMATS, JDBC, DatasetRef
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
 
@@ -44,6 +44,7 @@ class Locations(Protocol):
     def promote_slice(self) -> tuple[tuple[str, str], ...]: ...
 
 
+_CONNECTION_ID = re.compile(r"[\w.#/-]{1,200}")
 _FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
 
 
@@ -66,8 +67,9 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     if objection := unknown_settings(name, given):
         raise RequestError(objection)
     settings = {key: value for key, value in given.items() if value not in (None, "")}
-    if "format" not in settings and (told := format_of(str(settings.get("path", "")))):
-        settings["format"] = told
+    if "format" not in settings:
+        told = JDBC if "conn_id" in settings else format_of(str(settings.get("path", "")))
+        settings |= {"format": told} if told else {}
     options, version = settings.pop("options", ()), settings.pop("version", None)
     keys, masked = settings.pop("keys", ()), settings.pop("masked", ())
     trust_log = settings.pop("trust_log", True)
@@ -143,9 +145,14 @@ def _objection(ref: DatasetRef) -> str | None:
             return f" has a secret in its option {name}: {_CREDENTIALS}"
     if sum(place is not None for place in (ref.path, ref.table, ref.query)) != 1:
         return ": give it exactly one of path, table and query"
-    if ref.path is not None and ref.format not in FORMATS:
+    if ref.conn_id is not None or ref.format == JDBC:
+        if (objection := _objection_to_database(ref)) is not None:
+            return objection
+    elif ref.path is not None and ref.format not in FORMATS:
         return f" has format={ref.format!r}: write one of {', '.join(FORMATS)}"
-    has_versions = ref.table is not None or (ref.path is not None and ref.format == "delta")
+    has_versions = ref.format != JDBC and (
+        ref.table is not None or (ref.path is not None and ref.format == "delta")
+    )
     travels = [key for key in ("version", "timestamp") if getattr(ref, key) is not None]
     if travels and not has_versions:
         return f" has a {travels[0]}: only Delta tables have versions"
@@ -159,6 +166,21 @@ def _objection(ref: DatasetRef) -> str | None:
     if ref.date_format is not None and ref.time_zone is not None:
         return ": date_format is for strings, time_zone for timestamps; give it only one of them"
     return _objection_to_values(ref)
+
+
+def _objection_to_database(ref: DatasetRef) -> str | None:
+    if ref.conn_id is None:
+        return (
+            ' has format="jdbc" and no conn_id: give it the id of a connection, which holds the '
+            "credentials"
+        )
+    if ref.format != JDBC:
+        return f' has a conn_id and format={ref.format!r}: a table of a database has format="jdbc"'
+    if not _CONNECTION_ID.fullmatch(ref.conn_id):
+        return " has a conn_id that is not the id of a connection: credentials belong into one"
+    if ref.table is None:
+        return " has a conn_id and no table: write table=SCHEMA.TABLE, the name in the database"
+    return None
 
 
 def _objection_to_values(ref: DatasetRef) -> str | None:
@@ -224,13 +246,18 @@ def check_promotion(request: Locations) -> None:
         )
     refs = {ref.name: ref for ref in request.datasets}
     taken = {"the results": request.results_root}
-    taken |= {f"dataset '{ref.name}'": ref.location for ref in request.datasets if not ref.query}
+    taken |= {
+        f"dataset '{ref.name}'": ref.location
+        for ref in request.datasets
+        if not ref.query and ref.format != JDBC
+    }
     taken |= {f"the quarantine of dataset '{name}'": path for name, path in request.quarantine}
     for name, target in request.promote_to:
-        if refs[name].query is not None:
+        if refs[name].query is not None or refs[name].format == JDBC:
+            what = "a query" if refs[name].query is not None else "a table of a database"
             raise RequestError(
-                f"dataset '{name}' is a query and cannot be promoted",
-                "promote a dataset at a path or a table",
+                f"dataset '{name}' is {what} and cannot be promoted",
+                "promote a dataset at a path or a table of the catalog",
             )
         for what, place in taken.items():
             if _overlap(place, target):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from dqx_airflow.diagnostics.nearest import nearest
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.values import JDBC, DatasetRef
 
 UNCHECKED = "unchecked."
 """What is put before an option that we do not know, to give it to Spark all the same."""
@@ -47,9 +47,18 @@ _KNOWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "end-snapshot-id end-timestamp executor-cache-locality-enabled file-open-cost "
             "locality lookback snapshot-id split-size start-snapshot-id start-timestamp tag "
             "timestampAsOf vectorization-enabled versionAsOf",
+            JDBC: "customSchema fetchsize lowerBound numPartitions partitionColumn queryTimeout "
+            "upperBound",
         }.items()
     }
 )
+_OF_GATES = (
+    *("url", "user", "driver", "dbtable", "query", "preparequery", "hint", "sessioninitstatement"),
+    *("connectionprovider", "keytab", "principal", "refreshkrb5config", "prefertimestampntz"),
+    *("pushdownpredicate", "pushdownaggregate", "pushdownlimit", "pushdownoffset"),
+    "pushdowntablesample",
+)
+"""The options of the reader of databases that follow from the connection and from the gate."""
 _TRAVELS = MappingProxyType({"versionasof": "version", "timestampasof": "timestamp"})
 _TRUE_ANYWAY = (("header", "true"),)
 """What is written for any format, and holds where files name their columns themselves."""
@@ -108,7 +117,13 @@ def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | N
         )
     if ref.path is not None and ref.format == "delta":
         return of_delta_table(name)
-    known = _KNOWN.get(ref.format, ()) if ref.path is not None else _OF_ANY
+    is_known_source = ref.path is not None or ref.format == JDBC
+    known = _KNOWN.get(ref.format, ()) if is_known_source else _OF_ANY
+    if ref.format == JDBC and name.removeprefix(UNCHECKED).lower() in _OF_GATES:
+        return WrongOption(
+            f"has the option '{name}', which a gate sets itself",
+            "remove it; what the driver needs is part of the connection",
+        )
     if name.startswith(UNCHECKED):
         plain = name.removeprefix(UNCHECKED)
         is_known = plain.lower() in map(str.lower, known)
@@ -118,7 +133,7 @@ def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | N
     if name.lower() in map(str.lower, known) or (name.lower(), value.lower()) in _TRUE_ANYWAY:
         return None
     near = nearest(name, known)
-    if ref.path is None:
+    if not is_known_source:
         # A table of the catalog may be of any source: what looks like a slip is one.
         return None if near is None else _slip(name, near)
     instead = f"did you mean '{near}'? An" if near else "remove it; an"

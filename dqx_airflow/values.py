@@ -27,6 +27,9 @@ are ISO text. None means that there is no value. NaN and infinity never get here
 FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
 """The formats in which a dataset at a path may be stored."""
 
+JDBC = "jdbc"
+"""The format of a table of a database."""
+
 MASK = "***"
 """What is shown of a value that must not be seen."""
 
@@ -134,6 +137,9 @@ class DatasetRef:
     Without `trust_log`, nothing is taken from the statistics in the transaction log of a Delta
     table: its rows are read. `lineage_name` is the path, URI or table by which lineage knows the
     data; without it, that is its location without dates, partitions and globs at the end.
+
+    With `conn_id` the `table` is one of a database, read over JDBC: it is the id of a connection
+    of Airflow, or of an environment variable, which holds the credentials.
     """
 
     name: str
@@ -153,6 +159,7 @@ class DatasetRef:
     time_zone: str | None = None
     trust_log: bool = True
     lineage_name: str | None = None
+    conn_id: str | None = None
 
     @property
     def location(self) -> str:

@@ -18,6 +18,7 @@ DELTA = (
     *(f"io.delta:delta-{name}:4.4.0" for name in ("storage", "kernel-api", "kernel-defaults")),
     "io.delta:delta-kernel-unitycatalog:4.4.0",
 )
+POSTGRES = "org.postgresql:postgresql:42.7.14"
 AVRO = f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
 AVRO_BEFORE = "org.apache.spark:spark-avro_2.13:4.1.1"
 SPARK_OF_ICEBERG = "4.1.1"

@@ -16,7 +16,7 @@ from dqx_airflow.dataset_settings import SETTINGS, dataset_ref, options_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import FORMATS, DatasetRef, Span
+from dqx_airflow.values import FORMATS, JDBC, DatasetRef, Span
 
 _FLAG = "--dataset"
 _PLACES = ("path", "table", "query")
@@ -61,8 +61,9 @@ def mistakes_in(name: str, settings: Mapping[str, Any]) -> list[Mistake]:
 
 def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
     """What is wrong with one setting, whatever the others are."""
-    if key == "format" and value not in FORMATS:
-        return Mistake(key, f"unknown format '{value}'", did_you_mean(str(value), FORMATS))
+    known = (*FORMATS, JDBC)
+    if key == "format" and value not in known:
+        return Mistake(key, f"unknown format '{value}'", did_you_mean(str(value), known))
     if key not in _NO_TEXTS:
         is_text = isinstance(value, str)
         return (

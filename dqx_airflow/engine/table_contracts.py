@@ -29,7 +29,7 @@ def published_contracts(
 def _properties(spark: SparkSession, dataset: OpenDataset) -> Mapping[str, str]:
     if dataset.log is not None:
         return dict(dataset.log.table.metadata().configuration)
-    if dataset.ref.table is None:
+    if dataset.ref.table is None or dataset.ref.conn_id is not None:
         return {}
     try:
         rows = spark.sql(f"SHOW TBLPROPERTIES {dataset.ref.table}").collect()

@@ -264,7 +264,8 @@ def _names(
 ) -> tuple[DatasetName, DatasetName | None]:
     if ref is None:
         return _name_of(location, catalog), None
-    table = None if ref.table is None else name_of_table(ref.table, catalog)
+    is_in_catalog = ref.table is not None and ref.conn_id is None
+    table = name_of_table(ref.table or "", catalog) if is_in_catalog else None
     if ref.lineage_name is not None:
         return _name_of(ref.lineage_name, catalog), table
     if table is not None and (location == ref.table or not is_path(location)):

@@ -26,6 +26,8 @@ _OBJECT_STORES = {
     "wasb": "wasbs",
     "wasbs": "wasbs",
 }
+# The tables of a database have names with dots, and no path.
+_DATABASES = {"postgres", "mysql", "mssql"}
 # In these the part before the @ is the container. In all others it is a user with a password.
 _CONTAINER_FIRST = {"abfs", "abfss", "wasb", "wasbs"}
 
@@ -81,6 +83,9 @@ def name_of_path(location: str) -> DatasetName:
     if store := _OBJECT_STORES.get(scheme):
         namespace, name = f"{store}://{authority}", path.strip("/") or "/"
         return _named(namespace, name, f"{namespace}/{_quoted(name.lstrip('/'))}")
+    if scheme in _DATABASES:
+        name = path.strip("/")
+        return _named(f"{scheme}://{authority}", name, f"{scheme}://{authority}/{_quoted(name)}")
     name = path.rstrip("/") or "/"
     if not authority:
         return _named(scheme, name, f"{scheme}:{_quoted(name)}")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 from dqx_airflow import dataset_settings
+from dqx_airflow.databases import FIELDS, DatabaseConnection, connection_of, with_lineage_names
 from dqx_airflow.dataset_settings import DatasetSetting, settings_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.values import DatasetRef
 
+_DATABASE_EXAMPLE = "--conn-type postgres --conn-host HOST --conn-schema DATABASE`"
 _FOLDER_NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -40,6 +43,27 @@ def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> 
         return ref if trust_log else replace(ref, trust_log=False)
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
+
+
+def with_databases(
+    refs: Iterable[DatasetRef],
+) -> tuple[tuple[DatasetRef, ...], dict[str, DatabaseConnection]]:
+    """The datasets, those of databases by their names in lineage; and their connections, by ids.
+
+    :raises GateMisconfigured: there is no such connection, or no database can be read with it.
+    :raises GateInfrastructureError: who knows it does not answer; the task is retried.
+    """
+    refs = tuple(refs)
+    ids = dict.fromkeys(ref.conn_id for ref in refs if ref.conn_id is not None)
+    told = {one: require_connection(one, "database connection", _DATABASE_EXAMPLE) for one in ids}
+    try:
+        found = {
+            conn_id: connection_of(conn_id, {name: getattr(its, name) for name in FIELDS})
+            for conn_id, its in told.items()
+        }
+        return with_lineage_names(refs, found), found
+    except RequestError as error:
+        raise GateMisconfigured(error.in_one_line) from None
 
 
 def promotions(

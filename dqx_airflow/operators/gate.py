@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from pathlib import Path
 
+    from dqx_airflow.databases import DatabaseConnection
     from dqx_airflow.dataset_settings import DatasetSetting
     from dqx_airflow.operators.data_date import DataDate
     from dqx_airflow.operators.job_outcome import Ending
@@ -183,6 +184,7 @@ class GateOperator(SparkJobOperator):
     source_file: Path | None = None
     _date_template: object
     _place: ResultsPlace
+    _databases: Mapping[str, DatabaseConnection]
     ui_color = "#e3f2e8"
 
     def __init__(
@@ -335,7 +337,9 @@ class GateOperator(SparkJobOperator):
         connection = require_connection(self._conn_id)
         reports = self._read_reports(request)
         if reports is None:
-            with self._place.told_to_children():
+            from dqx_airflow.databases import told_to_children
+
+            with self._place.told_to_children(), told_to_children(self._databases):
                 ending = self.run_job(request, connection, context)
             if ending is None:
                 self._defer(request, started)
@@ -441,6 +445,7 @@ class GateOperator(SparkJobOperator):
             promotions,
             quarantine_paths,
             slice_values,
+            with_databases,
         )
         from dqx_airflow.selection import require_whole_run
         from dqx_airflow.values import GatePart, GateRequest, Severity
@@ -450,15 +455,16 @@ class GateOperator(SparkJobOperator):
         render = partial(self.render_template, context=context)
         settings = self.dataset_settings(render)
         self._place = self._find_place()
+        datasets, self._databases = with_databases(
+            dataset_ref(str(name), given, trust_log=self.trust_log)
+            for name, given in settings.items()
+        )
         timeouts = [_seconds(one) for one in (self.timeout, self.execution_timeout) if one]
         request = GateRequest(
             run_key=of_task.run_key_of(context, self.gate, chosen.on),
             attempt=of_task.attempt_of(context),
             suite=source,
-            datasets=tuple(
-                dataset_ref(str(name), given, trust_log=self.trust_log)
-                for name, given in settings.items()
-            ),
+            datasets=datasets,
             results_root=self._place.root,
             fail_on=Severity(self.fail_on),
             allow_empty=self.allow_empty,

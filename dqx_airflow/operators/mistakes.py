@@ -288,6 +288,8 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
         if f"'{name}'" not in message:
             message = f"dataset '{name}': {message}"
         mistakes.append(f"{message}; {found.hint}" if found.hint else message)
+    if not places and not mistakes and "conn_id" in settings:
+        return mistakes, unknown_yet  # a contract may know the table
     if not places and not mistakes:
         mistakes += _tried(lambda: dataset_ref(name, known))
     if mistakes:

@@ -154,7 +154,7 @@ def measurements_from(text: str | None) -> Measurements:
 def reading_of(ref: DatasetRef, on: date) -> str:
     """How a dataset is read, in a few digits: place, filter, columns, options. The date in a path,
     or in a filter, makes no difference."""
-    place = (ref.path, ref.table, ref.query, ref.filter)
+    place = (ref.path, ref.table, ref.query, ref.filter, *filter(None, (ref.conn_id,)))
     days = (ref.date_column, ref.date_format, ref.time_zone)
     parts = (*place, *days, ref.format, ref.schema, str(sorted(ref.options)))
     text = "\0".join(part or "" for part in parts)

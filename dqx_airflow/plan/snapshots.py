@@ -23,7 +23,7 @@ def snapshot_of(
     return DatasetSnapshot(
         name=ref.name,
         location=location or ref.location,
-        format="table" if ref.table else "query" if ref.query else ref.format,
+        format=_format_of(ref),
         version=version,
         rows=rows if isinstance(rows, int) else None,
         fields=fields,
@@ -38,6 +38,12 @@ def snapshot_of(
         ),
         lineage_name=ref.lineage_name,
     )
+
+
+def _format_of(ref: DatasetRef) -> str:
+    if ref.table is not None and ref.conn_id is None:
+        return "table"
+    return "query" if ref.query else ref.format
 
 
 def _is_of_one_column(request: MetricRequest) -> bool:

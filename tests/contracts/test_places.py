@@ -117,7 +117,7 @@ def test_datasets_beside_the_models_are_kept() -> None:
     ("servers", "name", "said"),
     [
         ((), None, "the contract names no server: give the dataset orders"),
-        ((Server("pg", "postgres", AT),), None, "does not read the server 'pg' of type postgres"),
+        ((Server("x", "kafka", AT),), None, "does not read the server 'x' of type kafka"),
         ((Server("a", "s3", AT), Server("b", "s3", AT)), None, "name one of the servers a, b"),
         ((Server("production", "s3", AT),), "prodution", "did you mean 'production'?"),
     ],
@@ -216,3 +216,35 @@ def test_a_query_names_a_model_with_its_schema(
     (model,) = of_orders.models
     rule = Rule("sql", Presence(), ())
     assert RuleContext(of_orders, model, (), rule).dataset(written) == dataset
+
+
+DATABASES = """dataContractSpecification: 1.1.0
+id: shop
+info: {title: Shop, version: 1.0.0}
+servers:
+  pg: {type: postgres, host: db, port: 5432, database: sales, schema: shop}
+  sql: {type: sqlserver, host: db, port: 1433, database: sales, schema: shop}
+  files: {type: local, path: /lake/orders, format: parquet}
+models: {orders: {fields: {id: {type: bigint}}}}
+"""
+
+
+def shop() -> Contract:
+    found = read_contract(SourceFile("contract.yaml", DATABASES)).contract
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("server", ["pg", "sql"])
+def test_a_database_names_the_table_and_the_dataset_the_connection(server: str) -> None:
+    found = dataset_settings(shop(), {"orders": {"conn_id": "shop"}}, server)["orders"]
+    assert found["conn_id"] == "shop"
+    assert found["table"].endswith("shop.orders")
+    with pytest.raises(RequestError, match="it is not known where orders is found") as refused:
+        dataset_settings(shop(), {}, server)
+    assert "over JDBC: set conn_id of the dataset orders" in refused.value.hint
+
+
+def test_a_connection_alone_needs_a_database_in_the_contract() -> None:
+    with pytest.raises(RequestError, match="has a conn_id and no table"):
+        dataset_settings(shop(), {"orders": {"conn_id": "shop"}}, "files")

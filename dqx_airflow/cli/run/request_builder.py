@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files
 from dqx_airflow.config.connection import connection_of
@@ -25,6 +25,7 @@ from dqx_airflow.config.settings import (
     find_settings,
     read_settings,
 )
+from dqx_airflow.databases import connection_in, with_lineage_names
 from dqx_airflow.dataset_settings import dataset_ref
 from dqx_airflow.date_range import dates_of_range, is_range
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
@@ -160,6 +161,7 @@ class _Reader:
     unsupported: Unsupported = Unsupported.ERROR
     selectable: list[Selectable] = field(default_factory=list)
     unselected: list[Path] = field(default_factory=list)
+    connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def read(self) -> Call:
         options = self.options
@@ -202,6 +204,12 @@ class _Reader:
         datasets = {**settings.refs, **given}
         if not settings.defaults.trust_log:
             datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
+        # A contract may know the table where only the connection is given.
+        self.connections = {
+            name: table
+            for name, table in settings.datasets.items()
+            if table.get("conn_id") and name not in datasets
+        }
         self.unsupported = options.unsupported or settings.defaults.unsupported
         if options.shadow is not None and len(suites) != 1:
             message = f"a shadow belongs to one suite, but there are {len(suites)}"
@@ -362,7 +370,7 @@ class _Reader:
             attempt=Attempt(1, str(uuid.uuid4())),
             suite=source,
             imports=checked.imports,
-            datasets=datasets,
+            datasets=self._with_databases(datasets),
             origin=GateOrigin(source=source_location(path)),
             shadow=self._shadow(datasets),
             selection=selection,
@@ -393,6 +401,21 @@ class _Reader:
         elif self.unselected:
             paths = " ".join(dict.fromkeys(map(str, self.unselected)))
             self._warn("PATH", paths, "not run: no assertion of these is selected")
+
+    def _with_databases(self, refs: tuple[DatasetRef, ...]) -> tuple[DatasetRef, ...]:
+        """The datasets, those of databases by the names that lineage has for them."""
+        found = {}
+        for ref in refs:
+            if ref.conn_id is None:
+                continue
+            try:
+                found[ref.conn_id] = connection_in(os.environ, ref.conn_id)
+                with_lineage_names((ref,), found)
+            except RequestError as error:
+                message = f"dataset '{ref.name}': {error.problem}"
+                self._wrong("--dataset", f"{ref.name}?conn_id={ref.conn_id}", message, error.hint)
+                return refs
+        return with_lineage_names(refs, found)
 
     def _shadow(self, datasets: tuple[DatasetRef, ...]) -> ShadowSuite | None:
         """The shadow of a suite. What is wrong with it is a warning: the suite runs without it."""
@@ -434,7 +457,7 @@ class _Reader:
         for message in enforcement.warnings:
             self._warn("PATH", str(path), message)
         names = [model.name for model in contract.models]
-        refs: dict[str, DatasetRef] = dict(given)
+        refs: dict[str, Any] = {**self.connections, **given}
         if options.data is not None:
             found, problems = datasets_of_arguments((f"{_DATA}={options.data}",))
             self._tell(problems, {"--dataset": f"{_DATA}={options.data}"})
@@ -468,7 +491,9 @@ class _Reader:
             run_key=replace(template.run_key, gate=contract.id),
             attempt=Attempt(1, str(uuid.uuid4())),
             suite=enforced.suite,
-            datasets=tuple(datasets[name] for name in datasets if name in self.used),
+            datasets=self._with_databases(
+                tuple(datasets[name] for name in datasets if name in self.used)
+            ),
             contract=enforced.contract,
             origin=GateOrigin(source=source_location(path)),
             selection=selection,

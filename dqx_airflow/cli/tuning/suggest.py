@@ -103,6 +103,11 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     from dqx_airflow.config.settings import Settings, find_settings, read_settings
     from dqx_airflow.errors import RequestError
 
+    if ref.conn_id is not None:
+        raise RequestError(
+            f"--dataset {ref.name} is a table of a database, from which no suite is suggested",
+            "give a path, or a table of the catalog with the same rows",
+        )
     if ref.table is None:
         raise RequestError(f"--dataset {ref.name} is a query", "give a path or table:NAME")
     path = find_settings(Path())

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dqx_airflow.contracts.model import Contract, Digits, Field, Model, Server, Unique
+from dqx_airflow.databases import DATABASES
 from dqx_airflow.dataset_settings import format_of, settings_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.syntax.grammar import unquoted
@@ -52,6 +53,8 @@ def dataset_settings(
     settings: dict[str, Any] = {}
     for model in contract.models:
         place = given.get(model.name)
+        if isinstance(place, Mapping) and place.get("conn_id") and not _has_place(place):
+            place = {**place, "table": _table_on(contract, model, found)}
         if place is None:
             place = _place_of(model, found) if found is not None else _table_of(contract, model)
         if place is not None:
@@ -209,6 +212,27 @@ def _readable(location: str, server: Server) -> str:
     return f"gs://{rest}" if mark and scheme == "gcs" else location
 
 
+def _has_place(settings: Mapping[str, Any]) -> bool:
+    return any(settings.get(key) for key in ("path", "table", "query"))
+
+
+def _table_on(contract: Contract, model: Model, server: Server | None) -> str:
+    """The table of a model in a database, as its server names it.
+
+    :raises RequestError: no server does.
+    """
+    if server is None or server.type not in DATABASES:
+        raise RequestError(
+            f"the dataset {model.name} has a conn_id and no table, and the contract {contract.id} "
+            "names no database for it",
+            "write table=SCHEMA.TABLE as well, or choose the server",
+        )
+    name = model.location or model.name
+    location = (server.location or "{model}").replace("{model}", name)
+    # What a database is called is part of the connection.
+    return ".".join(location.split(".")[-2:]) if DATABASES[server.type].default_schema else name
+
+
 def _table_of(contract: Contract, model: Model) -> dict[str, Any] | None:
     """The table that a model names with its schema, where the contract has no servers."""
     named = model.location or ""
@@ -217,6 +241,11 @@ def _table_of(contract: Contract, model: Model) -> dict[str, Any] | None:
 
 
 def _where_to_say_it(contract: Contract, server: Server | None, name: str) -> str:
+    if server is not None and server.type in DATABASES:
+        return (
+            f"Spark reads the server '{server.name}' of type {server.type} over JDBC: set conn_id "
+            f"of the dataset {name} to the id of a connection with its credentials"
+        )
     if server is not None:
         return (
             f"Spark does not read the server '{server.name}' of type {server.type}: "

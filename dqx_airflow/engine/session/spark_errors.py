@@ -79,6 +79,14 @@ def explain(error: PySparkException) -> str:
     return f"{path} cannot be read: {_JAVA_CLASS.sub('', lines[-1])}"
 
 
+def cause_of(error: PySparkException) -> str:
+    """What is at the bottom of a failure, in one line: the class of the exception and its message,
+    where Spark tells it."""
+    if getattr(error, "_origin", None) is not None:
+        return _innermost(error)
+    return first_line([*_chain(error)][-1])
+
+
 def is_unreadable(error: PySparkException) -> bool:
     """True where a file could not be read: whatever else is asked of it will fail as well."""
     condition = error.getCondition() or ""

@@ -15,6 +15,7 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.snapshot import open_delta
 from dqx_airflow.engine.sources.errors import unreadable
 from dqx_airflow.engine.sources.files import open_files
+from dqx_airflow.engine.sources.jdbc.table import open_database_table
 from dqx_airflow.engine.sources.paths import absolute
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.values import DatasetRef
@@ -46,6 +47,8 @@ def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
 def _open(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     if ref.query is not None:
         return open_query(spark, ref, ref.query)
+    if ref.conn_id is not None:
+        return open_database_table(spark, ref)
     if ref.table is not None:
         return open_table(spark, ref, ref.table)
     path = absolute(ref.path or "")

@@ -1,0 +1,335 @@
+"""Connections to databases that Spark reads over JDBC: how they are written, and what they mean.
+
+A dataset names a connection by its id and nothing else. Its credentials are in an Airflow
+connection, or in an environment variable that holds the same. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.redact import is_secret_setting
+from dqx_airflow.values import DatasetRef
+
+VARIABLE = "DQX_CONN_"
+"""Begins the name of the environment variable of a connection, its id in capitals ends it."""
+
+FIELDS = ("conn_type", "host", "port", "schema", "login", "password", "extra")
+"""What a connection of Airflow tells."""
+
+_AIRFLOW_VARIABLE = "AIRFLOW_CONN_"
+_FORM = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or what Airflow writes as JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A kind of database: `scheme` is that of its JDBC URLs, `names` are the parts of the name of
+    a table in lineage, and `taken` the settings of an Airflow connection that its driver has, too.
+
+    `properties` of a connection hold where nobody sets others.
+    """
+
+    kind: str
+    scheme: str
+    port: int
+    driver: str
+    package: str
+    quotes: tuple[str, str]
+    default_schema: str | None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    taken: tuple[str, ...] = ()
+
+    def quoted(self, name: str) -> str:
+        """A name of a table or a column as this database writes it."""
+        before, after = self.quotes
+        return f"{before}{name.replace(after, after * 2)}{after}"
+
+
+_POSTGRES = Database(
+    "postgres",
+    "postgresql",
+    5432,
+    "org.postgresql.Driver",
+    "org.postgresql:postgresql:42.7.14",
+    ('"', '"'),
+    "public",
+    {"ApplicationName": "dqx"},
+    ("sslmode", "sslrootcert", "sslcert", "sslkey"),
+)
+_MYSQL = Database(
+    "mysql",
+    "mysql",
+    3306,
+    "com.mysql.cj.jdbc.Driver",
+    "com.mysql:mysql-connector-j:9.4.0",
+    ("`", "`"),
+    None,
+    # Rows are fetched in parts. A TIMESTAMP is meant in the zone of the server, not in ours.
+    {"useCursorFetch": "true", "connectionTimeZone": "SERVER", "connectTimeout": "10000"},
+)
+_MSSQL = Database(
+    "mssql",
+    "sqlserver",
+    1433,
+    "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+    "com.microsoft.sqlserver:mssql-jdbc:12.10.1.jre11",
+    ("[", "]"),
+    "dbo",
+    {"applicationName": "dqx"},
+)
+DATABASES: Mapping[str, Database] = MappingProxyType(
+    {
+        "postgres": _POSTGRES,
+        "postgresql": _POSTGRES,
+        "mysql": _MYSQL,
+        "mssql": _MSSQL,
+        "sqlserver": _MSSQL,
+    }
+)
+"""The databases that can be read, by the types of Airflow connections and of contracts' servers."""
+
+_OF_PYTHON = ("ssl", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key", "iam", "charset")
+"""What an Airflow connection may ask of a client of Python, and no JDBC driver understands."""
+_PART_OF_NAME = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
+_JDBC_URL = re.compile(
+    r"jdbc:(?P<scheme>\w+)://(?P<host>[^/:;?,@]+)(?::(?P<port>\d+))?(?:/(?P<schema>[^?;]*))?"
+    r"(?:[?;](?P<properties>.*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseConnection:
+    """How a database is reached. As text it is fit for messages: without what must stay secret."""
+
+    conn_id: str
+    database: Database
+    host: str
+    port: int
+    name: str
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.database.kind}://{self.host}:{self.port}/{self.name}"
+
+    @property
+    def url(self) -> str:
+        """The URL for JDBC, without any credentials."""
+        address = f"jdbc:{self.database.scheme}://{self.host}:{self.port}"
+        if self.database is _MSSQL:
+            return f"{address};databaseName={{{self.name}}}" if self.name else address
+        return f"{address}/{quote(self.name, safe='')}"
+
+    @property
+    def text(self) -> str:
+        """The connection with its credentials, as its environment variable holds it."""
+        return json.dumps(
+            {
+                "conn_type": self.database.kind,
+                "host": self.host,
+                "port": self.port,
+                "schema": self.name,
+                "login": self.user,
+                "password": self.password,
+                "extra": {"jdbc": dict(self.properties)},
+            }
+        )
+
+    def table_parts(self, table: str) -> tuple[str, ...]:
+        """The parts of the name of a table.
+
+        :raises RequestError: it is none.
+        """
+        parts = _PART_OF_NAME.findall(table)
+        if ".".join(parts) != table or len(parts) > 3:
+            raise RequestError(
+                f"'{table}' is not the name of a table", "write schema.table, or `my.schema`.table"
+            )
+        return tuple(
+            part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts
+        )
+
+    def lineage_name(self, table: str) -> str:
+        """The URI of a table, as OpenLineage names it: `postgres://host:5432/db.schema.table`."""
+        parts = self.table_parts(table)
+        if len(parts) == 1 and self.database.default_schema is not None:
+            parts = (self.database.default_schema, *parts)
+        wanted = 2 if self.database.default_schema is None else 3
+        if len(parts) < wanted:
+            parts = (self.name, *parts)
+        return f"{self.database.kind}://{self.host}:{self.port}/{'.'.join(parts)}"
+
+
+def connection_of(conn_id: str, told: Mapping[str, Any]) -> DatabaseConnection:
+    """The connection that has the `FIELDS` of one of Airflow.
+
+    The settings of the driver are in `extra`, below `jdbc`.
+
+    :raises RequestError: no database can be read with it. The message holds no secret.
+    """
+    kind, host = str(told.get("conn_type") or ""), str(told.get("host") or "")
+    about, extra = f"the connection '{conn_id}'", _extra(conn_id, told.get("extra"))
+    fields = dict(told)
+    driver_settings = extra.get("jdbc") or {}
+    if not isinstance(driver_settings, Mapping):
+        raise RequestError(
+            f"{about} has an entry jdbc in its extra that is not a JSON object",
+            'write {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}',
+        )
+    properties = {str(key): _text(value) for key, value in driver_settings.items()}
+    if kind == "jdbc":
+        found = _JDBC_URL.fullmatch(host)
+        if found is None:
+            raise RequestError(
+                f"{about} has no JDBC URL as its host",
+                "write jdbc:postgresql://HOST:PORT/DATABASE, credentials into login and password",
+            )
+        kind, host = found["scheme"], found["host"]
+        given = dict(parse_qsl((found["properties"] or "").replace(";", "&")))
+        secrets = [key for key in given if is_secret_setting(key) or key.lower() == "user"]
+        if secrets:
+            raise RequestError(
+                f"{about} has {secrets[0]} in its JDBC URL",
+                "write credentials into its login and password",
+            )
+        fields["port"] = found["port"]
+        fields["schema"] = given.pop("databaseName", None) or found["schema"]
+        properties = {**given, **properties}
+    database = DATABASES.get(kind)
+    if database is None:
+        raise RequestError(
+            f"{about} is of type {kind or 'none'}: no database of this type can be read",
+            f"use one of type {', '.join(sorted({one.kind for one in DATABASES.values()}))}",
+        )
+    if not host or not re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", host):
+        raise RequestError(f"{about} has no valid host", _FORM)
+    unread = [key for key in _OF_PYTHON if extra.get(key) and key not in database.taken]
+    if unread and not properties:
+        raise RequestError(
+            f"{about} has {unread[0]} in its extra, which the JDBC driver does not know",
+            'write the setting of the driver as well: {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}',
+        )
+    own = {key: _text(extra[key]) for key in database.taken if extra.get(key)}
+    properties = {**database.properties, **own, **properties}
+    try:
+        port = int(fields.get("port") or database.port)
+    except (TypeError, ValueError):
+        raise RequestError(f"{about} has no valid port", _FORM) from None
+    name = str(fields.get("schema") or "")
+    if re.search(r"[;{}?&]", name):
+        raise RequestError(f"{about} has no valid database as its schema", _FORM)
+    return DatabaseConnection(
+        conn_id,
+        database,
+        host,
+        port,
+        name,
+        told.get("login") or None,
+        told.get("password") or None,
+        tuple(properties.items()),
+    )
+
+
+def connection_in(environment: Mapping[str, str], conn_id: str) -> DatabaseConnection:
+    """The connection that an environment variable holds, as a URI or as JSON: `DQX_CONN_SHOP` for
+    the id `shop`, or the variable that Airflow reads, `AIRFLOW_CONN_SHOP`.
+
+    :raises RequestError: there is none, or it cannot be read. The message holds no secret.
+    """
+    names = [f"{start}{conn_id.upper()}" for start in (VARIABLE, _AIRFLOW_VARIABLE)]
+    for name in names:
+        if text := environment.get(name, "").strip():
+            return connection_of(conn_id, _fields(name, text))
+    raise RequestError(
+        f"there is no connection '{conn_id}': neither {' nor '.join(names)} is set",
+        f"set {names[0]}=postgres://USER:PASSWORD@HOST:PORT/DATABASE in the environment of the "
+        "driver of Spark",
+    )
+
+
+@contextmanager
+def told_to_children(connections: Mapping[str, DatabaseConnection]) -> Iterator[None]:
+    """While it lasts, a process that is started here knows the connections, by their ids.
+
+    They are passed in the environment alone: arguments and `conf` are seen by others.
+    """
+    told = {f"{VARIABLE}{conn_id.upper()}": one.text for conn_id, one in connections.items()}
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
+    try:
+        yield
+    finally:
+        for name, text in before.items():
+            os.environ.pop(name, None)
+            if text is not None:
+                os.environ[name] = text
+
+
+def with_lineage_names(
+    refs: Iterable[DatasetRef], connections: Mapping[str, DatabaseConnection]
+) -> tuple[DatasetRef, ...]:
+    """The datasets, those of databases by the names that lineage has for them.
+
+    :raises RequestError: a table has no valid name.
+    """
+    return tuple(
+        replace(ref, lineage_name=connections[ref.conn_id].lineage_name(ref.table or ""))
+        if ref.conn_id is not None and ref.conn_id in connections and ref.lineage_name is None
+        else ref
+        for ref in refs
+    )
+
+
+def _fields(variable: str, text: str) -> Mapping[str, Any]:
+    """The fields of a connection as text.
+
+    :raises RequestError: it is neither a URI nor JSON.
+    """
+    try:
+        if text.startswith("{"):
+            fields = json.loads(text)
+            return fields if isinstance(fields, dict) else {}
+        parts = urlsplit(text)
+        # A host may be a whole URL, quoted.
+        host = unquote(parts.netloc.rpartition("@")[2])
+        plain = re.fullmatch(r"(.*?)(?::(\d+))?", host) if "://" not in host else None
+        settings = dict(parse_qsl(parts.query))
+        extra = json.loads(settings["__extra__"]) if "__extra__" in settings else settings
+        return {
+            "conn_type": parts.scheme.replace("-", "_"),
+            "host": plain[1] if plain else host,
+            "port": plain[2] if plain else None,
+            "schema": unquote(parts.path.removeprefix("/")),
+            "login": unquote(parts.username or ""),
+            "password": unquote(parts.password or ""),
+            "extra": extra,
+        }
+    except ValueError:
+        raise RequestError(
+            f"the environment variable {variable} cannot be read", f"{_FORM}; quote : / @ as %3A"
+        ) from None
+
+
+def _extra(conn_id: str, given: Any) -> Mapping[str, Any]:
+    if isinstance(given, str) and given.strip():
+        try:
+            given = json.loads(given)
+        except ValueError:
+            raise RequestError(
+                f"the connection '{conn_id}' has an extra that is not JSON", "write a JSON object"
+            ) from None
+    return given if isinstance(given, Mapping) else {}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,76 @@
+"""Tables of a real PostgreSQL, read by a gate in a session of its own: `jdbc_session.py`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from maven_jars import POSTGRES, jars
+from postgres_server import Postgres, postgres
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PASSWORD = "s3cr3t-P4ss!"
+QUOTED = "s3cr3t-P4ss%21"
+TABLES = f"""
+CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}';
+CREATE SCHEMA shop;
+CREATE TABLE shop.orders (
+    id bigint PRIMARY KEY, ds date, at timestamptz, local timestamp, text_day varchar(10),
+    amount numeric, price numeric(10, 2), uid uuid, doc jsonb, tags text[], ok boolean,
+    cost money, "Mixed Case" text
+);
+INSERT INTO shop.orders
+SELECT i, date '2024-03-01' + i % 2,
+       -- half an hour on either side of a midnight in UTC
+       timestamptz '2024-03-01 23:30:00Z' + i % 2 * interval '1 hour',
+       timestamp '2024-03-01 23:30:00' + i % 2 * interval '1 hour',
+       to_char(date '2024-03-01' + i % 2, 'YYYYMMDD'),
+       i / 8.0, i, '00000000-0000-0000-0000-000000000001', '{{"a": 1}}', ARRAY['a', NULL], true,
+       12.34, 'x'
+FROM generate_series(1, 1000) i;
+CREATE TABLE shop.long (id bigint PRIMARY KEY, ds date);
+INSERT INTO shop.long SELECT i, date '2024-03-02' FROM generate_series(1, 250000) i;
+CREATE TABLE shop.secret (id bigint);
+GRANT USAGE ON SCHEMA shop TO reader;
+GRANT SELECT ON shop.orders, shop.long TO reader;
+"""
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Postgres]:
+    with postgres() as server:
+        server.run(TABLES)
+        yield server
+
+
+def test_a_gate_reads_a_database_and_shows_its_password_nowhere(
+    database: Postgres, tmp_path: Path
+) -> None:
+    address = f"127.0.0.1:{database.port}/postgres"
+    connections = {
+        "DQX_CONN_SHOP": f"postgres://reader:{QUOTED}@{address}",
+        "DQX_CONN_WRONG": f"postgres://reader:not-{QUOTED}@{address}",
+        "DQX_CONN_NOWHERE": f"postgres://reader:{QUOTED}@127.0.0.1:1/postgres",
+        "DQX_CONN_OTHER": f"mysql://reader:{QUOTED}@{address}",
+    }
+    script = str(Path(__file__).with_name("jdbc_session.py"))
+    done = subprocess.run(
+        [sys.executable, script, jars(POSTGRES), str(tmp_path)],
+        cwd=tmp_path,
+        # A zone that is neither that of the session nor that of the server.
+        env={**os.environ, **connections, "TZ": "Asia/Tokyo"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any("events" in path.parts for path in written)  # of Spark, with its plans
+    assert any(path.name == "lineage.json" for path in written)
+    assert [path for path in written if b"s3cr3t" in path.read_bytes()] == []
+    assert "s3cr3t" not in done.stdout + done.stderr

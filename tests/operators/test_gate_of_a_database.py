@@ -1,0 +1,79 @@
+"""A gate over a table of a database: who learns the password of its connection."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from gate_stubs import SUITE, Log, SparkSubmit
+
+pytestmark = pytest.mark.airflow
+
+SECRET = "s3cr3t-P4ss"
+CONNECTION = {
+    "conn_type": "postgres",
+    "host": "db",
+    "schema": "sales",
+    "login": "reader",
+    "password": SECRET,
+    "extra": {"sslmode": "require"},
+}
+DAG = """
+from datetime import datetime
+from airflow.sdk import DAG
+from dqx_airflow.operators import DqlGateOperator
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        datasets={"orders": {"table": "shop.orders", "conn_id": "shop"}},
+        results_root="RESULTS",
+    )
+"""
+
+
+def test_a_driver_here_learns_the_password_and_nobody_else_does(
+    run_file: Callable[..., dict[str, str]],
+    spark_submit: SparkSubmit,
+    tmp_path: Any,
+    log: Log,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps(CONNECTION))
+    text = DAG.replace("RESULTS", str(tmp_path / "results"))
+    assert run_file(text, {"orders.dql": SUITE})["gate"] == "success"
+    assert json.loads(spark_submit.env["DQX_CONN_SHOP"])["password"] == SECRET
+    assert SECRET not in str(spark_submit.calls)
+    assert SECRET not in str(spark_submit.requests)
+    assert SECRET not in log.text
+    assert "DQX_CONN_SHOP" not in os.environ
+    (orders,) = spark_submit.requests[0].datasets
+    assert orders.lineage_name == "postgres://db:5432/sales.shop.orders"
+
+
+@pytest.mark.parametrize(
+    ("connection", "problem"),
+    [
+        (None, "there is no database connection 'shop'"),
+        ({**CONNECTION, "conn_type": "oracle"}, "of type oracle"),
+    ],
+)
+def test_a_connection_that_cannot_be_used_misconfigures_the_gate(
+    gate: Callable[..., Any],
+    context: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    connection: dict[str, Any] | None,
+    problem: str,
+) -> None:
+    from dqx_airflow.operators.exceptions import GateMisconfigured
+
+    if connection is not None:
+        monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps(connection))
+    given = {"orders": {"table": "shop.orders", "conn_id": "shop"}}
+    with pytest.raises(GateMisconfigured, match=problem) as refused:
+        gate(datasets=given).build_request(context)
+    assert SECRET not in str(refused.value)
