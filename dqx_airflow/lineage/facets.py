@@ -20,6 +20,7 @@ from openlineage.client.facet_v2 import (
     schema_dataset,
     source_code_location_job,
     symlinks_dataset,
+    tags_run,
     test_run,
 )
 
@@ -33,6 +34,7 @@ from dqx_airflow.values import (
     GateReport,
     GateRequest,
     MetricResult,
+    PartialRun,
     Responsible,
     Status,
     Verdict,
@@ -98,6 +100,21 @@ def tests(report: GateReport) -> test_run.TestRunFacet:
                 **_details(verdict, report),
             )
             for verdict in report.verdicts
+        ],
+        producer=PRODUCER,
+    )
+
+
+def selection(partial: PartialRun) -> tags_run.TagsRunFacet:
+    """Tags of a run that left assertions out: what it selected, and how many of how many."""
+    told = {
+        "dqx_partial": f"{partial.selected} of {partial.assertions} assertions",
+        "dqx_selection": str(partial.selection),
+    }
+    return tags_run.TagsRunFacet(
+        tags=[
+            tags_run.TagsRunFacetFields(key, sanitize.text(text, sanitize.NAME), "dqx-airflow")
+            for key, text in told.items()
         ],
         producer=PRODUCER,
     )

@@ -178,7 +178,8 @@ def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> Board:
 def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
     """:param cells: newest first."""
     # A run that has not come to the gate says nothing about it: what it said last stands.
-    latest = next((cell for cell in cells if cell.state not in _UNDECIDED), cells[0])
+    decided = _decided(cells)
+    latest = decided[0] if decided else cells[0]
     report = latest.report
     heard = next((cell for cell in cells if cell.report), None)
     known = heard.report if heard else None
@@ -203,6 +204,28 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         left_out=_left_out(cells),
         is_due=bool(now and dag.due and dag.due + _GRACE < now),
     )
+
+
+def _decided(cells: Sequence[Cell]) -> list[Cell]:
+    """The runs that say how the gate stands, newest first. A partial run that passed says nothing
+    of what an earlier run found, unless that one had selected the same."""
+    come = [cell for cell in cells if cell.state not in _UNDECIDED]
+    return [cell for place, cell in enumerate(come) if not _leaves_open(cell, come[place + 1 :])]
+
+
+def _leaves_open(cell: Cell, earlier: Sequence[Cell]) -> bool:
+    """True for a good partial run after a bad one that it has not settled."""
+    own = cell.report.partial if cell.report else None
+    if own is None or cell.state in _BAD:
+        return False
+    for other in earlier:
+        partial = other.report.partial if other.report else None
+        is_same = partial is not None and partial.selection == own.selection
+        if other.state in _BAD and not is_same:
+            return True
+        if other.state not in _BAD and partial is None:
+            return False
+    return False
 
 
 def _left_out(cells: Sequence[Cell]) -> int:
@@ -250,7 +273,7 @@ def _rank(state: str) -> int:
 
 def _streak(cells: Sequence[Cell]) -> str:
     """How long it has been so: `failing for 3 runs`."""
-    decided = [cell.state for cell in cells if cell.state not in _UNDECIDED]
+    decided = [cell.state for cell in _decided(cells)]
     if not decided:
         return ""
     is_bad = decided[0] in _BAD

@@ -159,6 +159,7 @@ def runs_of_gate(
     since: str = "",
     until: str = "",
     instance: str = "",
+    part: str = "",
     page: str = "",
 ) -> Response:
     """All runs of a gate."""
@@ -175,7 +176,7 @@ def runs_of_gate(
     session.close()
     desk = known_desk()
     gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
-    filters = RunFilters(outcome, since, until, instance)
+    filters = RunFilters(outcome, since, until, instance, part)
     wanted = filters.wanted(gates.found)
     counted = desk.ask(lambda store: store.count_runs(wanted))
     counts = dict(counted.found)

@@ -15,6 +15,7 @@ from dqx_airflow.values import (
     GateReport,
     MetricValue,
     Outcome,
+    PartialRun,
     Responsible,
     Severity,
     Status,
@@ -40,6 +41,20 @@ class PromotionView:
 
 
 @dataclass(frozen=True, slots=True)
+class PartialView:
+    """What a partial run selected, and how many of how many assertions that were."""
+
+    selection: str
+    selected: int
+    assertions: int
+
+    @property
+    def shown(self) -> str:
+        """For people: `2 of 5 assertions selected (tag slow)`."""
+        return f"{self.selected} of {self.assertions} assertions selected ({self.selection})"
+
+
+@dataclass(frozen=True, slots=True)
 class ReportView:
     """A report for people. `is_whole` is False where only the summary is known: its verdicts are
     those that did not pass, and `more_verdicts` of these are missing. `not_evaluated` is how many
@@ -61,6 +76,7 @@ class ReportView:
     contract: EnforcedContract | None = None
     promotions: tuple[PromotionView, ...] = ()
     not_evaluated: int = 0
+    partial: PartialView | None = None
 
     @property
     def summary(self) -> str:
@@ -115,7 +131,15 @@ def view_of_report(report: GateReport) -> ReportView:
         is_whole=True,
         contract=report.contract,
         promotions=tuple(filter(None, map(promotion_of, report.datasets))),
+        partial=partial_view(report.partial),
     )
+
+
+def partial_view(partial: PartialRun | None) -> PartialView | None:
+    """What a partial run selected; None of a whole one."""
+    if partial is None:
+        return None
+    return PartialView(str(partial.selection), partial.selected, partial.assertions)
 
 
 def _ranked(report: GateReport) -> tuple[Verdict, ...]:
@@ -186,7 +210,16 @@ def view_of_summary(pushed: object) -> ReportView | None:
         not_evaluated=_count(pushed.get("not_evaluated")),
         contract=_contract(pushed.get("contract")),
         promotions=_promotions(pushed),
+        partial=_partial(pushed.get("partial")),
     )
+
+
+def _partial(given: object) -> PartialView | None:
+    told = _mapping(given)
+    if not told:
+        return None
+    selected, assertions = _count(told.get("selected")), _count(told.get("assertions"))
+    return PartialView(_text(told.get("selection")), selected, assertions)
 
 
 def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:

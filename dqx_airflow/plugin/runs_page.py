@@ -10,6 +10,7 @@ from dqx_airflow.plugin.addresses import address, report_address
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.board_page import Cell
 from dqx_airflow.plugin.parameters import day, whole_number
+from dqx_airflow.plugin.report_view import PartialView, partial_view
 from dqx_airflow.results.run_lines import RunLine, RunsWanted
 from dqx_airflow.values import Outcome
 
@@ -24,6 +25,7 @@ class RunFilters:
     since: str = ""
     until: str = ""
     instance: str = ""
+    part: str = ""
 
     def wanted(self, gates: Sequence[str]) -> RunsWanted:
         """The runs that are asked for; what makes no sense asks for everything."""
@@ -33,6 +35,7 @@ class RunFilters:
             day(self.since),
             day(self.until),
             whole_number(self.instance),
+            {"partial": True, "whole": False}.get(self.part),
         )
 
 
@@ -46,6 +49,11 @@ class RunRow:
     @property
     def duration_s(self) -> float:
         return (self.line.finished_at - self.line.started_at).total_seconds()
+
+    @property
+    def partial(self) -> PartialView | None:
+        """What a partial run selected."""
+        return partial_view(self.line.partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,7 @@ class RunsPage:
             "since": self.filters.since,
             "until": self.filters.until,
             "instance": self.filters.instance,
+            "part": self.filters.part,
             **changes,
         }
         number = page if page > 1 else ""

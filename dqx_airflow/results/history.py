@@ -94,19 +94,20 @@ class OpenStore:
         """
         if not wanted.gates:
             return ()
-        order = f"{wanted.outcome_condition}{ORDER} LIMIT {most} OFFSET {skip}"
+        order = f"{wanted.of_attempt(self._columns())}{ORDER} LIMIT {most} OFFSET {skip}"
         return lines_of(self.select(RUNS, COLUMNS, wanted.conditions, order, standing=True))
 
     def count_runs(self, wanted: RunsWanted) -> tuple[tuple[str, int], ...]:
-        """How many runs of some gates have each outcome; the outcome that is wanted is ignored.
+        """How many runs of some gates have each outcome, whatever outcome is wanted.
 
         :raises StoreError: the store is there and cannot be read.
         """
         if not wanted.gates:
             return ()
+        order = wanted.of_attempt(self._columns(), with_outcome=False)
         counts = Counter(
             row["outcome"]
-            for row in self.select(RUNS, ["outcome"], wanted.conditions, standing=True)
+            for row in self.select(RUNS, ["outcome"], wanted.conditions, order, standing=True)
         )
         return tuple(counts.items())
 
@@ -227,6 +228,12 @@ class OpenStore:
                 if is_last_try:
                     raise
         return []
+
+    def _columns(self) -> frozenset[str]:
+        """The columns of the table of runs; none where there is none."""
+        table = self._table(locate(self.root, self.storage_options), RUNS)
+        fields = table.schema().fields if table is not None else ()
+        return frozenset(field.name for field in fields)
 
     def _reports(
         self, where: list[str], limit: int, *, standing: bool = False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from dqx_airflow.results.columns import Row, as_utc
-from dqx_airflow.results.query import date_literal, text_literal
+from dqx_airflow.results.query import PARTIAL, date_literal, text_literal
 from dqx_airflow.values import Outcome, PartialRun, RunKey, Severity, from_json
 
 COLUMNS = (
@@ -56,13 +56,14 @@ class RunLine:
 @dataclass(frozen=True, slots=True)
 class RunsWanted:
     """Which runs of some gates are asked for: of an outcome, about the data of some days, of the
-    instances of a mapped task. None asks for all."""
+    instances of a mapped task, and only partial ones, or none of them. None asks for all."""
 
     gates: Collection[str]
     outcome: Outcome | None = None
     since: date | None = None
     until: date | None = None
     map_index: int | None = None
+    is_partial: bool | None = None
 
     @property
     def conditions(self) -> list[str]:
@@ -76,10 +77,18 @@ class RunsWanted:
             where.append(instance_condition(self.map_index))
         return where
 
-    @property
-    def outcome_condition(self) -> str:
-        """What holds of the attempt that counts, as SQL."""
-        return f'WHERE "outcome" = {text_literal(self.outcome.value)} ' if self.outcome else ""
+    def of_attempt(self, columns: Container[str], *, with_outcome: bool = True) -> str:
+        """What holds of the attempt that counts, as SQL.
+
+        :param columns: those of the table: an older one knows of no partial runs.
+        """
+        found = []
+        if self.outcome and with_outcome:
+            found.append(f'"outcome" = {text_literal(self.outcome.value)}')
+        if self.is_partial is not None:
+            partial = f'coalesce("{PARTIAL}", FALSE)' if PARTIAL in columns else "FALSE"
+            found.append(partial if self.is_partial else f"NOT {partial}")
+        return f"WHERE {' AND '.join(found)} " if found else ""
 
 
 def instance_condition(map_index: int) -> str:

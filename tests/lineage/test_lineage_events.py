@@ -26,9 +26,11 @@ from dqx_airflow.values import (
     GateRequest,
     MetricResult,
     Outcome,
+    PartialRun,
     Promotion,
     Responsible,
     RunKey,
+    Selection,
     Severity,
     SourceLocation,
     Span,
@@ -126,6 +128,18 @@ def test_events_of_a_run_name_the_same_job_and_not_that_of_the_task(
     }
     assert request_.parent is not None
     assert start.job.name != request_.parent.job
+
+
+def test_a_run_that_left_assertions_out_has_tags_that_say_so(
+    request_: GateRequest, passed: GateReport, problems: Problems
+) -> None:
+    some = replace(passed, partial=PartialRun(Selection(tags=("fast",)), 4, 9))
+    event = as_dict(events.terminal_event(request_, some, "dq"))
+    assert problems(history(request_, some)) == []
+    told = {tag["key"]: tag["value"] for tag in event["run"]["facets"]["tags"]["tags"]}
+    assert told == {"dqx_partial": "4 of 9 assertions", "dqx_selection": "tag fast"}
+    whole = as_dict(events.terminal_event(request_, passed, "dq"))
+    assert "tags" not in whole["run"]["facets"]
 
 
 def test_severity_is_error_exactly_where_a_failure_blocks(terminal: Callable[..., Any]) -> None:

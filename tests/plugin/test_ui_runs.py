@@ -12,7 +12,7 @@ import pytest
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Html, Scene, report_of
 
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import DatasetSnapshot, Outcome
+from dqx_airflow.values import DatasetSnapshot, Outcome, PartialRun, Selection
 
 if TYPE_CHECKING:
     from httpx import Response
@@ -263,3 +263,19 @@ def test_ten_thousand_runs_are_listed_at_once(get: Get, scene: Scene) -> None:
     started = time.perf_counter()
     assert "page 201 of 201" in Html(get(f"{RUNS}&page=201").text).text
     assert time.perf_counter() - started < 5.0
+
+
+def test_partial_runs_are_marked_and_can_be_chosen(get: Get, tab: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of(1, on=DAY - timedelta(days=1)))
+    some = PartialRun(Selection(tags=("fast",)), 1, 3)
+    scene.ran(report_of(2, verdicts=(NULLS,), outcome=Outcome.PASSED, partial=some), number=2)
+    told = "1 of 3 assertions selected (tag fast)"
+    assert told in tab().text
+    for part, dates in (("", 2), ("whole", 1), ("partial", 1), ("odd", 2)):
+        page = get(f"{RUNS}&part={part}").text
+        assert page.count("<tr><td>") == dates
+        assert (told in page) == (part != "whole")
+    board = get("board").text
+    assert "blocked" in board  # what the partial run did not judge is as it was
+    assert "failing for 1 run" in board

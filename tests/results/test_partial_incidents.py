@@ -1,0 +1,49 @@
+"""What a partial run did not judge stays as an earlier run found it."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+
+from dqx_airflow.results.incidents import incidents_of
+from dqx_airflow.results.run_lines import RunLine
+from dqx_airflow.values import Outcome, PartialRun, RunKey, Selection
+
+FIRST = date(2024, 3, 1)
+
+
+def _line(day: int, letter: str) -> RunLine:
+    """`P` and `B` are whole runs that passed or were blocked, `pa` and `ba` those of a tag."""
+    on = FIRST + timedelta(days=day)
+    at = datetime(on.year, on.month, on.day, 6, tzinfo=timezone.utc)
+    outcome = Outcome.BLOCKED if letter[0] in "Bb" else Outcome.PASSED
+    tag = letter[1:]
+    partial = PartialRun(Selection(tags=(tag,)), 1, 2) if tag else None
+    key = RunKey("lake.gate", on, f"run {day}")
+    return RunLine(str(day), key, 1, str(day), at, at, outcome, 2, 0, 0, None, None, (), partial)
+
+
+@pytest.mark.parametrize(
+    ("runs", "told"),
+    [
+        ("P B P", "1-1 after 0 until 2"),
+        ("P B pa", "1-1 after 0"),
+        ("P B pa P", "1-1 after 0 until 3"),
+        ("P B pa B P", "1-3 after 0 until 4"),
+        ("pa ba pa", "1-1 after 0 until 2"),
+        ("pa ba pb", "1-1 after 0"),
+        ("P ba pb pa B pa", "1-1 after 0 until 3; 4-4 after 0"),
+        ("ba bb pa pb", "0-1 until 3"),
+        ("ba P", "0-0 until 1"),
+    ],
+)
+def test_an_incident_ends_with_a_run_that_judges_what_was_bad(runs: str, told: str) -> None:
+    lines = [_line(day, letter) for day, letter in enumerate(runs.split())]
+    found = [
+        f"{one.first.run_id}-{one.last.run_id}"
+        + (f" after {one.before.run_id}" if one.before else "")
+        + (f" until {one.recovery.run_id}" if one.recovery else "")
+        for one in reversed(incidents_of(reversed(lines)))
+    ]
+    assert "; ".join(found) == told
