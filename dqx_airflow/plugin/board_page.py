@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from dqx_airflow.plugin.airflow import GateDag, TaskRun
 from dqx_airflow.plugin.places import PlacedDataset, datasets_in, promotions_in
-from dqx_airflow.plugin.report_view import ReportView, view_of_summary
+from dqx_airflow.plugin.report_view import ReportView, outcome_of_summary, view_of_summary
 from dqx_airflow.plugin.value_format import fault_of
 from dqx_airflow.values import EnforcedContract, Status, Verdict
 
@@ -32,15 +32,23 @@ _ENDED_STATES = ("failed", "success")
 class Cell:
     """What became of a gate in one run of its DAG; of a mapped one, the worst of its instances.
 
-    `contracts` are those that any of the instances enforced, `reports` what they said.
+    `run` and `report` are those of the worst, `of` are all of them.
     """
 
     state: str
     run: TaskRun
     report: ReportView | None
-    instances: int = 1
-    contracts: tuple[EnforcedContract, ...] = ()
-    reports: tuple[ReportView, ...] = ()
+    of: tuple[TaskRun, ...]
+
+    @property
+    def instances(self) -> int:
+        """How many instances the task has in the run."""
+        return len(self.of)
+
+    @property
+    def reports(self) -> tuple[ReportView, ...]:
+        """What all instances said."""
+        return tuple(filter(None, (view_of_summary(run.pushed) for run in self.of)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +193,11 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
     known = heard.report if heard else None
     run = latest.run
     last = heard.reports if heard else ()
+    contracts = {
+        (report.contract.id, report.contract.version): report.contract
+        for report in last
+        if report.contract
+    }
     return GateRow(
         gate=(known.gate if known else "") or f"{run.dag_id}.{run.task_id}",
         dag_id=run.dag_id,
@@ -198,7 +211,7 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         promotions=tuple(
             dict.fromkeys(place for report in last for place in promotions_in(report))
         ),
-        contracts=heard.contracts if heard else (),
+        contracts=tuple(contracts.values()),
         worst=report.worst if report else None,
         dag=dag,
         left_out=_left_out(cells),
@@ -236,32 +249,14 @@ def _left_out(cells: Sequence[Cell]) -> int:
 
 
 def _cell(instances: Sequence[TaskRun]) -> Cell:
-    reports = [view_of_summary(run.pushed) for run in instances]
-    known = [report for report in reports if report]
-    contracts = {
-        (report.contract.id, report.contract.version): report.contract
-        for report in known
-        if report.contract
-    }
-    return min(
-        (
-            Cell(
-                _state(run, report),
-                run,
-                report,
-                len(instances),
-                tuple(contracts.values()),
-                tuple(known),
-            )
-            for run, report in zip(instances, reports, strict=True)
-        ),
-        key=lambda cell: _rank(cell.state),
-    )
+    run = min(instances, key=lambda one: _rank(_state(one)))
+    return Cell(_state(run), run, view_of_summary(run.pushed), tuple(instances))
 
 
-def _state(run: TaskRun, report: ReportView | None) -> str:
-    if report is not None:
-        return report.outcome.value
+def _state(run: TaskRun) -> str:
+    outcome = outcome_of_summary(run.pushed)
+    if outcome is not None:
+        return outcome.value
     if run.state in _RUNNING_STATES:
         return RUNNING
     return NO_REPORT if run.state in _ENDED_STATES else NOT_RUN

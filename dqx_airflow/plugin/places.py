@@ -8,7 +8,7 @@ from typing import Any
 
 from dqx_airflow.lineage.places import place_at, place_of
 from dqx_airflow.plugin.airflow import TaskRun
-from dqx_airflow.plugin.report_view import ReportView, is_summary, view_of_summary
+from dqx_airflow.plugin.report_view import ReportView, outcome_of_summary, view_of_summary
 from dqx_airflow.values import DatasetSnapshot
 
 
@@ -56,13 +56,13 @@ def runs_reading(runs: Iterable[TaskRun], place: str) -> list[TaskRun]:
     return [
         run
         for run, is_about in known
-        if is_about or (_instance(run) in instances and not is_summary(run.pushed))
+        if is_about or (_instance(run) in instances and outcome_of_summary(run.pushed) is None)
     ]
 
 
 def _is_about(pushed: object, place: str) -> bool:
     """Whether a summary is about a place; most are not, and are not read any further."""
-    if not is_summary(pushed) or place not in _mentioned(pushed):
+    if outcome_of_summary(pushed) is None or place not in _mentioned(pushed):
         return False
     view = view_of_summary(pushed)
     assert view is not None

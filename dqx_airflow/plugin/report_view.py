@@ -163,9 +163,9 @@ def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
     return PromotionView(snapshot.name, snapshot.version, snapshot.promote_to, None, None)
 
 
-def is_summary(pushed: object) -> bool:
-    """Whether a task left the summary of a report."""
-    return isinstance(pushed, Mapping) and _member(Outcome, pushed.get("outcome")) is not None
+def outcome_of_summary(pushed: object) -> Outcome | None:
+    """The outcome in what a task left as its summary; None for anything that is not one."""
+    return _member(Outcome, pushed.get("outcome")) if isinstance(pushed, Mapping) else None
 
 
 def view_of_summary(pushed: object) -> ReportView | None:
@@ -173,10 +173,8 @@ def view_of_summary(pushed: object) -> ReportView | None:
 
     Any task can leave anything under our key, so nothing in it is taken for granted.
     """
-    if not isinstance(pushed, Mapping):
-        return None
-    outcome = _member(Outcome, pushed.get("outcome"))
-    if outcome is None:
+    outcome = outcome_of_summary(pushed)
+    if outcome is None or not isinstance(pushed, Mapping):
         return None
     counts = _mapping(pushed.get("counts"))
     quarantined = _mapping(pushed.get("quarantined"))
