@@ -198,18 +198,20 @@ def _past_of(
     known = desk.ask(lambda store: store.reports_of(tasks))
     if not known.found:
         return {}, known.problem
-    gates = {tasks[report.attempt.id]: report.run_key.gate for report in known.found}
+    gates: dict[tuple[str, str], set[str]] = {}
+    for report in known.found:
+        gates.setdefault(tasks[report.attempt.id], set()).add(report.run_key.gate)
     until = max(report.run_key.date for report in known.found)
-    most = min(_MOST_PAST // len({*gates.values()}), most)
+    most = max(1, min(_MOST_PAST // len(set().union(*gates.values())), most))
     instances = {(row.dag_id, row.task_id): _instance(row) for row in rows}
     past: dict[tuple[str, str], list[GateReport]] = {}
     problem = None
     for index in {instances[task] for task in gates}:
-        of_index = {task: gate for task, gate in gates.items() if instances[task] == index}
-        answer = _past_reports(desk, {*of_index.values()}, until, most, index)
+        of_index = {task: own for task, own in gates.items() if instances[task] == index}
+        answer = _past_reports(desk, set().union(*of_index.values()), until, most, index)
         problem = problem or answer.problem
-        for task, gate in of_index.items():
-            past[task] = [one for one in answer.found if one.run_key.gate == gate]
+        for task, own in of_index.items():
+            past[task] = [one for one in answer.found if one.run_key.gate in own]
     return past, problem
 
 

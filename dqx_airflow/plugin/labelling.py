@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -69,8 +70,8 @@ def alerts(
     desk = known_desk()
     gates, problem = gates_of_rows(desk, asked)
     found: Answer[RecentAlert] = Answer(problem=problem)
-    if gates:
-        found = desk.ask(lambda store: recent_alerts(store.select, set(gates.values())))
+    if names := set(chain.from_iterable(gates.values())):
+        found = desk.ask(lambda store: recent_alerts(store.select, names))
     chosen, more = chosen_alerts(found.found, filters)
     shown = desk.ask(lambda store: with_failing_rows(store.select, chosen)) if chosen else Answer()
     past: Answer[Any] = Answer()
@@ -143,8 +144,10 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
     return back_to(_page_before(form, place))
 
 
-def gates_of_rows(desk: Desk, rows: list[GateRow]) -> tuple[dict[tuple[str, str], str], str | None]:
-    """The names of gates by DAG and task, and why there are none.
+def gates_of_rows(
+    desk: Desk, rows: list[GateRow]
+) -> tuple[dict[tuple[str, str], set[str]], str | None]:
+    """The names of gates by DAG and task, one for each suite, and why there are none.
 
     A task says under which name its gate reported, and could say anything. The store knows it by
     the id of the attempt, which Airflow gave.
@@ -155,7 +158,10 @@ def gates_of_rows(desk: Desk, rows: list[GateRow]) -> tuple[dict[tuple[str, str]
         for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
     }
     known = desk.ask(lambda store: gates_of_attempts(store.select, tasks))
-    return {tasks[one.attempt_id]: one.gate for one in known.found}, known.problem
+    gates: dict[tuple[str, str], set[str]] = {}
+    for one in known.found:
+        gates.setdefault(tasks[one.attempt_id], set()).add(one.gate)
+    return gates, known.problem
 
 
 def counts_of_rows(desk: Desk, rows: list[GateRow]) -> dict[tuple[str, str], int]:
@@ -163,13 +169,17 @@ def counts_of_rows(desk: Desk, rows: list[GateRow]) -> dict[tuple[str, str], int
     if desk.root is None:
         return {}
     gates, _ = gates_of_rows(desk, rows)
-    names = set(gates.values())
+    names = set(chain.from_iterable(gates.values()))
 
     def counts(store: OpenStore) -> tuple[tuple[str, int], ...]:
         return unlabelled_counts(store.select, names)
 
     by_gate = dict(desk.ask(counts).found) if names else {}
-    return {task: by_gate[gate] for task, gate in gates.items() if gate in by_gate}
+    return {
+        task: sum(by_gate.get(gate, 0) for gate in own)
+        for task, own in gates.items()
+        if not own.isdisjoint(by_gate)
+    }
 
 
 def _place(session: Any, runs: Answer[Any]) -> TaskPlace | None:

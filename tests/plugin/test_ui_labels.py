@@ -361,6 +361,21 @@ def test_a_superseded_attempt_and_old_days_are_no_alerts(get: Get, scene: Scene)
     assert "1 unlabelled alert " in Html(get("board", "ada").text).text
 
 
+def test_the_alerts_of_all_suites_of_a_gate_are_there(get: Get, scene: Scene) -> None:
+    scene.dag()
+    first = report_of()
+    first = scene.ran(replace(first, run_key=replace(first.run_key, gate="lake.gate/Orders")))
+    other = replace(BAD_NULLS, name="orders.strict")
+    second = report_of(
+        2, verdicts=(other,), run_key=replace(first.run_key, gate="lake.gate/Strict")
+    )
+    scene.store(replace(second, attempt=first.attempt))
+    text = Html(get("alerts", "eve").text).text
+    assert "2 without a label" in text
+    assert "orders.strict" in text
+    assert "2 unlabelled alerts " in Html(get("board", "ada").text).text
+
+
 def test_nobody_sees_alerts_of_a_dag_that_is_not_theirs(get: Get, scene: Scene) -> None:
     scene.dag()
     days(scene, 2)
