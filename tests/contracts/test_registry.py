@@ -136,6 +136,21 @@ def test_a_version_that_falls_short_is_refused(
     assert versions(registry) == ["1.0.0"]
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("  lifecycle: {status: stabel}\n", "'stabel' is not one of the values of 'status'"),
+        (QUARTERLY.replace("quarterly_max", "sometimes"), "'sometimes' is not one of the values"),
+    ],
+)
+def test_words_that_are_not_known_are_not_published(place: str, more: str, said: str) -> None:
+    registry = registry_at(place)
+    for _ in ("the first version", "a later one"):
+        (problem,) = problems(publish(registry, wagers("1.1.0", more=more)))
+        assert said in problem
+        assert not publish(registry, wagers("1.0.0")).objections
+
+
 def test_a_manifest_of_datalex_is_no_version(registry: Registry) -> None:
     text = (
         '{"manifestSpecVersion": "1.0.0", "datalexVersion": "1.8.0", "domains": [],'

@@ -6,7 +6,7 @@ rely on it are told in time. The day is an argument.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
@@ -65,14 +65,17 @@ def objections(
         shown = f"'{contract.version}' cannot be ordered as a version"
         problem = "the contract names no version" if contract.version is None else shown
         return (Objection(problem, "write it as 1.0.0"),)
+    mistyped = tuple(_mistyped(contract))
     if not published:
-        return ()
+        return mistyped
     same = next((item for item in published if item.version == version), None)
     if same is not None:
         if same.digest == digest:
             return ()
         problem = f"version {contract.version} was published on {same.on} with another content"
         return (Objection(problem, f"raise it to {next_version(version, Bump.PATCH)} or higher"),)
+    if mistyped:
+        return mistyped
     newest = max(published, key=lambda item: item.version)
     if version < newest.version:
         problem = f"version {contract.version} is lower than {newest.contract.version}"
@@ -94,6 +97,14 @@ def objections(
         found += _overlap_too_short(base, contract, on)
     found += _ends_too_soon(base, contract, on)
     return tuple(found)
+
+
+def _mistyped(contract: Contract) -> Iterator[Objection]:
+    """Words outside of closed sets: a status or a cadence that nobody knows would hold for ever."""
+    for note in contract.notes:
+        if note.code == "E422":
+            problem = f"{note.clause.path}: {note.reason}"
+            yield Objection(problem, note.help or "`dql contract lint` shows where")
 
 
 def _base(published: Sequence[PublishedVersion]) -> PublishedVersion | None:
