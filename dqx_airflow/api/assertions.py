@@ -101,6 +101,36 @@ class AssertionDraft:
         self._entry.settle(before)
         return type(self)(assertion, self._entry)
 
+    def for_each(
+        self: D,
+        *columns: str,
+        groups: Sequence[object] | None = None,
+        share: float | Decimal | None = None,
+    ) -> D:
+        """`for each (country, channel)`: the assertion is judged for each group of rows.
+
+        The `failing_rows` of its result are the groups that fail, the worst first, with value and
+        limit.
+
+        :param groups: those that have to be there: values, or tuples of them for several columns.
+            Without it, those that have rows are judged.
+        :param share: of the groups that has to pass, such as 0.95; without it, all of them.
+        :raises RequestError: there is no column.
+        """
+        place = caller_place()
+        if not columns:
+            message = "for_each needs a column"
+            raise RequestError(message, 'write .for_each("country")')
+        for_each = nodes.ForEach(
+            tuple(name_of(column, place) for column in columns),
+            None if groups is None else _group_list(groups, place),
+            None if share is None else number(share, nodes.Unit.PERCENT, place.of(str(share))),
+            place.span,
+        )
+        before = self._assertion
+        self._entry.settle(before)
+        return type(self)(replace(before, for_each=for_each), self._entry)
+
 
 class MetricDraft(AssertionDraft):
     """An assertion over metrics, which waits for its condition."""
@@ -283,6 +313,16 @@ def _severity(given: Severity | str, place: CallSite) -> nodes.Name:
 def _listed(tags: Iterable[str]) -> tuple[str, ...]:
     """A single tag is not a list of letters."""
     return (tags,) if isinstance(tags, str) else tuple(tags)
+
+
+def _group_list(groups: Sequence[object], place: CallSite) -> nodes.Listing:
+    items = tuple(
+        _group_list(group, place)
+        if isinstance(group, Sequence) and not isinstance(group, str)
+        else expression_of(group, place)
+        for group in groups
+    )
+    return nodes.Listing(items, place.span)
 
 
 def _tag(tag: str, place: CallSite) -> nodes.Name:
