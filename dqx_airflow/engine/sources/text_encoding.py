@@ -1,0 +1,77 @@
+"""The encoding of files of text: Spark puts a replacement character where bytes do not fit it."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pyarrow.fs import FileSystem
+
+from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.reader_options import given_options
+from dqx_airflow.values import DatasetRef
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+"""What a file begins with that says so; the longer ones first, since they begin with others."""
+_MOST_BYTES = 1_000_000
+_THREADS = 16
+
+
+def require_encoding(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> None:
+    """Refuses files of text that are not in the encoding in which they would be read.
+
+    The first megabyte of each file is looked at. Files that cannot be opened are left to Spark.
+
+    :raises DatasetError: there is one.
+    """
+    if ref.format not in ("csv", "json"):
+        return
+    options = {name.lower(): value for name, value in given_options(ref).items()}
+    encoding = options.get("encoding", options.get("charset", "UTF-8"))
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        return
+    filled = [file for file in files if file.size > 0]
+    try:
+        system, _ = FileSystem.from_uri(location)
+        with ThreadPoolExecutor(_THREADS) as threads:
+            heads = threads.map(lambda file: _objection(system, file, encoding), filled)
+            found = next(((one, it) for one, it in zip(filled, heads, strict=True) if it), None)
+    except (OSError, ValueError):
+        return
+    if found is not None:
+        file, (problem, hint) = found
+        raise DatasetError(f"dataset '{ref.name}': {file.path} {problem}", hint)
+
+
+def _objection(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, str] | None:
+    """What is wrong with the encoding of a file, and what to do about it.
+
+    :raises OSError: the file cannot be read.
+    """
+    with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
+        head = bytes(stream.read(_MOST_BYTES))
+    name = codecs.lookup(encoding).name
+    mark = next((told for begin, told in _MARKS.items() if head.startswith(begin)), None)
+    if mark is not None and name in ("utf-8", "iso8859-1", "cp1252", "ascii"):
+        return (
+            f"is {mark}, as its first bytes say, and would be read as {encoding}",
+            f'set the options encoding="{mark}" and multiLine="true"',
+        )
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError as error:
+        line = head[: error.start].count(b"\n") + 1
+        return (
+            f"is not valid {encoding}: byte 0x{head[error.start]:02X} in line {line}",
+            'set the option encoding to that of the file, such as encoding="ISO-8859-1"',
+        )
+    return None
