@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.run.options import (
+    DimensionOption,
+    ExcludeTagOption,
+    OnlyOption,
+    SeverityOption,
+    TagOption,
+)
+
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
-    from dqx_airflow.values import SourceFile
+    from dqx_airflow.values import Selection, SourceFile
 
 EXIT_ERRORS = 2
 
@@ -51,12 +59,18 @@ def explain(
         datetime | None,
         typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the plan; default today."),
     ] = None,
+    only: OnlyOption = None,
+    tag: TagOption = None,
+    exclude_tag: ExcludeTagOption = None,
+    severity: SeverityOption = None,
+    dimension: DimensionOption = None,
     format: Annotated[Format, typer.Option(help="Output format: text or json.")] = Format.TEXT,
 ) -> None:
     """Show how a suite is processed: its tokens, its tree, the expanded suite, or the plan. Or
     explain the code of an error or a warning.
 
     The plan assumes that every dataset of a check has dates, and that all other datasets have none.
+    Like `dql run`, it can be that of some of the assertions.
 
     For a code: the purpose of the rule, with a wrong and a right example.
     """
@@ -67,6 +81,8 @@ def explain(
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.selection import selection_of
 
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
@@ -81,7 +97,16 @@ def explain(
         typer.echo(draw(checked.errors, checked.sources), err=True)
         raise typer.Exit(EXIT_ERRORS)
     day = on.date() if on else date.today()
-    typer.echo(_shown(source, checked, stage, day, format))
+    selection = selection_of(only, tag, exclude_tag, severity, dimension)
+    if selection is not None and stage is not Stage.PLAN:
+        typer.echo("error: only a plan is that of a selection: add --stage plan", err=True)
+        raise typer.Exit(EXIT_ERRORS)
+    try:
+        text = _shown(source, checked, stage, day, format, selection)
+    except RequestError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(EXIT_ERRORS) from None
+    typer.echo(text)
 
 
 def _explain_code(code: str, format: Format) -> None:
@@ -119,7 +144,14 @@ def _tokens(source: SourceFile, format: Format) -> str:
     return "\n".join(f"{line}:{column}\t{type}\t{text}" for type, text, line, column in found)
 
 
-def _shown(source: SourceFile, checked: Checked, stage: Stage, day: date, format: Format) -> str:
+def _shown(
+    source: SourceFile,
+    checked: Checked,
+    stage: Stage,
+    day: date,
+    format: Format,
+    selection: Selection | None,
+) -> str:
     from dqx_airflow.dql.printer import show_suite
     from dqx_airflow.dql.syntax.parser import parse
 
@@ -132,22 +164,29 @@ def _shown(source: SourceFile, checked: Checked, stage: Stage, day: date, format
         own = tuple(item for item in checked.suite.constants if "." not in item.name.text)
         suite = replace(checked.suite, constants=own)
         return _json(suite) if format is Format.JSON else show_suite(suite).rstrip()
-    return _plan(source, checked, day, format)
+    return _plan(source, checked, day, format, selection)
 
 
-def _plan(source: SourceFile, checked: Checked, day: date, format: Format) -> str:
-    from dqx_airflow.dql.checks.assertions import datasets_of
+def _plan(
+    source: SourceFile,
+    checked: Checked,
+    day: date,
+    format: Format,
+    selection: Selection | None,
+) -> str:
+    """:raises RequestError: nothing is selected, or what is not there."""
     from dqx_airflow.plan.describe import describe_plan
     from dqx_airflow.plan.resolve import resolve
-    from dqx_airflow.values import DatasetRef
+    from dqx_airflow.plan.selection import assumed, choose
 
-    assert checked.suite is not None
-    dated = {name.text for check in checked.suite.checks for name in check.datasets}
-    datasets = [
-        DatasetRef(name, path=name, date_column="date" if name in dated else None)
-        for name in datasets_of(checked.suite.checks)
-    ]
-    plan = resolve(checked.suite, source, datasets, day)
+    suite = checked.suite
+    assert suite is not None
+    datasets = assumed(suite, ())
+    chosen = None
+    if selection is not None:
+        chosen = choose(suite, source, datasets, day, selection)
+        datasets = tuple(ref for ref in datasets if ref.name in chosen.datasets)
+    plan = resolve(suite, source, datasets, day, chosen=chosen)
     return _json(plan) if format is Format.JSON else describe_plan(plan)
 
 

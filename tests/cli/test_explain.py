@@ -125,6 +125,17 @@ def test_the_plan_of_a_wide_suite_tells_in_how_many_passes_it_is_compiled(tmp_pa
     assert "    3 passes over many rows: Spark compiles" in explain(path).stdout
 
 
+def test_the_plan_of_a_selection_has_its_passes_alone(suite: Path) -> None:
+    whole, some = dql("explain", str(suite)), dql("explain", str(suite), "--tag", "volume")
+    assert "countries" in whole.stdout
+    assert "countries" not in some.stdout
+    assert "email" not in some.stdout
+    assert "stable" in some.stdout
+    wrong = dql("explain", str(suite), "--only", "stabel")
+    assert (wrong.returncode, "did you mean 'stable'?" in wrong.stderr) == (2, True)
+    assert dql("explain", str(suite), "--only", "stable", "--stage", "tree").returncode == 2
+
+
 def test_the_expanded_suite_is_plain_and_sound(suite: Path, tmp_path: Path) -> None:
     printed = explain(suite, "--stage", "suite").stdout
     assert "macro" not in printed
