@@ -36,6 +36,7 @@ from dqx_airflow.values import (
     DatasetRef,
     EnforcedContract,
     GateOrigin,
+    GatePart,
     GateRequest,
     ImportedFile,
     Origin,
@@ -217,6 +218,10 @@ SAME_REQUEST = {
     "promote_slice": ((("k", "a"),), "copies rows"),
     "require_history": (True, "judges values"),
     "origin": (GateOrigin("the data team"), "lineage"),
+    "more": (
+        (GatePart(RunKey("test.gate", YESTERDAY, "manual")),),
+        "each part asks for what is its own",
+    ),
     "selection": (Selection(severity=Severity.P3), "it leaves requests out, and changes none"),
     "promote_partial": (True, "it decides where rows go"),
     "shadow": (ShadowSuite("s", SourceFile("s", SUITE)), "it asks for the same aggregates"),
