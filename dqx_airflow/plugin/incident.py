@@ -43,7 +43,7 @@ from dqx_airflow.results.incident_notes import (
 )
 from dqx_airflow.results.incidents import Incident, incidents_of
 from dqx_airflow.results.run_lines import RunsWanted
-from dqx_airflow.values import DatasetSnapshot, GateReport, Verdict
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Verdict
 
 router = APIRouter()
 
@@ -234,10 +234,16 @@ def _note_id(text: str) -> str:
 
 
 def _gate(session: Any, desk: Desk, dag_id: str, task_id: str) -> tuple[str, str | None]:
-    """The gate on which the newest attempts of a task reported, as the store knows it."""
+    """The gate on which the newest attempts of a task reported, as the store knows it; of several
+    suites the one that stopped the task last."""
     known = recent_runs(session, [(dag_id, task_id)], DEPTH)
     gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
-    return (gates.found[0] if gates.found else ""), gates.problem
+    if len(gates.found) < 2:
+        return (gates.found[0] if gates.found else ""), gates.problem
+    runs = desk.ask(lambda store: store.runs(RunsWanted(gates.found), _MOST_RUNS))
+    stops = (one for one in runs.found if one.outcome in (Outcome.BLOCKED, Outcome.BROKEN))
+    stopped = next((one.run_key.gate for one in stops), gates.found[0])
+    return stopped, gates.problem or runs.problem
 
 
 def _chosen(found: Sequence[Incident], on: date | None) -> Incident | None:

@@ -61,6 +61,18 @@ def test_it_says_since_when_and_from_which_version(get: Get, scene: Scene) -> No
     assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-18" in page.text
 
 
+def test_of_several_suites_the_one_that_stopped_the_task_is_told(get: Get, scene: Scene) -> None:
+    scene.dag()
+    first = report_of(verdicts=(NULLS,), outcome=Outcome.PASSED)
+    key = replace(first.run_key, gate="lake.gate/Orders")
+    first = scene.ran(replace(first, run_key=key))
+    strict = report_of(2, run_key=replace(key, gate="lake.gate/Strict"))
+    scene.store(replace(strict, attempt=first.attempt))
+    page = Html(get(HERE).text)
+    assert "lake.gate/Strict" in page.text
+    assert "orders.id.null_share" in page.text
+
+
 def test_it_says_whom_to_ask(get: Get, scene: Scene) -> None:
     scene.dag(owners="carla")
     days_of(scene, "pb")
