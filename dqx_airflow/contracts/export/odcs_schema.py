@@ -127,6 +127,8 @@ class SchemaWriter:
         physical = None if item.type in (None, *_WORDS) else item.type
         if item.type in _NESTED:
             physical = spark_type(item) if is_whole and _is_known(item) else None
+        if item.type == "struct" and not item.fields:
+            physical = "struct"  # an object of which nothing is said may be JSON as well
         plain: dict[str, Any] = {
             "businessName": item.title,
             "description": (item.semantic or "").strip(),
