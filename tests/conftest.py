@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cpu_costs import CpuCosts
 from hypothesis.configuration import set_hypothesis_home_dir
 from stopwatch import judge_times
 
@@ -19,6 +20,8 @@ _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 def pytest_configure(config: pytest.Config) -> None:
     judge_times("timing" in (config.option.markexpr or ""))
+    if most := os.environ.get("DQX_TEST_COSTS"):
+        config.pluginmanager.register(CpuCosts(int(most)))
     # A checkout is left as it was found.
     set_hypothesis_home_dir(Path(tempfile.gettempdir(), "dqx_airflow_hypothesis"))
 

@@ -119,7 +119,16 @@ def origins(report: GateReport, *names: str) -> set[str | None]:
     return {verdict.origin.value if verdict.origin else None for verdict in verdicts}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        "a Delta table",
+        "Parquet files with partitions",
+        pytest.param("a Delta table with partitions", marks=pytest.mark.slow),
+        pytest.param("a Delta table without dates", marks=pytest.mark.slow),
+        pytest.param("Parquet files", marks=pytest.mark.slow),
+    ],
+)
 def test_after_an_append_the_new_file_alone_is_read(way: str, gate: Gate, tmp_path: Path) -> None:
     write, format, on = WAYS[way]
     path = tmp_path / "orders"

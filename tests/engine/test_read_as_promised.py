@@ -120,7 +120,9 @@ def test_what_stands_behind_the_first_value_of_a_json_line_is_never_lost(
 
 
 @pytest.mark.parametrize("line", [ONE_TOO_MANY[n] for n in (0, 2, 3, 8, 9)])
-@pytest.mark.parametrize("body", [GOOD, 'assert num_rows() > 0 name "rows"'])
+@pytest.mark.parametrize(
+    "body", [pytest.param(GOOD, marks=pytest.mark.slow), 'assert num_rows() > 0 name "rows"']
+)
 def test_nor_where_types_are_guessed(judge: Judge, tmp_path: Path, line: str, body: str) -> None:
     put(tmp_path / "t", a_json='{"x":1}\n' * 3, b_json=f'{{"x":1}}\n{line}\n')
     assert "b.json cannot be read: a " in why(judge(json_ref(tmp_path / "t"), body))

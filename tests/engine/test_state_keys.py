@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -69,8 +70,19 @@ class Kept:
                 self.keys.add((scope, state.date, sql, fingerprint))
 
 
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake that stays as it is."""
+    return written_lake(tmp_path_factory.mktemp("lake"))
+
+
 @pytest.fixture
-def lake(tmp_path: Path) -> Path:
+def own_lake(tmp_path: Path) -> Path:
+    """A lake whose files a test may change."""
+    return written_lake(tmp_path)
+
+
+def written_lake(folder: Path) -> Path:
     """The same rows in every format that a setting may ask for."""
     table = pa.table(
         {
@@ -84,15 +96,15 @@ def lake(tmp_path: Path) -> Path:
     )
     for name in ("orders", "known"):
         for place in (name, f"{name}_2"):
-            write_deltalake(str(tmp_path / "delta" / place), table)
+            write_deltalake(str(folder / "delta" / place), table)
             for kind in ("parquet", "csv"):
-                (tmp_path / kind / place).mkdir(parents=True)
-            pq.write_table(table, tmp_path / "parquet" / place / "a.parquet")
-            pa.csv.write_csv(table, tmp_path / "csv" / place / "a.csv")
-    return tmp_path
+                (folder / kind / place).mkdir(parents=True)
+            pq.write_table(table, folder / "parquet" / place / "a.parquet")
+            pa.csv.write_csv(table, folder / "csv" / place / "a.csv")
+    return folder
 
 
-def keys_of(spark: Any, gate: GateRequest) -> Keys:
+def keys_of(spark: Any, gate: GateRequest, began: datetime | None = None) -> Keys:
     """Under what the states of each assertion of `SUITE` would be stored."""
     plan = plan_gate(gate)
     opened = {ref.name: open_dataset(spark, ref) for ref in gate.datasets}
@@ -100,7 +112,9 @@ def keys_of(spark: Any, gate: GateRequest) -> Keys:
     keys: Keys = {}
     for one in plan.assertions:
         kept = Kept()
-        memory = StateCache(spark, cast(StateStore, kept), "run", datetime.now(timezone.utc))
+        memory = StateCache(
+            spark, cast(StateStore, kept), "run", began or datetime.now(timezone.utc)
+        )
         for item in () if one.is_implicit else one.requests:
             looks_into = tuple(lookup.reference for lookup in lookups_of(item))
             types = RowTypes(opened[item.dataset].schema.type_of)
@@ -116,11 +130,30 @@ def keys_of(spark: Any, gate: GateRequest) -> Keys:
     return keys
 
 
-def delta_refs(lake: Path) -> dict[str, DatasetRef]:
+@pytest.fixture(scope="module")
+def keys_of_base(spark: Any, lake: Path) -> Callable[[str], Keys]:
+    """The keys of two datasets as they are, the same however often they are asked for."""
+
+    @cache
+    def keys_of_its_lake(base: str) -> Keys:
+        gate = request(lake, SUITE, tuple(base_refs(lake, base).values()))
+        keys = keys_of(spark, gate)
+        assert all(keys.values())
+        assert keys_of(spark, gate) == keys
+        return keys
+
+    return keys_of_its_lake
+
+
+def base_refs(lake: Path, base: str) -> dict[str, DatasetRef]:
     return {
-        name: replace(BASES["delta"], name=name, path=str(lake / "delta" / name))
+        name: replace(BASES[base], name=name, path=str(lake / str(BASES[base].path) / name))
         for name in ("orders", "known")
     }
+
+
+def delta_refs(lake: Path) -> dict[str, DatasetRef]:
+    return base_refs(lake, "delta")
 
 
 BASES = {
@@ -146,9 +179,12 @@ CHANGES: dict[str, tuple[str, Any]] = {
 """For each setting of a dataset, how it is read otherwise, and another value."""
 
 
+WITHOUT_FILES = {"conn_id": "a table of a database has no files to know again: it has no states"}
+
+
 def test_every_setting_of_a_dataset_counts_or_it_is_said_why_not() -> None:
     names = {field.name for field in fields(DatasetRef)}
-    assert names == {*CHANGES, *WITHOUT_EFFECT}
+    assert names == {*CHANGES, *WITHOUT_EFFECT, *WITHOUT_FILES}
     assert {"path"} == CHANGES.keys() & WITHOUT_EFFECT.keys()  # it counts as the place
     assert all(WITHOUT_EFFECT.values())
 
@@ -156,16 +192,10 @@ def test_every_setting_of_a_dataset_counts_or_it_is_said_why_not() -> None:
 @pytest.mark.parametrize("whose", ["orders", "known"])
 @pytest.mark.parametrize("setting", CHANGES)
 def test_another_setting_of_a_dataset_or_of_its_reference_is_another_state(
-    spark: Any, lake: Path, setting: str, whose: str
+    spark: Any, lake: Path, keys_of_base: Callable[[str], Keys], setting: str, whose: str
 ) -> None:
     base, value = CHANGES[setting]
-    refs = {
-        name: replace(BASES[base], name=name, path=str(lake / str(BASES[base].path) / name))
-        for name in ("orders", "known")
-    }
-    before = keys_of(spark, request(lake, SUITE, tuple(refs.values())))
-    assert all(before.values())
-    assert keys_of(spark, request(lake, SUITE, tuple(refs.values()))) == before
+    refs, before = base_refs(lake, base), keys_of_base(base)
     changes = {setting: value}
     if setting == "path":
         changes["path"] = f"{refs[whose].path}{value}"
@@ -184,10 +214,9 @@ def test_another_setting_of_a_dataset_or_of_its_reference_is_another_state(
 
 @pytest.mark.parametrize("whose", ["orders", "known"])
 def test_settings_that_do_not_count_leave_the_state_as_it_is(
-    spark: Any, lake: Path, whose: str
+    spark: Any, lake: Path, keys_of_base: Callable[[str], Keys], whose: str
 ) -> None:
-    refs = delta_refs(lake)
-    before = keys_of(spark, request(lake, SUITE, tuple(refs.values())))
+    refs, before = delta_refs(lake), keys_of_base("delta")
     refs[whose] = replace(refs[whose], keys=("id",), masked=("at",), version=0)
     assert keys_of(spark, request(lake, SUITE, tuple(refs.values()))) == before
 
@@ -303,14 +332,14 @@ def _replaced(path: Path) -> None:
     os.replace(path.with_suffix(".new"), path)
 
 
-def test_a_file_of_the_same_size_and_time_is_another_one(spark: Any, lake: Path) -> None:
-    paths = [lake / kind for kind in ("parquet", "delta")]
+def test_a_file_of_the_same_size_and_time_is_another_one(spark: Any, own_lake: Path) -> None:
+    paths = [own_lake / kind for kind in ("parquet", "delta")]
     for place in paths:
         refs = {
             name: replace(BASES["delta"], name=name, path=str(place / name), format=place.name)
             for name in ("orders", "known")
         }
-        gate = request(lake, SUITE, tuple(refs.values()))
+        gate = request(own_lake, SUITE, tuple(refs.values()))
         before = keys_of(spark, gate)
         for name in ("orders", "known"):
             (file,) = (place / name).glob("*.parquet")
@@ -321,18 +350,18 @@ def test_a_file_of_the_same_size_and_time_is_another_one(spark: Any, lake: Path)
             before = after
 
 
-def test_a_link_that_leads_elsewhere_is_another_file(spark: Any, lake: Path) -> None:
+def test_a_link_that_leads_elsewhere_is_another_file(spark: Any, own_lake: Path) -> None:
     """A file behind a link, with the size and the times of the first one."""
-    folder, link = lake / "parquet" / "orders", lake / "parquet" / "orders" / "a.parquet"
+    folder, link = own_lake / "parquet" / "orders", own_lake / "parquet" / "orders" / "a.parquet"
     for name in ("one", "two"):
-        shutil.copy2(link, lake / name)
-    refs = delta_refs(lake)
+        shutil.copy2(link, own_lake / name)
+    refs = delta_refs(own_lake)
     refs["orders"] = replace(refs["orders"], path=str(folder), format="parquet")
     found = []
     for name in ("one", "two"):
         link.unlink()
-        link.symlink_to(lake / name)
-        found.append(keys_of(spark, request(lake, SUITE, tuple(refs.values())))["sum"])
+        link.symlink_to(own_lake / name)
+        found.append(keys_of(spark, request(own_lake, SUITE, tuple(refs.values())))["sum"])
     assert found[0].isdisjoint(found[1])
 
 
@@ -347,7 +376,8 @@ def test_what_an_object_store_may_have_changed_within_a_second_is_not_kept(
         )
         for name in ("orders", "known")
     }
-    now_s = int(datetime.now(timezone.utc).timestamp())
+    began = datetime.now(timezone.utc)
+    now_s = int(began.timestamp())
     for time_ns, is_kept in (
         (now_s * 10**9, False),
         (now_s * 10**9 + 1_000, True),
@@ -358,5 +388,5 @@ def test_what_an_object_store_may_have_changed_within_a_second_is_not_kept(
             return DataFile(info.path, info.size, time_ns)
 
         monkeypatch.setattr(listing, "data_file", listed)
-        keys = keys_of(spark, request(lake, SUITE, tuple(refs.values())))
+        keys = keys_of(spark, request(lake, SUITE, tuple(refs.values())), began)
         assert all(bool(its) is is_kept for its in keys.values())
