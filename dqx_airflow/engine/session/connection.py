@@ -25,6 +25,7 @@ from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.redact import redact_urls
 
 _PATIENCE_S = 5.0
+_RETRIES, _LONGEST_WAIT_MS = 7, 20_000  # about a minute for each call
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _TAIL = 5
 _DOCTOR = "run `dql doctor` to check the installation"
@@ -91,12 +92,19 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
     for key, value in {**SQL_DEFAULTS, **settings}.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        session: Any = builder.getOrCreate()
     except ImportError as error:
         raise SparkError(
             f"Spark Connect needs more packages: {_told(error, connection)}",
             "pip install 'pyspark[connect]'",
         ) from error
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    # By default each call waits ten minutes for a server that is gone, and its sessions with it.
+    policy = DefaultPolicy(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT_MS)
+    session.client.set_retry_policies([policy])
+    found: SparkSession = session
+    return found
 
 
 def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSession:

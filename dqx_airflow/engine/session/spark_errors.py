@@ -29,6 +29,7 @@ _LOST = re.compile(
 """What Spark says where it lost its machines, or its own process is about to end."""
 _UNREACHABLE = ("UNAVAILABLE", "UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED")
 """How a server of Spark Connect answers, or its proxy, where the session is gone."""
+_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.M)
 _SOME_RECORD = "a record does not match the schema; set mode=PERMISSIVE to read mismatches as NULL"
 _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 
@@ -48,8 +49,17 @@ def spark_failures() -> Iterator[None]:
         raise failure from error
     except PySparkException as error:
         if _is_about_the_cluster(error):
-            raise SparkError(f"Spark was lost: {first_line(error)}") from error
+            raise SparkError(
+                f"Spark was lost: {_reason_of_loss(error)}",
+                "start it again where it is down, and run the gate again",
+            ) from error
         raise
+
+
+def _reason_of_loss(error: PySparkException) -> str:
+    """What is worth reading of an error about the cluster: gRPC draws its own over many lines."""
+    details = _DETAILS.search(str(error))
+    return first_line(error) if details is None else details[1]
 
 
 def _is_about_the_cluster(failure: PySparkException) -> bool:
