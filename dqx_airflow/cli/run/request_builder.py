@@ -224,7 +224,8 @@ class _Reader:
         if suites and not found and not self._has_errors:
             message = "no suite to run: these are library files"
             self._wrong("PATH", " ".join(map(str, options.paths)), message)
-        if len(dates) > 1 and not any(ref.date_column for one in found for ref in one.datasets):
+        has_dates = any(ref.date_column for one in found for ref in one.datasets)
+        if found and len(dates) > 1 and not has_dates:
             message = "no dataset has a date_column: each date is judged by the same rows"
             self._warn("--date", options.date or "", message)
         if not self._has_errors:

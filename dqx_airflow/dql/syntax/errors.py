@@ -71,6 +71,7 @@ _SIGNS_ELSEWHERE = (
     (r"\bis\s+(not\s+)?", r"(?i:null)\b", "NONE", f"write `None` for a metric; {_ROWS}"),
     (r"\bin\s*", r"\[", "", _ROWS),
     (r"\bin\s*", r"\(", "", "write a list in square brackets: `[1, 2]`"),
+    (r"\btags\s*\[[^\]]*", r'"', "TAG", "write tags without quotes: `tags [daily]`"),
     (r"", r"'", "STRING", 'write strings in double quotes: `"text"`'),
     (r"", r"for\b", "ASSERT", "write `for each column`, or `for 95% of groups by column`"),
     (r"\bof\s+", r"\w", "GROUPS", "write `for 95% of groups by column`"),
