@@ -24,7 +24,10 @@ KEYS = (
     "count only where a hash occurs twice"
 )
 VALUES = "distinct values need a shuffle of their own; with few rows they share the pass"
-FREQUENCIES = "values are counted before anything is computed of their counts: a shuffle"
+FREQUENCIES = (
+    "values are counted before anything is computed of their counts: one pass for each list of "
+    "columns and each filter"
+)
 STEPS = "rows are sorted, since each is compared with the one before it"
 MATCHED = "rows of two datasets are compared: their keys and values are shuffled once"
 QUERY = "it is the user's own SELECT"

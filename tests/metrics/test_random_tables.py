@@ -75,6 +75,15 @@ METRICS = [
     "min_length(s)",
     "max_length(s)",
     'count_values(s, "a")',
+    'count_values(s, ["a", "A"])',
+    *(f"{metric}({c})" for c in ("n", "d", "s") for metric in ("entropy", "uniqueness", "mode")),
+    "unique_value_ratio([s, b, d])",
+    "distinctness([s, b, d])",
+    "max_z_score(m)",
+    "sum(b)",
+    *(f"{metric}_count(n, order_by d)" for metric in ("decrease", "increase", "unchanged")),
+    "decrease_count(s, order_by day)",
+    *(f"gap_count({c})" for c in ("n", "long", "m", "day", "at")),
 ]
 
 
