@@ -166,6 +166,14 @@ def test_every_module_belongs_to_a_house() -> None:
     assert [name for name in map(_name, MODULES) if _house(name) not in HEIGHT] == []
 
 
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest would refuse the second one, in a run of both folders."""
+    tests = Path(__file__).parent
+    folders = [folder for folder in tests.iterdir() if not (folder / "__init__.py").exists()]
+    names = [file.name for folder in folders for file in folder.glob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_imports_go_down_never_up() -> None:
     upward = [
         f"{_name(path)} imports {seen}"
