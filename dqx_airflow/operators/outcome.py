@@ -141,9 +141,10 @@ def validated_places(report: GateReport) -> dict[str, dict[str, Any]]:
 
 
 def _places(report: GateReport) -> dict[str, str]:
-    """Where the datasets are, day after day: nothing here is cut."""
+    """Where the datasets are, day after day. What is too long is left out: cut, it would be another
+    place."""
     found = {_cut(one.name): place_of(one) for one in report.datasets[:_MOST_DATASETS]}
-    return {name: place for name, place in found.items() if place}
+    return {name: place for name, place in found.items() if place and len(place) <= _LONGEST_PLACE}
 
 
 def partial_summary(report: GateReport) -> dict[str, Any] | None:
