@@ -1,0 +1,90 @@
+"""The plain values that travel between the packages, each with a JSON form.
+
+A `GateRequest` (`request`) goes in, a `GateReport` (`report`) comes out; `datasets`, `contracts`
+and `sources` hold what both speak of, `outcomes` the words for what became of it. Everything here
+is frozen, holds only strings, numbers, dates and tuples of such values, and relies on the standard
+library alone (the JSON form borrows cattrs, imported when it is asked for).
+"""
+
+from __future__ import annotations
+
+from dqx_airflow.values.contracts import (
+    ContractDescription,
+    EnforcedClause,
+    EnforcedContract,
+    FieldDescription,
+    FieldSource,
+    Responsible,
+    UnenforcedClause,
+)
+from dqx_airflow.values.datasets import FORMATS, JDBC, MASK, DatasetRef, Field, ValidatedRows
+from dqx_airflow.values.json_form import from_json, to_json
+from dqx_airflow.values.outcomes import Outcome, Severity, Status, worst_outcome
+from dqx_airflow.values.report import (
+    DatasetSnapshot,
+    FailingRow,
+    GateReport,
+    MetricResult,
+    MetricValue,
+    Promotion,
+    ShadowReport,
+    Verdict,
+)
+from dqx_airflow.values.request import (
+    Attempt,
+    GateOrigin,
+    GatePart,
+    GateRequest,
+    Origin,
+    ParentRun,
+    PartialRun,
+    RunKey,
+    Selection,
+    ShadowSuite,
+)
+from dqx_airflow.values.sources import ImportedFile, SourceDigest, SourceFile, SourceLocation, Span
+
+__all__ = [
+    "FORMATS",
+    "JDBC",
+    "MASK",
+    "Attempt",
+    "ContractDescription",
+    "DatasetRef",
+    "DatasetSnapshot",
+    "EnforcedClause",
+    "EnforcedContract",
+    "FailingRow",
+    "Field",
+    "FieldDescription",
+    "FieldSource",
+    "GateOrigin",
+    "GatePart",
+    "GateReport",
+    "GateRequest",
+    "ImportedFile",
+    "MetricResult",
+    "MetricValue",
+    "Origin",
+    "Outcome",
+    "ParentRun",
+    "PartialRun",
+    "Promotion",
+    "Responsible",
+    "RunKey",
+    "Selection",
+    "Severity",
+    "ShadowReport",
+    "ShadowSuite",
+    "SourceDigest",
+    "SourceFile",
+    "SourceLocation",
+    "Span",
+    "Status",
+    "UnenforcedClause",
+    "ValidatedRows",
+    "Verdict",
+    "from_json",
+    "to_json",
+    "worst_outcome",
+]

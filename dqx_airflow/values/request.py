@@ -1,0 +1,244 @@
+"""What goes into a job: one gate with all that it needs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import Enum
+
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
+from dqx_airflow.values.contracts import EnforcedContract
+from dqx_airflow.values.datasets import DatasetRef
+from dqx_airflow.values.outcomes import Severity
+from dqx_airflow.values.sources import ImportedFile, SourceFile, SourceLocation
+
+_MAP_INDEX = re.compile(r"\[(\d{1,9})\]$")
+
+
+class Origin(str, Enum):
+    """Where the value of a metric comes from, what takes most first."""
+
+    SCAN = "scan"
+    MERGED = "stored state and new files"
+    STATE = "stored state"
+    LOG = "transaction log"
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What a result is the result of: a gate, for a date of its data, in one scheduler run.
+
+    `scheduler_run` is the run id of the scheduler, with the map index of a mapped task: `run[3]`.
+    """
+
+    gate: str
+    date: date
+    scheduler_run: str
+
+    @property
+    def map_index(self) -> int:
+        """The map index of the task instance, -1 where it has none."""
+        return int(self._mapped[1]) if self._mapped else -1
+
+    @property
+    def gate_instance(self) -> str:
+        """The gate as people tell it from others of the same task: `lake.gate[3]` if mapped."""
+        return f"{self.gate}[{self.map_index}]" if self._mapped else self.gate
+
+    @property
+    def dag_run_id(self) -> str:
+        """The run id of the scheduler, without the map index."""
+        return self.scheduler_run[: self._mapped.start()] if self._mapped else self.scheduler_run
+
+    @property
+    def _mapped(self) -> re.Match[str] | None:
+        return _MAP_INDEX.search(self.scheduler_run)
+
+    def __str__(self) -> str:
+        return f"{self.gate}/{self.date.isoformat()}/{self.scheduler_run}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a run key.
+
+    `number` orders the attempts, `id` is unique for each of them: a cleared task starts a new
+    attempt even where its number starts again at 1.
+    """
+
+    number: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParentRun:
+    """The OpenLineage run that started the gate (the Airflow task), and the root run above it."""
+
+    namespace: str
+    job: str
+    run_id: str
+    root_namespace: str
+    root_job: str
+    root_run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateOrigin:
+    """What a catalog says of a gate as a job: its owner, its documentation, and its source.
+
+    `job` is the job where it is only a part of one; None where the gate is the job.
+    """
+
+    owner: str | None = None
+    documentation: str | None = None
+    source: SourceLocation | None = None
+    job: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which assertions a gate judges: those that meet each criterion that is given.
+
+    `only` are names of assertions or checks, `CHECK::ASSERTION`, clauses of a contract or the ids
+    of its rules; `*` and `?` are wildcards. An assertion has one of the `tags` and none
+    of `exclude_tags`, is of the `severity` or worse, and about one of the quality `dimensions`.
+    """
+
+    only: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    exclude_tags: tuple[str, ...] = ()
+    severity: Severity | None = None
+    dimensions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = (
+            ("only", self.only),
+            ("tag", self.tags),
+            ("without tag", self.exclude_tags),
+            ("severity", (f"{self.severity} or worse",) if self.severity else ()),
+            ("dimension", self.dimensions),
+        )
+        return "; ".join(f"{what} {', '.join(words)}" for what, words in parts if words)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialRun:
+    """What a run judged of its suite or contract: `selected` of `assertions`. `protected` are the
+    names of those that it left out and that are P0 or `@required`."""
+
+    selection: Selection
+    selected: int
+    assertions: int
+    protected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowSuite:
+    """A suite that is judged beside that of a gate, by `name` in results. It is never acted on.
+
+    `problem` says why it cannot be judged; `suite` is then None.
+    """
+
+    name: str
+    suite: SourceFile | None = None
+    imports: tuple[ImportedFile, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatePart:
+    """One more date, or one more suite, that a gate judges in the same scan.
+
+    Without a `suite` it is that of the request, with what it imports, the contract it is of, and
+    what is selected.
+    """
+
+    run_key: RunKey
+    suite: SourceFile | None = None
+    imports: tuple[ImportedFile, ...] = ()
+    contract: EnforcedContract | None = None
+    selection: Selection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateRequest:
+    """Everything that the job needs to know. It holds no secret, and its sources themselves.
+
+    `results_root` is empty for a trial, of which nothing is to be written.
+    `timeout_s` is the time in seconds after which the job ends itself, since a Python driver may
+    outlive the task that started it. `recompute` uses no stored states. `sample_rows` is how many
+    failing rows of an assertion are kept at most. `quarantine` pairs datasets with the paths of
+    the Delta tables into which their failing rows go; `promote_to` with the paths or names of those
+    into which all their rows go on a pass, and `promote_slice` columns with the one value, as text,
+    that these rows have: only such rows are replaced there. `contract` is where the suite comes
+    from, if it was compiled. `date_from` says in words where the date comes from. With
+    `require_history` a gate is broken where an assertion of `fail_on` or worse lacks data of other
+    dates. `origin` is for lineage alone: nothing is read there. `shadow` is judged in the same scan
+    and changes nothing. `more` are judged beside it, each with a report of its own. With a
+    `selection` only the assertions that it selects are judged, and nothing is promoted unless
+    `promote_partial` says so.
+    """
+
+    run_key: RunKey
+    attempt: Attempt
+    suite: SourceFile
+    datasets: tuple[DatasetRef, ...]
+    results_root: str
+    fail_on: Severity = Severity.P1
+    allow_empty: bool = False
+    skip_dates: tuple[date, ...] = ()
+    parent: ParentRun | None = None
+    timeout_s: float | None = None
+    imports: tuple[ImportedFile, ...] = ()
+    recompute: bool = False
+    sample_rows: int = DEFAULT_SAMPLE_ROWS
+    quarantine: tuple[tuple[str, str], ...] = ()
+    contract: EnforcedContract | None = None
+    promote_to: tuple[tuple[str, str], ...] = ()
+    date_from: str = ""
+    promote_slice: tuple[tuple[str, str], ...] = ()
+    require_history: bool = False
+    origin: GateOrigin | None = None
+    shadow: ShadowSuite | None = None
+    more: tuple[GatePart, ...] = ()
+    selection: Selection | None = None
+    promote_partial: bool = False
+
+    @property
+    def parts(self) -> tuple[GateRequest, ...]:
+        """A request for each report that is asked for: its own first, then those of `more`."""
+        own = replace(self, more=())
+        return (own, *(_part_of(own, part) for part in self.more))
+
+    @property
+    def job_key(self) -> RunKey:
+        """The run key of the gate as a whole, where this is the request for one of its suites."""
+        job = self.origin.job if self.origin is not None else None
+        return replace(self.run_key, gate=job) if job else self.run_key
+
+    @property
+    def run_keys(self) -> tuple[RunKey, ...]:
+        """The run key of each report that is asked for."""
+        return (self.run_key, *(part.run_key for part in self.more))
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """All texts that the gate goes by: the contract, the suite, and what these draw in."""
+        imported = (item.file for item in self.imports)
+        files = (*(self.contract.sources if self.contract else ()), self.suite, *imported)
+        return tuple({file.name: file for file in files}.values())
+
+
+def _part_of(request: GateRequest, part: GatePart) -> GateRequest:
+    if part.suite is None:
+        return replace(request, run_key=part.run_key)
+    return replace(
+        request,
+        run_key=part.run_key,
+        suite=part.suite,
+        imports=part.imports,
+        contract=part.contract,
+        shadow=None,
+        selection=part.selection,
+    )
