@@ -33,11 +33,13 @@ _TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(-[a-zA-Z0-9_]+)*\Z")
 class _Entry:
     """What became of one `ctx.assert_...`: an assertion for each condition that was given.
 
-    What still waits for a condition is an assertion without one: a shortcut, or a mistake.
+    What still waits for a condition is an assertion without one: a shortcut, or a mistake. One that
+    is not kept has been reported already.
     """
 
     finished: list[nodes.Assertion] = field(default_factory=list)
     waiting: list[nodes.Assertion] = field(default_factory=list)
+    is_kept: bool = True
 
     @property
     def assertions(self) -> list[nodes.Assertion]:
@@ -47,14 +49,28 @@ class _Entry:
         """This very assertion waits no longer: it got its condition, or became another draft."""
         self.waiting = [item for item in self.waiting if item is not assertion]
 
+    def take(self, assertion: nodes.Assertion) -> bool:
+        """Takes this very assertion away; False where it is not there any more."""
+        before = len(self.assertions)
+        self.settle(assertion)
+        self.finished = [item for item in self.finished if item is not assertion]
+        return len(self.assertions) < before
 
-class AssertionDraft:
+
+class Claim:
+    """An assertion that is complete: one to give to `ctx.assert_any`, `assert_all`, `assert_if`."""
+
+    def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
+        self._assertion = assertion
+        self._entry = entry
+
+
+class AssertionDraft(Claim):
     """An assertion to which `where` gives a name and the rest."""
 
     def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
+        super().__init__(assertion, entry)
         entry.waiting.append(assertion)
-        self._assertion = assertion
-        self._entry = entry
 
     def where(
         self: D,
@@ -135,84 +151,88 @@ class AssertionDraft:
 class MetricDraft(AssertionDraft):
     """An assertion over metrics, which waits for its condition."""
 
-    def is_lt(self, bound: Bound) -> None:
+    def is_lt(self, bound: Bound) -> Claim:
         """`< bound`"""
-        self._compare("<", bound)
+        return self._compare("<", bound)
 
-    def is_leq(self, bound: Bound) -> None:
+    def is_leq(self, bound: Bound) -> Claim:
         """`<= bound`"""
-        self._compare("<=", bound)
+        return self._compare("<=", bound)
 
-    def is_gt(self, bound: Bound) -> None:
+    def is_gt(self, bound: Bound) -> Claim:
         """`> bound`"""
-        self._compare(">", bound)
+        return self._compare(">", bound)
 
-    def is_geq(self, bound: Bound) -> None:
+    def is_geq(self, bound: Bound) -> Claim:
         """`>= bound`"""
-        self._compare(">=", bound)
+        return self._compare(">=", bound)
 
-    def is_eq(self, bound: Bound, *, tolerance: float | None = None) -> None:
+    def is_eq(self, bound: Bound, *, tolerance: float | None = None) -> Claim:
         """`== bound`, or no further away than the tolerance."""
-        self._compare("==", bound, tolerance)
+        return self._compare("==", bound, tolerance)
 
-    def is_neq(self, bound: Bound, *, tolerance: float | None = None) -> None:
+    def is_neq(self, bound: Bound, *, tolerance: float | None = None) -> Claim:
         """`!= bound`, and further away than the tolerance."""
-        self._compare("!=", bound, tolerance)
+        return self._compare("!=", bound, tolerance)
 
-    def is_between(self, low: Bound, high: Bound) -> None:
+    def is_between(self, low: Bound, high: Bound) -> Claim:
         """`between low and high`, both ends included."""
         place = caller_place()
         bounds = expression_of(low, place), expression_of(high, place)
-        self._finish(nodes.Between(*bounds, place.span), place)
+        return self._finish(nodes.Between(*bounds, place.span), place)
 
-    def is_positive(self) -> None:
+    def is_positive(self) -> Claim:
         """`is positive`"""
-        self._is(nodes.Keyword.POSITIVE)
+        return self._is(nodes.Keyword.POSITIVE)
 
-    def is_negative(self) -> None:
+    def is_negative(self) -> Claim:
         """`is negative`"""
-        self._is(nodes.Keyword.NEGATIVE)
+        return self._is(nodes.Keyword.NEGATIVE)
 
-    def is_none(self) -> None:
+    def is_none(self) -> Claim:
         """`is None`: there is no value."""
-        self._is(nodes.Keyword.NONE)
+        return self._is(nodes.Keyword.NONE)
 
-    def is_not_none(self) -> None:
+    def is_not_none(self) -> Claim:
         """`is not None`: there is a value."""
-        self._is(nodes.Keyword.NOT_NONE)
+        return self._is(nodes.Keyword.NOT_NONE)
 
-    def is_within_stddev(self, count: Bound, *, days: int | None = None) -> None:
+    def is_within_stddev(self, count: Bound, *, days: int | None = None) -> Claim:
         """`within count stddev of days`: near the mean of the days before."""
         place = caller_place()
         window = None
         if days is not None:
             window = number(days * 86_400, nodes.Unit.DURATION, place.of(str(days)))
-        self._finish(nodes.WithinStddev(expression_of(count, place), window, place.span), place)
+        return self._finish(
+            nodes.WithinStddev(expression_of(count, place), window, place.span), place
+        )
 
-    def is_in_values(self, column: str, *, dataset: str) -> None:
+    def is_in_values(self, column: str, *, dataset: str) -> Claim:
         """`in values(column, dataset other)`, of `mp.values(column)`."""
         place = caller_place()
         key = nodes.Name("dataset", place.span)
         other = nodes.Parameter(key, name_of(dataset, place), place.span)
         columns = (name_of(column, place),)
         choices = nodes.Call(nodes.Name("values", place.span), columns, (other,), place.span)
-        self._finish(nodes.InValues(choices, place.span), place)
+        return self._finish(nodes.InValues(choices, place.span), place)
 
-    def is_in(self, values: Sequence[object]) -> None:
+    def is_in(self, values: Sequence[object]) -> Claim:
         """`in ["A", "B"]`, of `mp.most_common(column, n)`."""
         place = caller_place()
         items = tuple(expression_of(value, place) for value in values)
-        self._finish(nodes.InValues(nodes.Listing(items, place.span), place.span), place)
+        return self._finish(nodes.InValues(nodes.Listing(items, place.span), place.span), place)
 
-    def is_by(self, time: str, *, zone: str | None = None) -> None:
+    def is_by(self, time: str, *, zone: str | None = None) -> Claim:
         """`by 06:00 UTC`, of `mp.timeliness(column)`; the zone is UTC unless given."""
         place = caller_place()
         where = None if zone is None else nodes.Text(zone, place.of(zone))
-        self._finish(nodes.ByTime(nodes.Text(time, place.of(time)), where, place.span), place)
+        return self._finish(
+            nodes.ByTime(nodes.Text(time, place.of(time)), where, place.span), place
+        )
 
     def matches_shares(
         self, shares: Mapping[str | float | bool, float], *, tolerance: float | None = None
-    ) -> None:
+    ) -> Claim:
         """`matches {"A": 50%}`, of `mp.distribution(column)`."""
         place = caller_place()
         due = []
@@ -223,20 +243,20 @@ class MetricDraft(AssertionDraft):
                     f"no row has the value {value!r}", "give strings, numbers or booleans"
                 )
             due.append((node, number(share, nodes.Unit.PERCENT, place.of(str(share)))))
-        self._finish(nodes.MatchesShares(tuple(due), place.span), place, tolerance)
+        return self._finish(nodes.MatchesShares(tuple(due), place.span), place, tolerance)
 
-    def _compare(self, op: str, bound: Bound, tolerance: float | None = None) -> None:
+    def _compare(self, op: str, bound: Bound, tolerance: float | None = None) -> Claim:
         place = caller_place()
         comparison = nodes.Comparison(op, expression_of(bound, place), place.span)
-        self._finish(comparison, place, tolerance)
+        return self._finish(comparison, place, tolerance)
 
-    def _is(self, keyword: nodes.Keyword) -> None:
+    def _is(self, keyword: nodes.Keyword) -> Claim:
         place = caller_place()
-        self._finish(nodes.Is(keyword, place.span), place)
+        return self._finish(nodes.Is(keyword, place.span), place)
 
     def _finish(
         self, condition: nodes.Condition, place: CallSite, tolerance: float | None = None
-    ) -> None:
+    ) -> Claim:
         claim = self._assertion.claim
         assert isinstance(claim, nodes.Measure)
         margin = None
@@ -244,7 +264,9 @@ class MetricDraft(AssertionDraft):
             margin = number(tolerance, nodes.Unit.PLAIN, place.of(str(tolerance)))
         claim = replace(claim, condition=condition)
         self._entry.settle(self._assertion)
-        self._entry.finished.append(replace(self._assertion, claim=claim, tolerance=margin))
+        finished = replace(self._assertion, claim=claim, tolerance=margin)
+        self._entry.finished.append(finished)
+        return Claim(finished, self._entry)
 
 
 class Context:
@@ -289,6 +311,52 @@ class Context:
         claim = nodes.HasColumn(name_of(column, place), kind, place.span, is_exact=fits is None)
         return AssertionDraft(*self._begin(claim, place))
 
+    def assert_any(self, *claims: Claim) -> AssertionDraft:
+        """`any { assert ... assert ... }`: one verdict, which passes if one of the claims holds.
+
+        The claims are assertions of this context, which become parts of this one. They have no
+        names and severities of their own:
+
+            ctx.assert_any(
+                ctx.assert_that(mp.num_rows()).is_gt(1000),
+                ctx.assert_that(mp.sum("amount")).is_gt(50_000),
+            ).where(name="orders.large")
+
+        :raises RequestError: there is no claim, or one that cannot be a part.
+        """
+        return self._composite(nodes.Junctor.ANY, claims, caller_place())
+
+    def assert_all(self, *claims: Claim) -> AssertionDraft:
+        """`all { assert ... assert ... }`: one verdict, which passes if all of the claims hold.
+
+        :param claims: as those of `assert_any`.
+        :raises RequestError: there is no claim, or one that cannot be a part.
+        """
+        return self._composite(nodes.Junctor.ALL, claims, caller_place())
+
+    def assert_if(self, claim: Claim, then: Claim) -> AssertionDraft:
+        """`if claim then claim`: passes if the first claim does not hold, or the second one does.
+
+        :param claim: one as those of `assert_any`, and `then` another.
+        :raises RequestError: one of them cannot be a part.
+        """
+        return self._composite(nodes.Junctor.IF, (claim, then), caller_place())
+
+    def _composite(
+        self, junctor: nodes.Junctor, claims: tuple[Claim, ...], place: CallSite
+    ) -> AssertionDraft:
+        if not claims:
+            raise RequestError(
+                f"assert_{junctor.value} needs a claim",
+                f"write ctx.assert_{junctor.value}(ctx.assert_that(mp.num_rows()).is_gt(0))",
+            )
+        parts = tuple(_part(claim, junctor) for claim in claims)
+        if junctor is nodes.Junctor.IF:
+            parts = tuple(_without_modifiers(part) for part in parts)
+        composite = nodes.Composite(junctor, parts, place.span)
+        is_kept = all(claim._entry.is_kept for claim in claims)
+        return AssertionDraft(*self._begin(composite, place, is_kept=is_kept))
+
     def _rows(self, text: str, share: nodes.Number | None, place: CallSite) -> AssertionDraft:
         predicate = parse_predicate(text, place, self.diagnostics.append)
         claim = nodes.Rows(predicate or nodes.Null(place.span), share, place.span)
@@ -297,12 +365,53 @@ class Context:
     def _begin(
         self, claim: nodes.Claim, place: CallSite, *, is_kept: bool = True
     ) -> tuple[nodes.Assertion, _Entry]:
-        """An assertion of a claim. One that is not kept has been reported already."""
         assertion = nodes.Assertion(claim, None, None, None, (), (), (), place.span)
-        entry = _Entry()
+        entry = _Entry(is_kept=is_kept)
         if is_kept:
             self._entries.append(entry)
         return assertion, entry
+
+
+def _part(claim: Claim, junctor: nodes.Junctor) -> nodes.Assertion:
+    """The assertion of a claim, which is no assertion of its check any more.
+
+    :raises RequestError: it cannot be a part of others.
+    """
+    caller = f"assert_{junctor.value}"
+    if not isinstance(claim, Claim):
+        raise RequestError(
+            f"{claim!r} is not a claim", f"give {caller} assertions, such as ctx.assert_that(...)"
+        )
+    assertion = claim._assertion
+    of_its_own = {
+        "a name": assertion.name,
+        "a severity": assertion.severity,
+        "tags": assertion.tags,
+        "annotations": assertion.annotations,
+        "groups": assertion.for_each,
+    }
+    for what, given in of_its_own.items():
+        if given:
+            raise RequestError(
+                f"a claim of {caller} has {what} of its own",
+                "groups need an assertion of their own"
+                if what == "groups"
+                else f"put it behind: ctx.{caller}(...).where(...)",
+            )
+    if not claim._entry.take(assertion):
+        raise RequestError(
+            f"a claim of {caller} is part of another assertion already, or was changed since",
+            "write the claim once more",
+        )
+    return assertion
+
+
+def _without_modifiers(part: nodes.Assertion) -> nodes.Assertion:
+    """The part as DQL has it behind `if` and `then`: with a tolerance or a filter, within `all`."""
+    if part.tolerance is None and part.where is None:
+        return part
+    claim = nodes.Composite(nodes.Junctor.ALL, (part,), part.span)
+    return nodes.Assertion(claim, None, None, None, (), (), (), part.span)
 
 
 def _severity(given: Severity | str, place: CallSite) -> nodes.Name:
