@@ -35,6 +35,7 @@ from dqx_airflow.plan.model import (
     Applied,
     Claimed,
     Constant,
+    Group,
     Measured,
     MetricRequest,
     Now,
@@ -249,10 +250,15 @@ def _judge_groups(
     seen_groups = seen_in(assertion, found)
     if (reason := misfit(assertion.groups, seen_groups)) is not None:
         return _verdict(assertion, assertion.requests, origin, Status.ERROR, reason)
-    judged = {}
+    judged: dict[Group, Judged] = {}
+    # Groups with the same values, such as no NULL, are judged once.
+    by_values: dict[tuple[object, ...], Judged] = {}
     for group in groups_of(assertion, seen_groups):
         seen = view.of(group)
-        judged[group] = _judged(assertion, replace(measured, values=seen.values), seen)
+        values = (*((type(value), value) for value in seen.values.values()), *seen.details.items())
+        if values not in by_values:
+            by_values[values] = _judged(assertion, replace(measured, values=seen.values), seen)
+        judged[group] = by_values[values]
     told = verdict_on_groups(assertion, measured.plan, judged, sample_rows)
     filters = _notes_on_filters(assertion.requests, measured.plan, found)
     verdict = _verdict(assertion, assertion.requests, origin, told.status, told.reason)
