@@ -23,6 +23,14 @@ ANNOTATED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 """The annotations of each kind of statement, and the arguments that each takes."""
 
+MODIFIERS: Mapping[str, str] = {
+    "name": 'name "..."',
+    "severity": "severity P1",
+    "tag": "tags [name]",
+    "tags": "tags [name]",
+}
+"""What is written behind an assertion, by words that look as if they were annotations."""
+
 
 def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[Diagnostic]:
     """What is wrong with an annotation.
@@ -37,6 +45,8 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
             if name.text in annotations:
                 message = f"'@{name.text}' is an annotation for {other}s, not for {annotated}s"
                 help_line = "remove it, or move it to the right statement"
+        if annotated == "assertion" and name.text in MODIFIERS:
+            help_line = modifier_hint(name.text)
         yield Diagnostic(message, name.span, code="E012", help=help_line)
         return
     allowed = known[name.text]
@@ -52,6 +62,11 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
             )
         elif not isinstance(value, nodes.Number):
             yield Diagnostic("a cost must be a number", value.span, code="E107")
+
+
+def modifier_hint(word: str) -> str:
+    """What to write instead of an annotation with the name of a modifier, a key of `MODIFIERS`."""
+    return f"write `{MODIFIERS[word]}` behind the assertion"
 
 
 def _is_count(value: nodes.Expression) -> bool:

@@ -11,6 +11,7 @@ from lark import Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
+from dqx_airflow.dql.annotations import MODIFIERS, modifier_hint
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar
 from dqx_airflow.dql.syntax.tree_builder import span_of
 from dqx_airflow.values import SourceFile, Span
@@ -59,6 +60,7 @@ _OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
 
 _ROWS = "start a rule for rows with `each row:`"
 _SIGNS_ELSEWHERE = (
+    *((rf"@{word}\b[^)]*", r"", "", modifier_hint(word)) for word in MODIFIERS),
     (r"\b(?i:count)\s*\(\s*", r"\*", "", "count rows with `num_rows()`"),
     (r"\brows\s*", r"\(", "OF", "count rows with `num_rows()`"),
     (r"<\s*", r">", "", "write `!=`"),
