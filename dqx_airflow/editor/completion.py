@@ -90,7 +90,16 @@ def complete(
     found: dict[str, Item] = {}
     for item in (*finder.names(), *finder.keywords()):
         found.setdefault(item.label, item)
-    return Completion(start, end, tuple(found.values()))
+    return Completion(start, end, _ordered(found.values(), text[start:offset]))
+
+
+def _ordered(items: Iterable[Item], typed: str) -> tuple[Item, ...]:
+    """The items, those first that begin with what was typed: editors also show those that have its
+    letters elsewhere."""
+    begun = typed.lower()
+    return tuple(
+        sorted(items, key=lambda item: not (item.text or item.label).lower().startswith(begun))
+    )
 
 
 def _start_of_word(text: str, offset: int) -> int:
@@ -119,7 +128,7 @@ def _complete_text(
         items = [Item(name, Sort.PARAMETER) for name in place.parameters]
         return Completion(offset - len(hole[1]), offset, tuple(items))
     found = (Item(name, sort) for name, sort in _texts(reading, place, paths))
-    return Completion(start + 1, offset, tuple(dict.fromkeys(found)))
+    return Completion(start + 1, offset, _ordered(dict.fromkeys(found), text[start + 1 : offset]))
 
 
 def _texts(
