@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.providers.common.compat.sdk import (
@@ -55,7 +55,7 @@ class _DecoratedDqlGate(_DecoratedGate, DqlGateOperator):
     def __init__(
         self,
         *,
-        suite: str | os.PathLike[str] = "",
+        suite: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = "",
         datasets: Mapping[str, DatasetSetting] | None = None,
         **kwargs: Any,
     ) -> None:

@@ -18,11 +18,11 @@ def require_connection(
     """The connection. (SparkSubmitHook silently takes an unknown one for the master `yarn`.)
 
     :param kind: what it is, for messages, and `example` how one is added.
-    :raises GateMisconfigured: there is none, or it cannot be read.
+    :raises GateMisconfigured: there is none, it cannot be read, or it is empty.
     :raises GateInfrastructureError: who knows it does not answer; the task is retried.
     """
     try:
-        return BaseHook.get_connection(conn_id)
+        return _filled(BaseHook.get_connection(conn_id), conn_id, kind)
     except PermissionError as refused:
         raise GateMisconfigured(f"the {kind} '{conn_id}' may not be used: {refused}") from None
     except AirflowNotFoundException:
@@ -38,6 +38,18 @@ def require_connection(
     raise GateMisconfigured(
         f"there is no {kind} '{conn_id}': create it with "
         f"`airflow connections add {conn_id} {example}, or set {variable}"
+    )
+
+
+def _filled(connection: Any, conn_id: str, kind: str) -> Any:
+    """The connection, unless it is empty. (To Airflow, a URI `spark_connect://HOST` has no scheme:
+    it silently reads neither type nor host.)
+    """
+    if connection.conn_type or connection.host:
+        return connection
+    raise GateMisconfigured(
+        f"the {kind} '{conn_id}' has no type and no host: in a URI, write the type with `-` "
+        "instead of `_`, such as spark-connect://HOST:15002"
     )
 
 

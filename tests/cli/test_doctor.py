@@ -313,6 +313,7 @@ def test_a_good_java_is_all_there_is_to_say(tmp_path: Path) -> None:
         ('{"conn_type":"spark","host":"spark://m","port":7077}', "host spark://m:7077"),
         ("spark://local%5B2%5D", "type spark, host local[2]"),
         ("spark://user:secret@master:7077", "host master:7077"),
+        ("spark-connect://user:secret@lake:15002", "type spark_connect, host lake:15002"),
         ('{"conn_type": "spark", "host": "u:secret@m", "password": "secret"}', "host m"),
     ],
 )

@@ -104,6 +104,24 @@ def test_a_host_that_is_no_server_is_refused(
     assert "hush" not in str(raised.value)
 
 
+def test_a_uri_with_an_underscore_in_its_scheme_says_what_to_write(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dqx_airflow.operators.spark_connection import connect_address, require_connection
+
+    monkeypatch.setenv("AIRFLOW_CONN_SERVER", "spark_connect://:hush@lake:15002")
+    with pytest.raises(operators.GateMisconfigured, match="spark-connect://HOST") as raised:
+        gate(conn_id="server").execute(context)
+    assert "hush" not in str(raised.value)
+    assert spark_submit.calls == []
+    monkeypatch.setenv("AIRFLOW_CONN_SERVER", "spark-connect://lake:15002")
+    assert connect_address(require_connection("server"))[0] == "sc://lake:15002/"
+
+
 # The process
 
 

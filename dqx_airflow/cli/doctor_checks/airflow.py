@@ -164,7 +164,8 @@ def parse_connection(value: str) -> ConnectionSummary | None:
         host = parts.netloc.rpartition("@")[2]
     except ValueError:  # such as an unclosed bracket in the host
         return None
-    return ConnectionSummary(parts.scheme, unquote(host)) if parts.scheme else None
+    conn_type = parts.scheme.replace("-", "_")  # as Airflow reads it: a scheme may not hold `_`
+    return ConnectionSummary(conn_type, unquote(host)) if conn_type else None
 
 
 def listed_connection(out: str, conn_id: str) -> ConnectionSummary | None:
