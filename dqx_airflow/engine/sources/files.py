@@ -31,7 +31,7 @@ from dqx_airflow.engine.sources.parquet_types import UNREADABLE, read_stored
 from dqx_airflow.engine.sources.paths import GLOB, for_spark, partition_root
 from dqx_airflow.engine.sources.strict_reads import NOTHING_IGNORED, require_checked_folders
 from dqx_airflow.engine.sources.table_formats import table_format
-from dqx_airflow.engine.sources.text_encoding import require_encoding
+from dqx_airflow.engine.sources.text_encoding import require_text
 from dqx_airflow.engine.sources.unread_text import plain_texts, with_faults_raised
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
@@ -62,8 +62,9 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         raise of_table(ref, path, table)
     # Listed before Spark does it, so that no change falls between.
     files = files_at(path)
-    require_encoding(ref, path, files or ())
-    ref = with_json_layout(ref, path, files or ())
+    chosen = [file for file in files or () if _is_chosen(ref, file)]
+    require_text(ref, path, chosen)
+    ref = with_json_layout(ref, path, chosen)
     options = given_options(ref)
     if ref.format != "iceberg":  # its metadata say which files count
         _require_whole_files(ref, files or ())

@@ -8,6 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyarrow.fs import FileSystem
 
+from dqx_airflow.engine.sources.compression import (
+    COMPRESSION_HINT,
+    left_compression,
+    refused_suffix,
+)
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.reader_options import given_options
@@ -24,8 +29,8 @@ _MOST_BYTES = 1_000_000
 _THREADS = 16
 
 
-def require_encoding(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> None:
-    """Refuses files of text that are not in the encoding in which they would be read.
+def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> None:
+    """Refuses files of text in another encoding than they would be read in, or still compressed.
 
     The first megabyte of each file is looked at. Files that cannot be opened are left to Spark.
 
@@ -33,6 +38,11 @@ def require_encoding(ref: DatasetRef, location: str, files: Sequence[DataFile]) 
     """
     if ref.format not in ("csv", "json"):
         return
+    for path in [file.path for file in files] or [location]:
+        if (suffix := refused_suffix(path)) is not None:
+            raise DatasetError(
+                f"dataset '{ref.name}': {path}: {suffix} files are not supported", COMPRESSION_HINT
+            )
     options = {name.lower(): value for name, value in given_options(ref).items()}
     encoding = options.get("encoding", options.get("charset", "UTF-8"))
     try:
@@ -53,12 +63,14 @@ def require_encoding(ref: DatasetRef, location: str, files: Sequence[DataFile]) 
 
 
 def _objection(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, str] | None:
-    """What is wrong with the encoding of a file, and what to do about it.
-
-    :raises OSError: the file cannot be read.
-    """
-    with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
-        head = bytes(stream.read(_MOST_BYTES))
+    """What is wrong with the encoding of a file, and what to do about it."""
+    try:
+        with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
+            head = bytes(stream.read(_MOST_BYTES))
+    except OSError:
+        return None
+    if (kind := left_compression(head)) is not None:
+        return f"holds {kind} data, which its name does not say", COMPRESSION_HINT
     name = codecs.lookup(encoding).name
     mark = next((told for begin, told in _MARKS.items() if head.startswith(begin)), None)
     if mark is not None and name in ("utf-8", "iso8859-1", "cp1252", "ascii"):

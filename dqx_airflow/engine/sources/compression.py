@@ -1,0 +1,46 @@
+"""How files of text are compressed: Spark reads some kinds as if they were text, or crashes."""
+
+from __future__ import annotations
+
+import re
+
+_REFUSED = re.compile(
+    # Of the first three Hadoop has formats of its own. It takes the first bytes of any other for
+    # a length, and the JVM dies of the buffer.
+    r"\.(lz4|snappy|deflate|"
+    r"zip|7z|rar|xz|lzma|br|z|lzo|gzip|zstd|bzip2|tar|tar\.\w+|tgz|tbz2?|txz|tzst)$",
+    re.IGNORECASE,
+)
+_BEGINNINGS = {
+    b"\x1f\x8b\x08": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zXZ\x00": "xz",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"PK\x03\x04": "zip",
+    b"\x1f\x9d": "compress",
+    b"\xff\x06\x00\x00sNaPpY": "snappy",
+}
+_BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
+_OF_TAR = slice(257, 262)
+"""Where a tar archive says that it is one."""
+
+COMPRESSION_HINT = "use gzip (.gz), bzip2 (.bz2) or zstd (.zst) for each file, or no compression"
+
+
+def refused_suffix(path: str) -> str | None:
+    """The end of a name that says a compression or an archive which cannot be read as text."""
+    found = _REFUSED.search(path)
+    return None if found is None else found[0]
+
+
+def left_compression(head: bytes) -> str | None:
+    """The compression or archive that bytes are still in, such as `zip`; None where none is seen.
+
+    :param head: the first bytes of a file, after the decompression that its name asks for.
+    """
+    if _BZIP2.match(head):
+        return "bzip2"
+    if head[_OF_TAR] == b"ustar":
+        return "tar"
+    return next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), None)
