@@ -9,6 +9,7 @@ import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,17 @@ def test_a_place_that_cannot_be_listed_is_known_by_its_name() -> None:
     ref = DatasetRef("orders", "hdfs://lake/orders.csv.lz4", format="csv")
     with pytest.raises(DatasetError, match=r"\.lz4 files are not supported"):
         require_text(ref, "hdfs://lake/orders.csv.lz4", ())
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
+def test_a_csv_file_with_nothing_in_it_has_no_header(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(data))
+    ref = DatasetRef("orders", str(tmp_path), format="csv")
+    files = files_at(str(tmp_path)) or ()
+    with pytest.raises(DatasetError, match=r"b\.csv\.gz has no header: it is empty"):
+        require_text(ref, str(tmp_path), files)
+    require_text(replace(ref, options=(("header", "false"),)), str(tmp_path), files)
 
 
 def test_a_damaged_file_does_not_hide_another(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dqx_airflow.engine.sources.compression import (
     left_compression,
     refused_suffix,
 )
+from dqx_airflow.engine.sources.csv_headers import has_header
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.reader_options import given_options
@@ -32,6 +33,9 @@ _THREADS = 16
 def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> None:
     """Refuses files of text in another encoding than they would be read in, or still compressed.
 
+    So it does csv files whose header is missing because there is nothing in them: Spark skips such
+    a file beside others.
+
     The first megabyte of each file is looked at. Files that cannot be opened are left to Spark.
 
     :raises DatasetError: there is one.
@@ -50,10 +54,13 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
     except LookupError:
         return
     filled = [file for file in files if file.size > 0]
+    needs_line = ref.format == "csv" and has_header(ref)
     try:
         system, _ = FileSystem.from_uri(location)
         with ThreadPoolExecutor(_THREADS) as threads:
-            heads = threads.map(lambda file: _objection(system, file, encoding), filled)
+            heads = threads.map(
+                lambda file: _objection(system, file, encoding, needs_line=needs_line), filled
+            )
             found = next(((one, it) for one, it in zip(filled, heads, strict=True) if it), None)
     except (OSError, ValueError):
         return
@@ -62,8 +69,10 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
         raise DatasetError(f"dataset '{ref.name}': {file.path} {problem}", hint)
 
 
-def _objection(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, str] | None:
-    """What is wrong with the encoding of a file, and what to do about it."""
+def _objection(
+    system: FileSystem, file: DataFile, encoding: str, *, needs_line: bool
+) -> tuple[str, str] | None:
+    """What is wrong with the bytes of a file, and what to do about it."""
     try:
         with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
             head = bytes(stream.read(_MOST_BYTES))
@@ -71,6 +80,8 @@ def _objection(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, 
         return None
     if (kind := left_compression(head)) is not None:
         return f"holds {kind} data, which its name does not say", COMPRESSION_HINT
+    if needs_line and len(head) < _MOST_BYTES and not head.removeprefix(codecs.BOM_UTF8).strip():
+        return "has no header: it is empty", "remove it, or write the header"
     name = codecs.lookup(encoding).name
     mark = next((told for begin, told in _MARKS.items() if head.startswith(begin)), None)
     if mark is not None and name in ("utf-8", "iso8859-1", "cp1252", "ascii"):
