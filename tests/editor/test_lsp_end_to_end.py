@@ -83,7 +83,7 @@ def test_a_session_from_the_first_mistake_to_the_end(editor: Editor) -> None:
     assert definition[0]["range"]["start"] == {"line": 0, "character": 13}
 
     offered = editor.ask_at("orders.dql", "completion", place(mended, "price)", inside=2))
-    assert [item["label"] for item in offered["items"]] == ["email", "price"]
+    assert [item["label"] for item in offered["items"]] == ["price", "email"]
 
     prepared = editor.ask_at("orders.dql", "prepareRename", place(mended, "MAX_NULL"))
     assert prepared["placeholder"] == "MAX_NULL"
