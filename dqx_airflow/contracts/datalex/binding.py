@@ -120,11 +120,16 @@ def _shown(value: Value) -> str:
 
 
 def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
-    """The id of the manifest that is written so, but for upper and lower case."""
+    """The id of the manifest that is written so, but for upper and lower case; with a version that
+    is there, where one is written."""
+    if manifest is None:
+        return None
     contract_id, _, pin = written.partition("@")
-    for promise in manifest.promises if manifest is not None else ():
+    for promise in manifest.promises:
         if promise.id.lower() == contract_id.lower() and promise.id != contract_id:
-            return f"did you mean '{promise.id}{f'@{pin}' if pin else ''}'?"
+            versions = [str(one.version) for one in manifest.versions_of(promise.id)]
+            due = pin if pin in versions else versions[0]
+            return f"did you mean '{promise.id}{f'@{due}' if pin else ''}'?"
     return None
 
 
