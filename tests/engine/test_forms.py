@@ -73,7 +73,7 @@ UNEVALUATED = [
     ('query("SELECT count(nothing) FROM orders") == 2', "the query failed"),
     ('query("SELECT price FROM orders") == 2', "several rows"),
     ('query("SELECT * FROM orders") == 2', "10 columns"),
-    ("freshness(price) < 2 hours", "needs a date or timestamp, string column"),
+    ("freshness(price) < 2 hours", "needs a date or timestamp or string column"),
     ("percentile(status, 50%) > 1", "needs a number column"),
 ]
 

@@ -207,7 +207,7 @@ def test_one_guilty_assertion_is_an_error_and_the_others_get_their_verdict(
     assert statuses(report)["good"] == "passed"
     assert statuses(report)["good lookup"] == "failed"
     assert reasons["missing column"].endswith("has no column 'pricee': did you mean 'price'?")
-    assert "average needs a number column" in reasons["wrong type"]
+    assert "average needs a boolean or number column" in reasons["wrong type"]
     assert "no column 'statuss': did you mean 'status'?" in reasons["missing in predicate"]
     assert statuses(report)["cast"] == "error"
     assert "no values in common" in reasons["types of lookup"]
