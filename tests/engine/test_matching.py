@@ -105,6 +105,36 @@ def test_a_join_and_groups_find_the_same_differences(spark: Any, repeats: bool) 
     assert all(_value(grouped, one) > 0 for one in requests)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "is_counted", "differences"),
+    [
+        ([1, 2, 2], [1, 2, 3], True, (1, 1, 0)),
+        ([1, 2, 3], [1, 2, 2], False, (1, 1, 0)),
+        ([1, 2, None], [1, None, None], True, (1, 1, 0)),
+    ],
+    ids=["twice left", "twice right, not counted", "NULL"],
+)
+def test_many_rows_are_matched_exactly_where_keys_repeat_or_are_null(
+    spark: Any,
+    left: Sequence[int | None],
+    right: Sequence[int | None],
+    is_counted: bool,
+    differences: tuple[int, int, int],
+) -> None:
+    sides = {"left": left, "right": right}
+    opened = {name: _opened(spark, name, [(key, 0.5) for key in sides[name]]) for name in sides}
+    requests = [
+        MetricRequest("left", "missing_count", ("id", "right"), None),
+        MetricRequest("left", "extra_count", ("id", "right"), None),
+        MetricRequest("left", "changed_count", ("id", "x", "right", None), None),
+    ]
+    rows = {name: len(keys) for name, keys in sides.items()} if is_counted else {}
+    references = References(opened, date(2024, 3, 2))
+    found = run_matches(spark, requests, references, rows, most_grouped=0)
+    assert not found.failures
+    assert tuple(_value(found, one) for one in requests) == differences
+
+
 def _value(found: Scanned, asked: MetricRequest) -> int:
     value = found.values[asked]
     assert isinstance(value, int)
@@ -116,7 +146,7 @@ def _orders(ids: Sequence[int], amounts: Sequence[float]) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "amount": list(amounts), "email": emails})
 
 
-def _opened(spark: Any, name: str, rows: Sequence[tuple[int, float]]) -> OpenDataset:
+def _opened(spark: Any, name: str, rows: Sequence[tuple[int | None, float]]) -> OpenDataset:
     frame = spark.createDataFrame(list(rows), "id INT, x DOUBLE")
     return OpenDataset.of_frame(DatasetRef(name, table=name), frame, name)
 

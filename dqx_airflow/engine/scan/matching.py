@@ -2,7 +2,7 @@
 
 The rows of both are brought together by their keys, in one shuffle. Rows themselves are compared,
 never only their hashes. Two plans give the same counts: many rows are joined where hardly any key
-occurs twice, which a first look at the keys alone estimates; all others are grouped.
+occurs twice, which a first look at the keys of a sample estimates; all others are grouped.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ MOST_GROUPED = 200_000
 """So many rows are grouped without a look at the keys first, which would cost a job of its own."""
 
 _BUCKETS = 65_536
+_ROWS_PER_SAMPLED = 16
+_SEED = 20_240_302
 _MOST_PAIRS = 2
 """A join may make so many pairs of each row: beyond, keys occur too often."""
 
@@ -206,15 +208,6 @@ def _exactly(value: str, own: str, other: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What a look at the keys tells: how many rows there are, and whether they can be joined."""
-
-    left_rows: int
-    right_rows: int
-    can_join: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Sides:
     """The rows of two datasets, and what is compared of them.
 
@@ -270,12 +263,11 @@ class Sides:
         self, left_rows: int | None, right_rows: int | None, most_grouped: int
     ) -> Differences:
         """How the rows differ, given how many there are where that is known."""
-        known = () if left_rows is None or right_rows is None else (left_rows, right_rows)
-        if known and sum(known) <= most_grouped:
-            return self._grouped(known[0])
-        look = self._look()
-        joined = self._joined(look) if look.can_join else None
-        return joined or self._grouped(look.left_rows)
+        if left_rows is None or right_rows is None:
+            left_rows, right_rows = self._rows()
+        if left_rows + right_rows <= most_grouped or not self._can_join(left_rows + right_rows):
+            return self._grouped(left_rows)
+        return self._joined(left_rows, right_rows) or self._grouped(left_rows)
 
     def unmatched(self, most: int, wanted: str) -> DataFrame:
         """The first keys with rows that have no counterpart, at most so many.
@@ -295,19 +287,30 @@ class Sides:
 
     # Many rows, hardly any key twice
 
-    def _look(self) -> _Look:
-        """How many rows there are, and whether a join may bring them together.
+    def _rows(self) -> tuple[int, int]:
+        """How many rows the two sides have."""
+        both = self._both(with_values=False)
+        ((left, right),) = collect(both.selectExpr("count_if(d > 0)", "count_if(d < 0)"))
+        return _whole(left), _whole(right)
 
-        Rows fall into buckets by the hashes of their keys. Where more of them meet there than
-        chance explains, keys occur several times.
+    def _can_join(self, rows: int) -> bool:
+        """Whether a join may bring so many rows together: no key is NULL, and few occur often.
+
+        Rows of a sample fall into buckets by the hashes of their keys. Where more of them meet
+        there than chance explains, keys occur several times. A wrong estimate costs time alone:
+        the join finds out by itself that a key occurs twice.
         """
+        if any(len(values.left) > 1 for values in self.keys):
+            return False
         keys = ", ".join(self.key_names)
         is_null = " OR ".join(f"{name} IS NULL" for name in self.key_names)
-        both = self._both(with_values=False).selectExpr(
-            "d", f"({is_null}) AS is_null", f"pmod(xxhash64({keys}), {_BUCKETS}) AS bucket"
-        )
-        told = (
-            both.groupBy("bucket")
+        buckets = (
+            self._both(with_values=False)
+            .where(f"rand({_SEED}) * {_ROWS_PER_SAMPLED} < 1 OR {is_null}")
+            .selectExpr(
+                "d", f"({is_null}) AS is_null", f"pmod(xxhash64({keys}), {_BUCKETS}) AS bucket"
+            )
+            .groupBy("bucket")
             .agg(
                 F.expr("count_if(d > 0) AS l"),
                 F.expr("count_if(d < 0) AS r"),
@@ -315,14 +318,12 @@ class Sides:
             )
             .selectExpr("sum(l)", "sum(r)", "sum(nulls)", "sum(CAST(l AS DOUBLE) * r)")
         )
-        ((left, right, nulls, pairs),) = collect(told)
-        left_rows, right_rows = _whole(left), _whole(right)
-        by_chance = left_rows * right_rows / _BUCKETS
-        is_sparse = _number(pairs) - by_chance <= _MOST_PAIRS * (left_rows + right_rows)
-        is_plain = all(len(values.left) == 1 for values in self.keys)
-        return _Look(left_rows, right_rows, is_plain and not nulls and is_sparse)
+        ((left, right, nulls, pairs),) = collect(buckets)
+        by_chance = _number(left) * _number(right) / _BUCKETS
+        estimated = (_number(pairs) - by_chance) * _ROWS_PER_SAMPLED**2
+        return not nulls and estimated <= _MOST_PAIRS * rows
 
-    def _joined(self, look: _Look) -> Differences | None:
+    def _joined(self, left_rows: int, right_rows: int) -> Differences | None:
         """The differences by a join; None where a key that both sides have occurs twice on one.
 
         Such a key makes rows occur more often behind the join than before.
@@ -341,9 +342,9 @@ class Sides:
                 "count(is_r)",
             )
         )
-        if (_whole(lefts), _whole(rights)) != (look.left_rows, look.right_rows):
+        if (_whole(lefts), _whole(rights)) != (left_rows, right_rows):
             return None
-        return Differences(_whole(missing), _whole(extra), _whole(changed), look.left_rows)
+        return Differences(_whole(missing), _whole(extra), _whole(changed), left_rows)
 
     # All others
 
