@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from dqx_airflow.diagnostics.nearest import nearest
@@ -52,6 +52,10 @@ _KNOWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
         }.items()
     }
 )
+FORMATS_WITH_OPTIONS = tuple(_KNOWN)
+"""The formats whose readers take options; a Delta table takes none."""
+_SAME = MappingProxyType({"delimiter": "sep", "charset": "encoding"})
+"""Options that mean the same as others: where both are given, Spark ignores the first of a pair."""
 _OF_GATES = (
     *("url", "user", "driver", "dbtable", "query", "preparequery", "hint", "sessioninitstatement"),
     *("connectionprovider", "keytab", "principal", "refreshkrb5config", "prefertimestampntz"),
@@ -79,13 +83,19 @@ class WrongOption:
 
 def wrong_option(ref: DatasetRef) -> WrongOption | None:
     """The first option of a dataset that its source does not take, or takes for something else."""
-    names = [name.removeprefix(UNCHECKED).lower() for name, _ in ref.options]
-    for number, (name, value) in enumerate(ref.options):
-        key = names[number]
-        if key in names[:number]:
+    given: dict[str, str] = {}
+    for name, value in ref.options:
+        earlier = given.get(_meaning(name))
+        if earlier is not None and _plain(earlier) == _plain(name):
             return WrongOption(
                 f"has the option '{name}' twice", "option names are case-insensitive"
             )
+        if earlier is not None:
+            return WrongOption(
+                f"has the option '{name}' beside '{earlier}', which means the same",
+                "remove one of them",
+            )
+        given[_meaning(name)] = name
         found = _wrong_for_source(ref, name, value) or _wrong_value(name, value)
         if found is not None:
             return found
@@ -110,6 +120,30 @@ def given_options(ref: DatasetRef) -> dict[str, str]:
     return {name.removeprefix(UNCHECKED): value for name, value in ref.options}
 
 
+def with_default_options(ref: DatasetRef, defaults: Mapping[str, Mapping[str, str]]) -> DatasetRef:
+    """A dataset with the options that its format has by default; its own options win.
+
+    :param defaults: options by the format to which they belong. What the catalog or a query reads
+        has no format of its own, and takes none.
+    """
+    has_format = ref.path is not None or ref.format == JDBC
+    found = defaults.get(ref.format) if has_format else None
+    if not found:
+        return ref
+    own = {_meaning(name) for name, _ in ref.options}
+    missing = tuple((name, value) for name, value in found.items() if _meaning(name) not in own)
+    return replace(ref, options=missing + ref.options)
+
+
+def _plain(name: str) -> str:
+    return name.removeprefix(UNCHECKED).lower()
+
+
+def _meaning(name: str) -> str:
+    """The name that an option shares with all others that mean the same."""
+    return _SAME.get(_plain(name), _plain(name))
+
+
 def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | None:
     if ref.query is not None:
         return WrongOption(
@@ -119,7 +153,7 @@ def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | N
         return of_delta_table(name)
     is_known_source = ref.path is not None or ref.format == JDBC
     known = _KNOWN.get(ref.format, ()) if is_known_source else _OF_ANY
-    if ref.format == JDBC and name.removeprefix(UNCHECKED).lower() in _OF_GATES:
+    if ref.format == JDBC and _plain(name) in _OF_GATES:
         return WrongOption(
             f"has the option '{name}', which a gate sets itself",
             "remove it; what the driver needs is part of the connection",
@@ -148,7 +182,7 @@ def _slip(name: str, near: str) -> WrongOption:
 
 
 def _wrong_value(name: str, value: str) -> WrongOption | None:
-    key = name.removeprefix(UNCHECKED).lower()
+    key = _plain(name)
     if key == "mode" and value.upper() not in _MODES:
         # Spark would take it for PERMISSIVE.
         return WrongOption(f"has the option mode={value}", f"write one of {', '.join(_MODES)}")

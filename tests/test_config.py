@@ -23,6 +23,7 @@ from dqx_airflow.config.settings import (
     find_settings,
     read_settings,
 )
+from dqx_airflow.dataset_settings import check_ref
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, Severity
@@ -281,6 +282,87 @@ def test_an_option_that_a_source_does_not_take_is_pointed_at() -> None:
         "options",
         "write version=... beside the path or the table",
     )
+
+
+def test_datasets_have_the_options_of_their_format_and_their_own_win(tmp_path: Path) -> None:
+    settings(
+        tmp_path,
+        """
+[datasets]
+plain = "lake/plain.csv"
+delta = "lake/delta"
+few = { query = "SELECT 1 AS id" }
+shop = { conn_id = "shop", table = "shop.orders", options = { queryTimeout = 9 } }
+
+[datasets.own]
+path = "lake/own.csv"
+options = { delimiter = ",", Charset = "UTF-8" }
+
+[reader.csv]
+sep = ";"
+encoding = "ISO-8859-1"
+header = false
+fs.s3a.endpoint = "http://lake"
+
+[reader.json]
+multiLine = true
+
+[reader.jdbc]
+fetchsize = 500
+queryTimeout = 60
+""",
+    )
+    found = read_settings(tmp_path / "dqx.toml")
+    assert found.problems == ()
+    given, _ = datasets_of_arguments(["typed=x.json", "odd=x?format=csv&option.sep=|"])
+    read = found.as_read({**found.refs, **given})
+    rest = {"header": "false", "fs.s3a.endpoint": "http://lake"}
+    assert {name: dict(ref.options) for name, ref in read.items()} == {
+        "plain": {"sep": ";", "encoding": "ISO-8859-1", **rest},
+        "own": {"delimiter": ",", "Charset": "UTF-8", **rest},
+        "delta": {},
+        "few": {},
+        "shop": {"queryTimeout": "9", "fetchsize": "500"},
+        "typed": {"multiLine": "true"},
+        "odd": {"sep": "|", "encoding": "ISO-8859-1", **rest},
+    }
+    for ref in read.values():
+        check_ref(ref)
+
+
+@pytest.mark.parametrize("place", ['[datasets]\norders = "lake/orders.csv"\n', ""])
+def test_suites_and_contracts_read_with_the_options_of_the_format(
+    tmp_path: Path, place: str
+) -> None:
+    settings(tmp_path, f'{place}[reader.csv]\nsep = ";"\nencoding = "UTF-16"\n')
+    suite, contract = tmp_path / "s.dql", tmp_path / "orders.yaml"
+    suite.write_text('suite "S" { check "C" on orders { assert num_rows() > 0 } }')
+    contract.write_text(
+        "dataContractSpecification: 1.2.1\nid: orders\ninfo: {title: O, version: 1.0.0}\n"
+        "servers: {lake: {type: local, path: lake/orders.csv, format: csv, delimiter: '|'}}\n"
+        "models: {orders: {fields: {id: {type: integer}}}}\n"
+    )
+    typed = () if place else ("orders=lake/orders.csv",)
+    call = read_call(Options((suite,), datasets=typed), date(2024, 3, 2))
+    assert not call.has_errors
+    assert dict(call.requests[0].datasets[0].options) == {"sep": ";", "encoding": "UTF-16"}
+    call = read_call(Options((contract,)), date(2024, 3, 2))
+    assert not call.has_errors
+    own = {"sep": ";" if place else "|"}
+    assert dict(call.requests[0].datasets[0].options) == {**own, "encoding": "UTF-16"}
+
+
+def test_what_a_contract_needs_wins_over_the_options_of_the_format(tmp_path: Path) -> None:
+    settings(
+        tmp_path, '[datasets]\norders = "lake/o.parquet"\n[reader.parquet]\nmergeSchema = false\n'
+    )
+    contract = tmp_path / "orders.yaml"
+    contract.write_text(
+        "dataContractSpecification: 1.2.1\nid: orders\ninfo: {title: O, version: 1.0.0}\n"
+        "models: {orders: {fields: {id: {type: integer}}}}\n"
+    )
+    call = read_call(Options((contract,)), date(2024, 3, 2))
+    assert dict(call.requests[0].datasets[0].options) == {"mergeSchema": "true"}
 
 
 def test_keys_are_found_in_tables_dotted_quoted_and_inline() -> None:

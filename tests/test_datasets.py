@@ -105,6 +105,16 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"path": "/a.csv", "options": {"unchecked.sep": ";"}}, "unchecked.sep", "mean 'sep'"),
     ({"path": "/a.csv", "options": {"sep": ";", "SEP": ","}}, "twice", "case-insensitive"),
+    (
+        {"path": "/a.csv", "options": {"delimiter": ";", "Sep": ","}},
+        "'Sep' beside 'delimiter'",
+        "remove one",
+    ),
+    (
+        {"path": "/a.json", "options": {"charset": "UTF-8", "encoding": "UTF-16"}},
+        "'encoding' beside 'charset'",
+        "remove one",
+    ),
     ({"path": "/a.csv", "options": {"mode": "FAILFATS"}}, "mode=FAILFATS", "one of FAILFAST"),
     ({"path": "/a.csv", "options": {"unchecked.Mode": "x"}}, "unchecked.Mode", "mean 'Mode'"),
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -55,6 +56,7 @@ class Positions:
         return self._nearest(path).value
 
     def _nearest(self, path: Path) -> KeyLocation:
+        path = _parts(path)
         while path and path not in self._places:
             path = path[:-1]
         first = self._span(1, 0, 1)
@@ -76,4 +78,9 @@ class Positions:
 
 
 def _path(keys: str) -> Path:
-    return tuple(key.strip("\"'") for key in re.findall(_KEY, keys))
+    return _parts(key.strip("\"'") for key in re.findall(_KEY, keys))
+
+
+def _parts(keys: Iterable[str]) -> Path:
+    """A path in which quoted keys have their dots as others do: settings are written both ways."""
+    return tuple(part for key in keys for part in key.split("."))

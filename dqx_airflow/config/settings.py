@@ -15,6 +15,9 @@
     path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"
     date_column = "ds"
 
+    [reader.csv]                    # options of all datasets of this format
+    sep = ";"
+
 The nearest `dqx.toml` counts, beside a suite or above it. An editor reads it, too.
 """
 
@@ -23,7 +26,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import Enum
 from pathlib import Path
@@ -37,6 +40,8 @@ from dqx_airflow.dataset_settings import SETTINGS, dataset_ref
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.reader_options import FORMATS_WITH_OPTIONS, with_default_options, wrong_option
+from dqx_airflow.redact import holds_credentials, is_secret_setting
 from dqx_airflow.values import DatasetRef, Severity, Span
 
 if sys.version_info >= (3, 11):
@@ -46,11 +51,13 @@ else:
 
 FILE_NAME = "dqx.toml"
 
-_TABLES = ("connection", "defaults", "datasets")
+_TABLES = ("connection", "defaults", "datasets", "reader")
 _ADDRESS = ("url", "type", "host", "port", "http_path")
 _CONNECTION = (*_ADDRESS, "conf", "jvm_archive")
 _SCHEMES = {"spark": "spark", "connect": "sc", "databricks": "databricks"}
 _CONF = ("connection", "conf")
+_OPTIONS = ("option", "options")
+"""Where a dataset has its options: `[reader.csv]` has them without such a table."""
 _COLUMNS = "columns"
 """What an editor takes for the columns of a dataset; a run reads the data."""
 _SECRET = re.compile(r"token|password|secret", re.IGNORECASE)
@@ -100,7 +107,7 @@ class Settings:
 
     `datasets` are tables of settings as they are written, since not all of them can be read by
     Spark: an editor does with the columns. What is a problem is left out, the datasets that have
-    one are `unsound`.
+    one are `unsound`. `reader` are the options of datasets by format.
     """
 
     path: Path | None = None
@@ -112,10 +119,12 @@ class Settings:
     problems: tuple[Diagnostic, ...] = ()
     unsound: frozenset[str] = frozenset()
     jvm_archive: Path | None = None
+    reader: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def refs(self) -> dict[str, DatasetRef]:
-        """The datasets that have a place, a relative path beside the file."""
+        """The datasets that have a place, a relative path beside the file; with their own options
+        alone."""
         found = {}
         for name, table in self.datasets.items():
             settings = {key: value for key, value in table.items() if key in SETTINGS}
@@ -125,6 +134,10 @@ class Settings:
                 settings["path"] = self._beside(path)
             found[name] = dataset_ref(name, settings)
         return found
+
+    def as_read(self, refs: Mapping[str, DatasetRef]) -> dict[str, DatasetRef]:
+        """Datasets with the options of `reader` for their formats; their own options win."""
+        return {name: with_default_options(ref, self.reader) for name, ref in refs.items()}
 
     @property
     def session(self) -> Mapping[str, str]:
@@ -176,16 +189,18 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     reader.keys((), document, _TABLES)
     connection, conf = reader.connection(document)
     archive = reader.archive(document, path.absolute().parent)
+    defaults, options = reader.defaults(document), reader.options(document)
     return Settings(
         path,
         text,
         connection,
         conf,
-        reader.defaults(document),
+        defaults,
         reader.datasets(document),
         tuple(sorted(reader.problems, key=lambda found: (found.span.line, found.span.column))),
         frozenset(reader.unsound),
         archive,
+        options,
     )
 
 
@@ -332,6 +347,49 @@ class _Reader:
                 self._wrong(f"invalid value for '{key}'", "defaults", key, hint=hint)
         return Defaults(**sound)
 
+    def options(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
+        """The options of datasets by format, without those that have a problem."""
+        reader = self.table(document, "reader")
+        found = {}
+        for format in reader:
+            if format in FORMATS_WITH_OPTIONS:
+                found[format] = self._options_of(format, self.table(reader, "reader", format))
+                continue
+            message = f"unknown format '{format}' in [reader]"
+            hint = did_you_mean(format, FORMATS_WITH_OPTIONS)
+            if format == "delta":
+                message, hint = (
+                    "options are not supported for Delta tables",
+                    "remove [reader.delta]",
+                )
+            self._wrong_key(message, "reader", format, hint=hint)
+        return found
+
+    def _options_of(self, format: str, table: Mapping[str, Any]) -> Mapping[str, str]:
+        place = ("reader", format)
+        title = f"[{'.'.join(place)}]"
+        nested = [key for key in _OPTIONS if isinstance(table.get(key), dict)]
+        for key in nested:
+            hint = f"write them directly below {title}"
+            self._wrong_key(f"{title} takes options without '{key}'", *place, key, hint=hint)
+        sound = DatasetRef("", path="", format=format)
+        for key, value in _flat({key: table[key] for key in table if key not in nested}).items():
+            if not isinstance(value, str | int | float):
+                self._wrong(f"'{key}' must be a string, a number or a boolean", *place, key)
+                continue
+            if is_secret_setting(key) or holds_credentials(str(value)):
+                hint = "do not put secrets here: set them in the environment"
+                self._wrong_key(
+                    f"{title} has a secret in the option '{key}'", *place, key, hint=hint
+                )
+                continue
+            tried = replace(sound, options=(*sound.options, (key, _text(value))))
+            if (wrong := wrong_option(tried)) is not None:
+                self._wrong_key(f"{title} {wrong.problem}", *place, key, hint=wrong.hint)
+            else:
+                sound = tried
+        return dict(sound.options)
+
     def datasets(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
         found: dict[str, Mapping[str, Any]] = {}
         for name, given in self.table(document, "datasets").items():
@@ -358,6 +416,10 @@ class _Reader:
 
     def _wrong(self, message: str, *path: str, hint: str | None = None) -> None:
         span = self.positions.value(*path)
+        self.problems.append(Diagnostic(message, span, help=hint or None))
+
+    def _wrong_key(self, message: str, *path: str, hint: str | None) -> None:
+        span = self.positions.key(*path)
         self.problems.append(Diagnostic(message, span, help=hint or None))
 
 

@@ -111,7 +111,7 @@ class SuiteOfTests(pytest.File):
         if given is not None:
             database: Database = given
             return database
-        return SparkDatabase(_session(self.config, settings), settings.refs)
+        return SparkDatabase(_session(self.config, settings), settings.as_read(settings.refs))
 
 
 class AssertionTest(pytest.Item):

@@ -103,7 +103,7 @@ def test_a_date_that_is_none_is_an_error_of_the_call(
 @pytest.mark.slow
 def test_the_datasets_of_the_settings_are_read_with_spark(pytester: pytest.Pytester) -> None:
     Path(pytester.path, "orders.dql").write_text(SUITE)
-    Path(pytester.path, "orders.csv").write_text("id,price,day\n1,3,2024-05-17\n2,4,2024-05-16\n")
+    Path(pytester.path, "orders.csv").write_text("id;price;day\n1;3;2024-05-17\n2;4;2024-05-16\n")
     Path(pytester.path, "dqx.toml").write_text(
         """
 [datasets.orders]
@@ -111,6 +111,9 @@ path = "orders.csv"
 format = "csv"
 schema = "id int, price int, day date"
 date_column = "day"
+
+[reader.csv]
+sep = ";"
 """
     )
     result = pytester.runpytest_subprocess(

@@ -236,6 +236,28 @@ def test_a_second_run_takes_the_stored_states(lake: Path, run_here: Callable[...
 
 
 @pytest.mark.spark
+def test_options_of_a_format_reach_spark_and_a_change_leaves_stored_states_aside(
+    lake: Path, run_here: Callable[..., Called]
+) -> None:
+    (lake / "prices.csv").write_text("id;price\n1;2,5\n2;-\n")
+    (lake / "prices.dql").write_text(
+        'suite "Prices" { check "C" on prices { assert null_count(price) == 0 name "known" } }'
+    )
+    places = '[defaults]\nresults = "store"\n[datasets]\nprices = "prices.csv"\n'
+
+    def run_with(options: str) -> tuple[Status, Origin]:
+        (lake / "dqx.toml").write_text(f"{places}[reader.csv]\n{options}")
+        called = run_here("prices.dql", "--output", "json")
+        report = from_json(GateReport, called.stdout)
+        (verdict,) = (item for item in report.verdicts if item.name == "known")
+        return verdict.status, verdict.origin
+
+    assert run_with('sep = ";"') == (Status.PASSED, Origin.SCAN)
+    assert run_with('sep = ";"') == (Status.PASSED, Origin.STATE)
+    assert run_with('sep = ";"\nnullValue = "-"') == (Status.FAILED, Origin.SCAN)
+
+
+@pytest.mark.spark
 def test_the_table_shows_each_assertion_and_draws_the_failures(
     lake: Path, run_here: Callable[..., Called]
 ) -> None:

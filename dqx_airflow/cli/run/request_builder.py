@@ -162,6 +162,7 @@ class _Reader:
     selectable: list[Selectable] = field(default_factory=list)
     unselected: list[Path] = field(default_factory=list)
     connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
 
     def read(self) -> Call:
         options = self.options
@@ -201,6 +202,7 @@ class _Reader:
             sample_rows=DEFAULT_SAMPLE_ROWS if results else SHOWN_ROWS,
             date_from=date_from,
         )
+        self.settings = settings
         datasets = {**settings.refs, **given}
         if not settings.defaults.trust_log:
             datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
@@ -352,6 +354,7 @@ class _Reader:
         if checked.suite is None or checked.errors:
             return None
         self.used.update(datasets_of(checked.suite.checks))
+        given = self.settings.as_read(given)
         # What is wrong with a dataset has been told: it is taken for one that has all.
         taken = {name: DatasetRef(name, date_column="?") for name in self.unsound}
         known = tuple({**given, **taken}.values())
@@ -471,7 +474,10 @@ class _Reader:
                 refs[names[0]] = replace(found[_DATA], name=names[0])
         try:
             settings = dataset_settings(contract, refs, options.server)
-            datasets = {name: dataset_ref(name, item) for name, item in settings.items()}
+            # What the contract says about its files wins over the options of all files.
+            datasets = self.settings.as_read(
+                {name: dataset_ref(name, item) for name, item in settings.items()}
+            )
         except RequestError as error:
             hint = error.hint.replace("give the dataset", "add --dataset")
             self._wrong("PATH", str(path), error.problem, hint)
