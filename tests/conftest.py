@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cpu_costs import CpuCosts
+from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 from stopwatch import judge_times
 
@@ -25,6 +26,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(CpuCosts(int(most)))
     # A checkout is left as it was found.
     set_hypothesis_home_dir(Path(tempfile.gettempdir(), "dqx_airflow_hypothesis"))
+    # The same commit has the same result. New examples are looked for in the nightly lane.
+    settings.register_profile("same_examples", derandomize=True)
+    if "not nightly" in (config.option.markexpr or "not nightly"):
+        settings.load_profile("same_examples")
 
 
 @pytest.hookimpl(tryfirst=True)
