@@ -12,9 +12,10 @@ from typing import Any, TypeVar, get_args
 from dqx_airflow.api.database import Database, MemoryDatabase
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import run
+from dqx_airflow.contracts.demands import Demand, OfType, OnlyColumns, Presence
 from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported, enforce
 from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
-from dqx_airflow.contracts.model import Demand, Model, OfType, OnlyColumns, Presence, Rule
+from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.source.references import FolderReader, no_files
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import check_source

@@ -14,19 +14,18 @@ from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.frames import is_frame, is_spark_frame, table_of
 from dqx_airflow.api.results import Results
-from dqx_airflow.contracts.enforcement.enforced_contract import Unsupported
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AllComplete,
     Complete,
     Demand,
     Distinct,
-    Model,
     OfType,
     OnlyColumns,
     Presence,
-    Rule,
     Unique,
 )
+from dqx_airflow.contracts.enforcement.enforced_contract import Unsupported
+from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Outcome, Severity, Status, Verdict
 

@@ -10,10 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations
-from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
     Complete,
     Condition,
@@ -27,6 +24,9 @@ from dqx_airflow.contracts.model import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations
+from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
 from dqx_airflow.metrics.derived import MOST_COMMON
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.migration.documents import one_line

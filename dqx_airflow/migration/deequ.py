@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dqx_airflow.contracts.demands import Required, Unique
 from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.model import Required, Unique
 from dqx_airflow.migration.dql_text import (
     column_text,
     columns_text,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
     Demand,
     Length,
@@ -16,6 +14,8 @@ from dqx_airflow.contracts.model import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.dql_text import column_text, columns_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError

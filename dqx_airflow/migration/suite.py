@@ -11,9 +11,10 @@ from dqx_airflow.contracts.compile.demands import DEMANDS
 from dqx_airflow.contracts.compile.rule_context import Claim, RuleContext
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, row_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.demands import Demand
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.naming import slug
-from dqx_airflow.contracts.model import Contract, Demand, Dialect, Field, Model, Rule
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatting.formatter import format_source
 from dqx_airflow.dql.printer import show, show_name, show_text

@@ -15,7 +15,7 @@ from written_rules import written_contract
 
 from dqx_airflow.contracts.compile import Compiled, compile_contract
 from dqx_airflow.contracts.compile.demands import DEMANDS
-from dqx_airflow.contracts.model import Demand
+from dqx_airflow.contracts.demands import Demand
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source

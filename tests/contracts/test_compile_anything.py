@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts import model as m
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.dialects.field_types import with_type
@@ -66,7 +67,7 @@ DIALECTS = st.sampled_from(
     [None, "postgres", "duckdb", "snowflake", "bigquery", "tsql", "nonsense"]
 )
 OPS = st.sampled_from(["==", "!=", ">", ">=", "<", "<=", "between", "not between"])
-CONDITIONS = st.builds(m.Condition, OPS, NUMBERS, NUMBERS)
+CONDITIONS = st.builds(demands.Condition, OPS, NUMBERS, NUMBERS)
 COLUMNS = st.lists(PATHS, max_size=3).map(tuple)
 METRICS = st.sampled_from(
     ["num_rows", "null_count", "duplicate_count", "invalid_count", "missing_count", "average", "x"]
@@ -76,30 +77,44 @@ VALUES = st.lists(LITERALS, max_size=4).map(tuple)
 SECONDS = st.one_of(st.floats(), st.integers(-5, 10**9))
 DEMANDS = st.one_of(
     st.sampled_from(
-        [m.Presence(), m.OfType(), m.OnlyColumns(), m.Required(), m.UniqueItems()],
+        [
+            demands.Presence(),
+            demands.OfType(),
+            demands.OnlyColumns(),
+            demands.Required(),
+            demands.UniqueItems(),
+        ],
     ),
-    st.builds(m.Unique, COLUMNS),
-    st.builds(m.Refers, COLUMNS, NAMES, COLUMNS),
-    st.builds(m.Pattern, PATTERNS),
-    st.builds(m.HasFormat, st.sampled_from(["email", "date", "x y", ""])),
-    st.builds(m.OneOf, VALUES),
-    st.builds(m.Bound, st.sampled_from([">", ">=", "<", "<="]), LITERALS),
-    st.builds(m.Length, st.sampled_from([">=", "<="]), st.integers()),
-    st.builds(m.MultipleOf, NUMBERS),
-    st.builds(m.Digits, st.integers(-2, 50), st.integers(-2, 50)),
+    st.builds(demands.Unique, COLUMNS),
+    st.builds(demands.Refers, COLUMNS, NAMES, COLUMNS),
+    st.builds(demands.Pattern, PATTERNS),
+    st.builds(demands.HasFormat, st.sampled_from(["email", "date", "x y", ""])),
+    st.builds(demands.OneOf, VALUES),
+    st.builds(demands.Bound, st.sampled_from([">", ">=", "<", "<="]), LITERALS),
+    st.builds(demands.Length, st.sampled_from([">=", "<="]), st.integers()),
+    st.builds(demands.MultipleOf, NUMBERS),
+    st.builds(demands.Digits, st.integers(-2, 50), st.integers(-2, 50)),
     st.builds(
-        m.MetricRule, METRICS, COLUMNS, CONDITIONS, st.booleans(), VALUES, st.none() | PATTERNS
+        demands.MetricRule,
+        METRICS,
+        COLUMNS,
+        CONDITIONS,
+        st.booleans(),
+        VALUES,
+        st.none() | PATTERNS,
     ),
-    st.builds(m.Complete, PATHS, SHARES),
-    st.builds(m.Distinct, COLUMNS, SHARES),
-    st.builds(m.RowsSatisfy, SQL, DIALECTS, SHARES),
-    st.builds(m.QueryGives, SQL, CONDITIONS, DIALECTS),
-    st.builds(m.Fresh, PATHS, SECONDS),
-    st.builds(m.Prompt, PATHS, PATHS, SECONDS, SHARES),
-    st.builds(m.Retained, PATHS, SECONDS),
-    st.builds(m.Volume, st.none() | NUMBERS, st.none() | NUMBERS, st.none() | NUMBERS, st.just(7)),
-    st.builds(m.HourlyVolume, PATHS, st.none() | NUMBERS, st.none() | NUMBERS),
-    st.builds(m.Arrives, st.none() | PATHS, SECONDS),
+    st.builds(demands.Complete, PATHS, SHARES),
+    st.builds(demands.Distinct, COLUMNS, SHARES),
+    st.builds(demands.RowsSatisfy, SQL, DIALECTS, SHARES),
+    st.builds(demands.QueryGives, SQL, CONDITIONS, DIALECTS),
+    st.builds(demands.Fresh, PATHS, SECONDS),
+    st.builds(demands.Prompt, PATHS, PATHS, SECONDS, SHARES),
+    st.builds(demands.Retained, PATHS, SECONDS),
+    st.builds(
+        demands.Volume, st.none() | NUMBERS, st.none() | NUMBERS, st.none() | NUMBERS, st.just(7)
+    ),
+    st.builds(demands.HourlyVolume, PATHS, st.none() | NUMBERS, st.none() | NUMBERS),
+    st.builds(demands.Arrives, st.none() | PATHS, SECONDS),
 )
 RULES = st.builds(
     m.Rule,

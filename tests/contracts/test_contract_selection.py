@@ -9,8 +9,8 @@ import pytest
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import MemoryDatabase
 from dqx_airflow.api.results import Results
+from dqx_airflow.contracts.demands import Demand
 from dqx_airflow.contracts.enforcement.dimensions import DIMENSIONS
-from dqx_airflow.contracts.model import Demand
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Outcome
 

@@ -9,7 +9,7 @@ from contract_parts import CASES, EXAMPLES, part_told, read_text, whole
 from contract_text import told
 from markdown_cases import Case, cases
 
-from dqx_airflow.contracts.model import Presence
+from dqx_airflow.contracts.demands import Presence
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Sequence, leaves, show_path
 from dqx_airflow.diagnostics import draw

@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dqx_airflow.contracts.diff.demands import compare_demands
-from dqx_airflow.contracts.diff.strictness import Order
-from dqx_airflow.contracts.diff.types import compare_types, is_delta_widening
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AmongRows,
     Arrives,
     Bound,
@@ -34,6 +31,9 @@ from dqx_airflow.contracts.model import (
     Unique,
     Volume,
 )
+from dqx_airflow.contracts.diff.demands import compare_demands
+from dqx_airflow.contracts.diff.strictness import Order
+from dqx_airflow.contracts.diff.types import compare_types, is_delta_widening
 
 BACK = {Order.LOOSER: Order.TIGHTER, Order.TIGHTER: Order.LOOSER}
 

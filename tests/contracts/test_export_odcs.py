@@ -11,13 +11,9 @@ import yaml
 from dialect_parts import EXAMPLES, contracts_of, read_text
 from jsonschema import Draft201909Validator, ValidationError
 
-from dqx_airflow.contracts.diff import diff
-from dqx_airflow.contracts.export import FORMATS
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Arrives,
     Complete,
-    Consumer,
-    Contract,
     Digits,
     Distinct,
     Fresh,
@@ -25,6 +21,9 @@ from dqx_airflow.contracts.model import (
     Retained,
     RowsSatisfy,
 )
+from dqx_airflow.contracts.diff import diff
+from dqx_airflow.contracts.export import FORMATS
+from dqx_airflow.contracts.model import Consumer, Contract
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.values import SourceFile

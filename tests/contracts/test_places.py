@@ -8,21 +8,13 @@ from typing import Any
 import pytest
 
 from dqx_airflow.contracts.compile.rule_context import RuleContext
+from dqx_airflow.contracts.demands import Presence, Unique
 from dqx_airflow.contracts.enforcement.dataset_locations import (
     dataset_settings,
     known_of,
     spark_schema,
 )
-from dqx_airflow.contracts.model import (
-    Contract,
-    Dialect,
-    Field,
-    Model,
-    Presence,
-    Rule,
-    Server,
-    Unique,
-)
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, Server
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from dqx_airflow.contracts import model as demands
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.field_types import with_type
 from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.model import Clause, Contract, Dialect, Field, Model, Rule

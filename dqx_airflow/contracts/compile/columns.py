@@ -25,7 +25,8 @@ from dqx_airflow.contracts.compile.rule_context import (
 from dqx_airflow.contracts.compile.spark_text import like_pattern
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.compile.values import PREDICATES
-from dqx_airflow.contracts.model import Field, HasFormat, OfType, Pattern
+from dqx_airflow.contracts.demands import HasFormat, OfType, Pattern
+from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_text
 from dqx_airflow.metrics.sql import quote_name

@@ -20,7 +20,7 @@ from dqx_airflow.contracts.compile.terms import (
     ValueKind,
     kind_of,
 )
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Arrives,
     Condition,
     Fresh,

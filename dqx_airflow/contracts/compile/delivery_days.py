@@ -6,7 +6,7 @@ import math
 from calendar import monthrange
 from datetime import date, datetime, time, timedelta
 
-from dqx_airflow.contracts.model import Arrives
+from dqx_airflow.contracts.demands import Arrives
 
 _DAY_S = 86_400
 _MONTH_S = 31_556_952 // 12

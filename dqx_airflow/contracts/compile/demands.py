@@ -11,7 +11,7 @@ from dqx_airflow.contracts.compile.rule_context import Claim, EnforcedByType, Ru
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import PREDICATES
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AllComplete,
     AmongRows,
     Arrives,

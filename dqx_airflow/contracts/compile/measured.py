@@ -14,17 +14,17 @@ from dqx_airflow.contracts.compile.sql_rules import (
 )
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import among, matches
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AllComplete,
     Complete,
     Condition,
     Distinct,
-    Field,
     MetricRule,
     Pattern,
     QueryGives,
     Unique,
 )
+from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number

@@ -12,16 +12,8 @@ from dqx_airflow.contracts.compile.demands import DEMANDS
 from dqx_airflow.contracts.compile.nested import ways
 from dqx_airflow.contracts.compile.rule_context import Claim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
-from dqx_airflow.contracts.model import (
-    Acceptance,
-    Clause,
-    Contract,
-    Note,
-    OfType,
-    Promise,
-    Rule,
-    Treatment,
-)
+from dqx_airflow.contracts.demands import OfType
+from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
 from dqx_airflow.dql.check import IMPLICIT_CHECK, check_source
 from dqx_airflow.dql.formatting.formatter import format_source
 from dqx_airflow.dql.formatting.layout import WIDTH

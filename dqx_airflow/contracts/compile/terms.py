@@ -8,7 +8,8 @@ from datetime import date
 from enum import Enum
 from fractions import Fraction
 
-from dqx_airflow.contracts.model import Field, Literal
+from dqx_airflow.contracts.demands import Literal
+from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.exact import WrittenFloat, as_told, magnitude
 from dqx_airflow.metrics.datetime_text import moment_in

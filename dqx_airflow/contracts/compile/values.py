@@ -12,10 +12,9 @@ from typing import Any
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.ecma_regex import UntranslatableError, java_pattern
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
     Digits,
-    Field,
     HasFormat,
     Length,
     Literal,
@@ -23,6 +22,7 @@ from dqx_airflow.contracts.model import (
     OneOf,
     Pattern,
 )
+from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS

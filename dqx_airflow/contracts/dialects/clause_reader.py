@@ -12,16 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
 
-from dqx_airflow.contracts.model import (
-    Clause,
-    Demand,
-    Literal,
-    Note,
-    Promise,
-    Rule,
-    Treatment,
-    UnknownKey,
-)
+from dqx_airflow.contracts.demands import Demand, Literal
+from dqx_airflow.contracts.model import Clause, Note, Promise, Rule, Treatment, UnknownKey
 from dqx_airflow.contracts.source.references import References
 from dqx_airflow.contracts.source.unknown_keys import promises_check
 from dqx_airflow.contracts.source.yaml_document import (

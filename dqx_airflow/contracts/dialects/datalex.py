@@ -12,23 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dqx_airflow.contracts.datalex.manifest import doubts_about
+from dqx_airflow.contracts.demands import Bound, Demand, OfType, Presence, Required, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.field_types import spark_type_of
 from dqx_airflow.contracts.dialects.naming import column_path, slug, told_apart
-from dqx_airflow.contracts.model import (
-    Bound,
-    Contract,
-    Demand,
-    Dialect,
-    Field,
-    Model,
-    OfType,
-    Presence,
-    Required,
-    Rule,
-    Unique,
-)
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.yaml_document import Mapping
 

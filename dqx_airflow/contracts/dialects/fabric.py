@@ -8,6 +8,24 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from dqx_airflow.contracts.demands import (
+    Complete,
+    Digits,
+    Distinct,
+    Fresh,
+    HourlyVolume,
+    OfType,
+    OneOf,
+    Pattern,
+    Presence,
+    Prompt,
+    Refers,
+    Required,
+    Retained,
+    RowsSatisfy,
+    Unique,
+    Volume,
+)
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
@@ -22,30 +40,14 @@ from dqx_airflow.contracts.dialects.frequencies import CADENCES
 from dqx_airflow.contracts.dialects.naming import column_path, told_apart
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import (
-    Complete,
     Consumer,
     Contract,
     Dialect,
-    Digits,
-    Distinct,
     Field,
-    Fresh,
-    HourlyVolume,
     Incident,
     Lifecycle,
     Model,
-    OfType,
-    OneOf,
-    Pattern,
-    Presence,
-    Prompt,
-    Refers,
-    Required,
-    Retained,
-    RowsSatisfy,
     Rule,
-    Unique,
-    Volume,
 )
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.unknown_keys import has_misspelled

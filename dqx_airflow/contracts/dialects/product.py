@@ -10,6 +10,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from dqx_airflow.contracts.demands import (
+    VALUE_DEMANDS,
+    AllComplete,
+    Arrives,
+    Complete,
+    Digits,
+    Distinct,
+    Fresh,
+    Length,
+    OfType,
+    OneOf,
+    OnlyColumns,
+    Pattern,
+    Presence,
+    Refers,
+    Required,
+    Retained,
+    Unique,
+)
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S
@@ -21,32 +40,7 @@ from dqx_airflow.contracts.dialects.field_types import (
 )
 from dqx_airflow.contracts.dialects.frequencies import interval_s
 from dqx_airflow.contracts.dialects.naming import column_path, told_apart
-from dqx_airflow.contracts.model import (
-    VALUE_DEMANDS,
-    AllComplete,
-    Arrives,
-    Complete,
-    Contract,
-    Dialect,
-    Digits,
-    Distinct,
-    Field,
-    Fresh,
-    Incident,
-    Length,
-    Lifecycle,
-    Model,
-    OfType,
-    OneOf,
-    OnlyColumns,
-    Pattern,
-    Presence,
-    Refers,
-    Required,
-    Retained,
-    Rule,
-    Unique,
-)
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Incident, Lifecycle, Model, Rule
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.unknown_keys import has_misspelled
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar

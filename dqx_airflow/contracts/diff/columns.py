@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dqx_airflow.contracts.demands import Complete, Required
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.demand_text import literal_text
 from dqx_airflow.contracts.diff.location import Location
@@ -13,7 +14,7 @@ from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
 from dqx_airflow.contracts.diff.strictness import Order
 from dqx_airflow.contracts.diff.types import compare_types
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
-from dqx_airflow.contracts.model import Complete, Field, Renamed, Required
+from dqx_airflow.contracts.model import Field, Renamed
 
 _WHOLE_TYPES = {"tinyint", "smallint", "int", "bigint", "whole_number"}
 _NO_COLUMN_CHANGES = ColumnChanges()

@@ -10,8 +10,7 @@ from fractions import Fraction
 from math import floor, inf, isfinite
 from typing import Any, TypeAlias
 
-from dqx_airflow.contracts.diff.strictness import Order, admitting, all_of, falling, rising
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AllComplete,
     AmongRows,
     Arrives,
@@ -36,6 +35,7 @@ from dqx_airflow.contracts.model import (
     Unique,
     Volume,
 )
+from dqx_airflow.contracts.diff.strictness import Order, admitting, all_of, falling, rising
 
 
 def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Order:

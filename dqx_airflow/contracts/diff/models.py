@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dqx_airflow.contracts.demands import Unique
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.columns import Habits, column_changes, compare_columns
 from dqx_airflow.contracts.diff.location import Location
 from dqx_airflow.contracts.diff.renames import renamed_models
 from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
-from dqx_airflow.contracts.model import Model, Rule, Unique
+from dqx_airflow.contracts.model import Model, Rule
 
 _KEY = "primary_key"
 

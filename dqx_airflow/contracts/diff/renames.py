@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TypeVar
 
+from dqx_airflow.contracts.demands import Demand, OfType, Presence, Required
 from dqx_airflow.contracts.diff.strictness import Order
 from dqx_airflow.contracts.diff.types import compare_types
-from dqx_airflow.contracts.model import Demand, Field, Model, OfType, Presence, Required
+from dqx_airflow.contracts.model import Field, Model
 
 T = TypeVar("T", Field, Model)
 

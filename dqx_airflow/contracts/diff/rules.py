@@ -7,6 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from dqx_airflow.contracts.demands import (
+    Demand,
+    Distinct,
+    MetricRule,
+    OfType,
+    OneOf,
+    QueryGives,
+    Refers,
+    Required,
+    RowsSatisfy,
+    Unique,
+)
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.demand_text import demand_text, literal_text
 from dqx_airflow.contracts.diff.demands import (
@@ -17,19 +29,7 @@ from dqx_airflow.contracts.diff.demands import (
 )
 from dqx_airflow.contracts.diff.location import Location
 from dqx_airflow.contracts.diff.strictness import Order, all_of, rising
-from dqx_airflow.contracts.model import (
-    Demand,
-    Distinct,
-    MetricRule,
-    OfType,
-    OneOf,
-    QueryGives,
-    Refers,
-    Required,
-    RowsSatisfy,
-    Rule,
-    Unique,
-)
+from dqx_airflow.contracts.model import Rule
 from dqx_airflow.values import Span
 
 _KINDS = {

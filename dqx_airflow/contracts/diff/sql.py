@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dqx_airflow.contracts.model import Condition
+from dqx_airflow.contracts.demands import Condition
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr

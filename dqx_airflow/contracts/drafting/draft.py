@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import floor
 
-from dqx_airflow.contracts.dialects.field_types import with_type
-from dqx_airflow.contracts.dialects.naming import column_path
-from dqx_airflow.contracts.drafting.observed import ObservedColumn, ObservedTable
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
     Complete,
-    Contract,
     Demand,
-    Dialect,
-    Field,
-    Lifecycle,
-    Model,
     OfType,
     OneOf,
     Pattern,
     Presence,
     Required,
-    Rule,
-    Server,
     Unique,
 )
+from dqx_airflow.contracts.dialects.field_types import with_type
+from dqx_airflow.contracts.dialects.naming import column_path
+from dqx_airflow.contracts.drafting.observed import ObservedColumn, ObservedTable
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
 from dqx_airflow.values import Span
 
 FIRST_VERSION = "0.1.0"

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
     Condition,
-    Contract,
     Digits,
     HourlyVolume,
     Length,
@@ -17,9 +16,9 @@ from dqx_airflow.contracts.model import (
     MetricRule,
     OneOf,
     QueryGives,
-    Rule,
     Volume,
 )
+from dqx_airflow.contracts.model import Contract, Rule
 
 _UPPER, _LOWER = ("<", "<="), (">", ">=")
 

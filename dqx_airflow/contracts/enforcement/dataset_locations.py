@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dqx_airflow.contracts.model import Contract, Digits, Field, Model, Server, Unique
+from dqx_airflow.contracts.demands import Digits, Unique
+from dqx_airflow.contracts.model import Contract, Field, Model, Server
 from dqx_airflow.databases import DATABASES
 from dqx_airflow.dataset_settings import format_of, settings_of
 from dqx_airflow.diagnostics.nearest import did_you_mean

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AllComplete,
     AmongRows,
     Arrives,
@@ -22,18 +22,17 @@ from dqx_airflow.contracts.model import (
     OnlyColumns,
     Pattern,
     Presence,
-    Promise,
     Prompt,
     QueryGives,
     Refers,
     Required,
     Retained,
     RowsSatisfy,
-    Rule,
     Unique,
     UniqueItems,
     Volume,
 )
+from dqx_airflow.contracts.model import Promise, Rule
 
 DIMENSIONS: dict[type, str | None] = {
     Presence: "conformity",

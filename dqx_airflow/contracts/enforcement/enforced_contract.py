@@ -8,20 +8,11 @@ from datetime import date
 from typing import Literal, TypeAlias
 
 from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
+from dqx_airflow.contracts.demands import Demand, OnlyColumns
 from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.enforcement.dimensions import dimension_of
 from dqx_airflow.contracts.enforcement.version_pins import objection_to_version, standing
-from dqx_airflow.contracts.model import (
-    Contract,
-    Demand,
-    Field,
-    Model,
-    Note,
-    OnlyColumns,
-    Promise,
-    Rule,
-    Treatment,
-)
+from dqx_airflow.contracts.model import Contract, Field, Model, Note, Promise, Rule, Treatment
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FileReader, no_files
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level

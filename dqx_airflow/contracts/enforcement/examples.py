@@ -8,20 +8,10 @@ from datetime import date
 from typing import Any
 
 from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.demands import VALUE_DEMANDS, Demand, Required, RowsSatisfy, Unique
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.enforcement.example_values import NoValueError, held, text_of
-from dqx_airflow.contracts.model import (
-    VALUE_DEMANDS,
-    Contract,
-    Demand,
-    ExampleRows,
-    Field,
-    Model,
-    Required,
-    RowsSatisfy,
-    Rule,
-    Unique,
-)
+from dqx_airflow.contracts.model import Contract, ExampleRows, Field, Model, Rule
 from dqx_airflow.diagnostics.nearest import slip_of
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.types import canonical_type

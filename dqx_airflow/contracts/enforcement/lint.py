@@ -18,37 +18,31 @@ from dqx_airflow.contracts.compile.ecma_regex import (
     java_pattern,
 )
 from dqx_airflow.contracts.compile.rule_context import RuleContext
+from dqx_airflow.contracts.demands import (
+    AllComplete,
+    AmongRows,
+    Arrives,
+    Complete,
+    Demand,
+    Distinct,
+    Fresh,
+    HourlyVolume,
+    MetricRule,
+    Prompt,
+    QueryGives,
+    Refers,
+    Retained,
+    RowsSatisfy,
+    Unique,
+    Volume,
+)
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.sensitivity import looks_personal
 from dqx_airflow.contracts.enforcement.contradictions import contradictions
 from dqx_airflow.contracts.enforcement.examples import broken_examples
 from dqx_airflow.contracts.enforcement.lifecycle_dates import contradicting_dates
 from dqx_airflow.contracts.enforcement.sql_columns import missing_columns
-from dqx_airflow.contracts.model import (
-    AllComplete,
-    AmongRows,
-    Arrives,
-    Clause,
-    Complete,
-    Contract,
-    Demand,
-    Distinct,
-    Fresh,
-    HourlyVolume,
-    MetricRule,
-    Model,
-    Note,
-    Prompt,
-    QueryGives,
-    Refers,
-    Retained,
-    RowsSatisfy,
-    Rule,
-    Treatment,
-    Unique,
-    UnknownKey,
-    Volume,
-)
+from dqx_airflow.contracts.model import Clause, Contract, Model, Note, Rule, Treatment, UnknownKey
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest, slip_of
 from dqx_airflow.values import Span

@@ -9,7 +9,8 @@ from dqx_airflow.contracts.compile.measured import placeholders
 from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.compile.sql_rules import filled_in, parsed
 from dqx_airflow.contracts.compile.terms import UnenforceableError
-from dqx_airflow.contracts.model import Model, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
+from dqx_airflow.contracts.model import Model
 
 if TYPE_CHECKING:
     from sqlglot import Expr

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from dqx_airflow.contracts.demands import Required
 from dqx_airflow.contracts.diff import Change
 from dqx_airflow.contracts.diff.types import is_delta_widening
 from dqx_airflow.contracts.enforcement.dataset_locations import table_type
 from dqx_airflow.contracts.evolve.plan import Phase, Step, one_line
 from dqx_airflow.contracts.export.table_comments import column_comment
-from dqx_airflow.contracts.model import Field, Model, Required
+from dqx_airflow.contracts.model import Field, Model
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of

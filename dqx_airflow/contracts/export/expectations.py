@@ -7,9 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import Any, TypeAlias
 
-from dqx_airflow.contracts.dialects.foreign.values import sql_name
-from dqx_airflow.contracts.export.exported import plain_name
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AmongRows,
     Bound,
     Complete,
@@ -17,12 +15,10 @@ from dqx_airflow.contracts.model import (
     Demand,
     Digits,
     Distinct,
-    Field,
     Fresh,
     HasFormat,
     Length,
     MetricRule,
-    Model,
     MultipleOf,
     OfType,
     OneOf,
@@ -32,9 +28,11 @@ from dqx_airflow.contracts.model import (
     Required,
     Retained,
     RowsSatisfy,
-    Rule,
     Unique,
 )
+from dqx_airflow.contracts.dialects.foreign.values import sql_name
+from dqx_airflow.contracts.export.exported import plain_name
+from dqx_airflow.contracts.model import Field, Model, Rule
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values import Severity
 

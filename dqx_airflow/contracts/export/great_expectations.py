@@ -11,6 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dqx_airflow.contracts.demands import (
+    Bound,
+    Complete,
+    Distinct,
+    OfType,
+    OneOf,
+    OnlyColumns,
+    Pattern,
+    Presence,
+    Required,
+    Unique,
+)
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.export.expectations import (
     Expectation,
@@ -26,22 +38,7 @@ from dqx_airflow.contracts.export.exported import (
     plain_name,
     unsupported_clauses,
 )
-from dqx_airflow.contracts.model import (
-    Bound,
-    Complete,
-    Contract,
-    Distinct,
-    Field,
-    Model,
-    OfType,
-    OneOf,
-    OnlyColumns,
-    Pattern,
-    Presence,
-    Required,
-    Rule,
-    Unique,
-)
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 
 _OLDER_TYPES = ("string", "bigint", "int", "timestamp", "decimal(18,2)", "double", "boolean")
 _STRICTER = "exported stricter than it is: Great Expectations permits no share of duplicates"

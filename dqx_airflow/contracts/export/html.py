@@ -9,24 +9,20 @@ from html import escape
 from importlib.resources import files
 
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.diff.demand_text import demand_text
-from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
-from dqx_airflow.contracts.export.exported import Exported
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Arrives,
-    Contract,
-    Field,
     Fresh,
     HourlyVolume,
-    Model,
     OfType,
     Presence,
     Prompt,
     Retained,
-    Rule,
-    Treatment,
     Volume,
 )
+from dqx_airflow.contracts.diff.demand_text import demand_text
+from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
+from dqx_airflow.contracts.export.exported import Exported
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
 
 _SERVICE = (Fresh, Prompt, Retained, Arrives, Volume, HourlyVolume)
 _SHOWN_ELSEWHERE = (Presence, OfType, *_SERVICE)

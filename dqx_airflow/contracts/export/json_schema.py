@@ -7,21 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
-from dqx_airflow.contracts.export.exported import (
-    Exported,
-    Loss,
-    loss_of,
-    unsupported_clauses,
-)
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
-    Contract,
     Demand,
-    Field,
     HasFormat,
     Length,
-    Model,
     MultipleOf,
     OfType,
     OneOf,
@@ -29,9 +19,16 @@ from dqx_airflow.contracts.model import (
     Pattern,
     Presence,
     Required,
-    Rule,
     UniqueItems,
 )
+from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
+from dqx_airflow.contracts.export.exported import (
+    Exported,
+    Loss,
+    loss_of,
+    unsupported_clauses,
+)
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"

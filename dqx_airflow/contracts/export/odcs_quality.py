@@ -5,6 +5,20 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from dqx_airflow.contracts.demands import (
+    Complete,
+    Condition,
+    Demand,
+    Digits,
+    Distinct,
+    Literal,
+    MetricRule,
+    OneOf,
+    QueryGives,
+    Refers,
+    RowsSatisfy,
+    Unique,
+)
 from dqx_airflow.contracts.dialects.foreign import great_expectations
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.export.expectations import (
@@ -14,23 +28,7 @@ from dqx_airflow.contracts.export.expectations import (
     missing_rows,
 )
 from dqx_airflow.contracts.export.exported import plain_name
-from dqx_airflow.contracts.model import (
-    Complete,
-    Condition,
-    Demand,
-    Digits,
-    Distinct,
-    Field,
-    Literal,
-    MetricRule,
-    Model,
-    OneOf,
-    QueryGives,
-    Refers,
-    RowsSatisfy,
-    Rule,
-    Unique,
-)
+from dqx_airflow.contracts.model import Field, Model, Rule
 from dqx_airflow.values import Severity
 
 _OPERATORS = {

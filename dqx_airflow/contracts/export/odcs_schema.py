@@ -6,22 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
-from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
-from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
-from dqx_airflow.contracts.export.exported import Loss, loss_of, plain_name
-from dqx_airflow.contracts.export.odcs_quality import quality_of
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Arrives,
     Bound,
-    Contract,
     Demand,
-    Field,
     Fresh,
     HasFormat,
     Length,
-    Model,
     MultipleOf,
     OfType,
     OnlyColumns,
@@ -30,10 +21,16 @@ from dqx_airflow.contracts.model import (
     Refers,
     Required,
     Retained,
-    Rule,
     Unique,
     UniqueItems,
 )
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
+from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
+from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
+from dqx_airflow.contracts.export.exported import Loss, loss_of, plain_name
+from dqx_airflow.contracts.export.odcs_quality import quality_of
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 
 _LOGICAL = {
     **dict.fromkeys(("string", "text", "binary"), "string"),

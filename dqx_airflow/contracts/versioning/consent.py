@@ -5,22 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dqx_airflow.contracts.diff.demand_text import demand_text
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AllComplete,
     Arrives,
     Complete,
-    Contract,
     Distinct,
     Fresh,
     HourlyVolume,
-    Model,
     Prompt,
     Required,
     Retained,
     Unique,
     Volume,
 )
+from dqx_airflow.contracts.diff.demand_text import demand_text
+from dqx_airflow.contracts.model import Contract, Model
 
 _SERVICE = (
     Fresh,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import ceil
 
+from dqx_airflow.contracts.demands import OnlyColumns, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
@@ -27,10 +28,8 @@ from dqx_airflow.contracts.model import (
     Field,
     Lifecycle,
     Model,
-    OnlyColumns,
     Rule,
     Server,
-    Unique,
 )
 from dqx_airflow.contracts.source.example_rows import example_rows
 from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar

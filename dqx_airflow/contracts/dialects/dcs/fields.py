@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.dcs.quality import read_quality
-from dqx_airflow.contracts.dialects.field_types import spark_type_of, with_type
-from dqx_airflow.contracts.dialects.naming import column_path, told_apart
-from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
-    Clause,
     Condition,
     Digits,
-    Field,
     HasFormat,
     Length,
     Literal,
@@ -26,9 +19,14 @@ from dqx_airflow.contracts.model import (
     Presence,
     Refers,
     Required,
-    Rule,
     Unique,
 )
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.dcs.quality import read_quality
+from dqx_airflow.contracts.dialects.field_types import spark_type_of, with_type
+from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
+from dqx_airflow.contracts.model import Clause, Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, show_path
 from dqx_airflow.diagnostics.nearest import slip_of
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS

@@ -8,6 +8,7 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts.demands import VALUE_DEMANDS, Presence, QueryGives, Required
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.servers import SQL_DIALECTS, sql_dialect_of
 from dqx_airflow.contracts.dialects.foreign import (
@@ -19,14 +20,7 @@ from dqx_airflow.contracts.dialects.foreign import (
 from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 from dqx_airflow.contracts.dialects.foreign.thresholds import conditions, is_threshold
 from dqx_airflow.contracts.dialects.naming import slug
-from dqx_airflow.contracts.model import (
-    VALUE_DEMANDS,
-    Presence,
-    Promise,
-    QueryGives,
-    Required,
-    Rule,
-)
+from dqx_airflow.contracts.model import Promise, Rule
 from dqx_airflow.contracts.source import yaml_document
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, leaves, show_path
 from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of

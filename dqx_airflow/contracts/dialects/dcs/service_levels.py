@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from dqx_airflow.contracts.demands import Arrives, Fresh, Prompt, Retained
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.older_quality import PlacedRule
 from dqx_airflow.contracts.dialects.durations import duration_s
 from dqx_airflow.contracts.dialects.frequencies import cron_interval_s, interval_s, schedule_of
-from dqx_airflow.contracts.model import Arrives, Fresh, Model, Promise, Prompt, Retained
+from dqx_airflow.contracts.model import Model, Promise
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, show_path
 
 _LEEWAY = 0.1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dqx_airflow.contracts.model import Demand
+from dqx_airflow.contracts.demands import Demand
 from dqx_airflow.values import Severity
 
 

@@ -8,21 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.dialects.foreign.severities import severity_of
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
-from dqx_airflow.contracts.dialects.foreign.values import (
-    ValueDemand,
-    aggregate_query,
-    all_hold,
-    is_value,
-    literals,
-    rlike,
-    sql_name,
-    values_in,
-)
-from dqx_airflow.contracts.dialects.naming import column_path
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     AmongRows,
     Bound,
     Complete,
@@ -39,6 +25,20 @@ from dqx_airflow.contracts.model import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.severities import severity_of
+from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
+from dqx_airflow.contracts.dialects.foreign.values import (
+    ValueDemand,
+    aggregate_query,
+    all_hold,
+    is_value,
+    literals,
+    rlike,
+    sql_name,
+    values_in,
+)
+from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import TypeTextError, canonical_type
 

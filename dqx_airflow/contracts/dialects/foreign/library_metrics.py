@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dqx_airflow.contracts.demands import Condition, Demand, MetricRule, OneOf, Pattern
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.thresholds import conditions
 from dqx_airflow.contracts.dialects.foreign.values import (
@@ -14,7 +15,6 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     values_in,
 )
 from dqx_airflow.contracts.dialects.naming import column_path, slug
-from dqx_airflow.contracts.model import Condition, Demand, MetricRule, OneOf, Pattern
 
 _OLDER_NAMES = {
     "duplicateCount": "duplicateValues",

@@ -6,6 +6,21 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dqx_airflow.contracts.demands import (
+    AmongRows,
+    Bound,
+    Condition,
+    Demand,
+    Fresh,
+    HasFormat,
+    Length,
+    MetricRule,
+    OneOf,
+    Pattern,
+    QueryGives,
+    Refers,
+    Required,
+)
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.thresholds import (
@@ -23,21 +38,6 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     values_in,
 )
 from dqx_airflow.contracts.dialects.naming import column_path
-from dqx_airflow.contracts.model import (
-    AmongRows,
-    Bound,
-    Condition,
-    Demand,
-    Fresh,
-    HasFormat,
-    Length,
-    MetricRule,
-    OneOf,
-    Pattern,
-    QueryGives,
-    Refers,
-    Required,
-)
 
 _REMARKS = ("name", "attributes")
 _FORMATS = {

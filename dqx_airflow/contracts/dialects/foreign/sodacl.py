@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dqx_airflow.contracts.demands import Fresh, QueryGives, Refers
 from dqx_airflow.contracts.dialects.durations import seconds_of
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
 from dqx_airflow.contracts.dialects.naming import column_path
-from dqx_airflow.contracts.model import Fresh, QueryGives, Refers
 
 _CHECK = re.compile(
     r"\s*(?P<metric>\w+)\s*(\((?P<arguments>[^()]*)\))?\s*(?P<comparison>.*?)\s*", re.DOTALL

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, TypeGuard
 
+from dqx_airflow.contracts.demands import Condition
 from dqx_airflow.contracts.dialects.naming import slug
-from dqx_airflow.contracts.model import Condition
 
 _OPERATORS = {
     "must_be": "==",

@@ -9,8 +9,7 @@ import re
 from contextlib import suppress
 from typing import TypeAlias
 
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number, permits_none
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
     Condition,
     Demand,
@@ -23,6 +22,7 @@ from dqx_airflow.contracts.model import (
     QueryGives,
     Unique,
 )
+from dqx_airflow.contracts.dialects.foreign.thresholds import is_number, permits_none
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.patterns.bounds import ended

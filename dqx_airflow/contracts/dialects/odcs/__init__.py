@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
@@ -21,17 +22,7 @@ from dqx_airflow.contracts.dialects.odcs.quality import read_rules
 from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, load_schema
 from dqx_airflow.contracts.dialects.odcs.servers import FILES, SPARK, read_servers
 from dqx_airflow.contracts.dialects.odcs.service import PlacedRule, kind_of, read_service
-from dqx_airflow.contracts.model import (
-    Contract,
-    Dialect,
-    Field,
-    Lifecycle,
-    Model,
-    Refers,
-    Rule,
-    Server,
-    Unique,
-)
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
 from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
 
 _STATUS = {

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.field_types import bound_rule
-from dqx_airflow.contracts.dialects.foreign.values import sql_name
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.demands import (
     Bound,
-    Field,
     HasFormat,
     Length,
     MultipleOf,
     OneOf,
     Pattern,
     RowsSatisfy,
-    Rule,
     UniqueItems,
 )
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.field_types import bound_rule
+from dqx_airflow.contracts.dialects.foreign.values import sql_name
+from dqx_airflow.contracts.model import Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS

@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from dqx_airflow.contracts.demands import (
+    HasFormat,
+    Length,
+    OfType,
+    Presence,
+    Refers,
+    Required,
+    Unique,
+)
 from dqx_airflow.contracts.dialects.field_types import with_type
 from dqx_airflow.contracts.dialects.naming import column_path, told_apart
 from dqx_airflow.contracts.dialects.odcs import spark_types
@@ -13,17 +22,7 @@ from dqx_airflow.contracts.dialects.odcs.elements import Element, physical_name
 from dqx_airflow.contracts.dialects.odcs.options import option_rules
 from dqx_airflow.contracts.dialects.odcs.quality import read_rules
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
-from dqx_airflow.contracts.model import (
-    Field,
-    HasFormat,
-    Length,
-    OfType,
-    Presence,
-    Refers,
-    Required,
-    Rule,
-    Unique,
-)
+from dqx_airflow.contracts.model import Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence, plain
 
 _STORED = "how the table is stored: no value depends on it"

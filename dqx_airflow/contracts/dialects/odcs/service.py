@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects.durations import seconds_of
 from dqx_airflow.contracts.dialects.odcs.context import Context
 from dqx_airflow.contracts.dialects.odcs.elements import Element
-from dqx_airflow.contracts.model import Arrives, Demand, Fresh, Promise, Retained, Rule
+from dqx_airflow.contracts.model import Promise, Rule
 from dqx_airflow.contracts.source.yaml_document import Mapping, show_path
 from dqx_airflow.diagnostics.nearest import slip_of
 
