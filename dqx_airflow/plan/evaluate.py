@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import date, datetime, timezone
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from datetime import date, datetime
 from functools import partial
-from typing import Any, NamedTuple
 
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.verdicts import format_duration, format_value, show_in_full
+from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
-from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import ArgumentKind
-from dqx_airflow.metrics.type_compatibility import misfits
-from dqx_airflow.plan.comparing import NEARLY_EQUAL, Compared, Side, compare, is_within
+from dqx_airflow.plan.condition import compare_value
 from dqx_airflow.plan.group_verdicts import (
     GroupView,
     Judged,
@@ -34,31 +28,22 @@ from dqx_airflow.plan.measured import measured_json
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
-    Constant,
     Group,
     Measured,
     MetricRequest,
-    Now,
     Plan,
     PlannedAssertion,
     Scanned,
     Term,
-    requests_of,
     row_count,
 )
-from dqx_airflow.values import MetricValue, Origin, Outcome, Severity, Status, Verdict
-
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_PART_OF_SECOND = re.compile(r"(?<=:[0-9]{2})[.,]([0-9]+)")
-_NOT_A_DATE = (
-    "a date or timestamp cannot be compared with any other string: write dates as 2024-03-02, "
-    'timestamps as "2024-03-02T06:00:00"'
-)
+from dqx_airflow.plan.term_values import Measurements, scaled_sides, value_of, with_answers
+from dqx_airflow.values import Origin, Outcome, Severity, Status, Verdict
 
 
 def evaluate(
     plan: Plan,
-    found: Scanned,
+    scanned: Scanned,
     skip_dates: Collection[date] = (),
     *,
     now: datetime | None = None,
@@ -66,15 +51,15 @@ def evaluate(
 ) -> tuple[Verdict, ...]:
     """The verdict of every assertion, in the order of the plan, without masked values.
 
-    :param found: the value of each request, or why it has none.
+    :param scanned: the value of each request, or why it has none.
     :param now: when the gate runs, with a zone; without it nothing has an age.
     :param sample_rows: how many failing groups of an assertion are kept at most.
     """
-    measured = _Measured(found.values, now, plan, frozenset(skip_dates))
+    measured = Measurements(scanned.values, now, plan, frozenset(skip_dates))
     return tuple(
         replace(
-            hidden(_judge(assertion, measured, found, sample_rows), assertion, plan),
-            measured=measured_json(assertion, plan, found, skip_dates),
+            hidden(_judge(assertion, measured, scanned, sample_rows), assertion, plan),
+            measured=measured_json(assertion, plan, scanned, skip_dates),
         )
         for assertion in plan.assertions
     )
@@ -83,71 +68,14 @@ def evaluate(
 def judge_one(
     assertion: PlannedAssertion,
     plan: Plan,
-    found: Scanned,
+    scanned: Scanned,
     skip_dates: Collection[date] = (),
     *,
     now: datetime | None = None,
 ) -> Verdict:
     """The verdict of one assertion, as `evaluate` finds it, without what is behind it."""
-    measured = _Measured(found.values, now, plan, frozenset(skip_dates))
-    return hidden(_judge(assertion, measured, found, DEFAULT_SAMPLE_ROWS), assertion, plan)
-
-
-@dataclass(frozen=True, slots=True)
-class _Gap:
-    """Too few of the dates that a value needs have data. `is_asked_for` where the request skips
-    one of them."""
-
-    reason: str
-    is_asked_for: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """What terms are evaluated with."""
-
-    values: Mapping[MetricRequest, MetricValue]
-    now: datetime | None
-    plan: Plan
-    skip_dates: frozenset[date]
-
-    def has_data(self, request: MetricRequest) -> bool:
-        """False where the date of a request is unavailable.
-
-        A target date without data is not unavailable: it is a failure.
-        """
-        on = request.date
-        if on is None:
-            return True
-        if on in self.skip_dates:
-            return False
-        return on == self.plan.date or bool(self.values.get(row_count(request.dataset, on)))
-
-    def value(self, request: MetricRequest) -> MetricValue:
-        """The value of a request. What is asked of another date without data has none, counts
-        neither: a zero there would widen a band, or be the base of a change."""
-        if request.date in (None, self.plan.date) or self.has_data(request):
-            return self.values.get(request)
-        return None
-
-    def gap(self, requests: Iterable[MetricRequest]) -> _Gap | None:
-        """What is missing where data is available for too few of the dates that the requests
-        need; None where there is enough."""
-        least = self.plan.availability_threshold
-        needed = {(request.dataset, request.date): request for request in requests}
-        missing = [key for key, request in needed.items() if not self.has_data(request)]
-        if not missing:
-            return None
-        share = (len(needed) - len(missing)) / len(needed)
-        if share >= least:
-            return None
-        dataset, first = min(missing, key=lambda key: (key[1], key[0]))
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        return _Gap(
-            f"data is available for {share:.0%} of the dates it needs, at least {least:.0%} are "
-            f"required: no data of {dataset} on {first}{more}",
-            any(on in self.skip_dates for _, on in missing),
-        )
+    measured = Measurements(scanned.values, now, plan, frozenset(skip_dates))
+    return hidden(_judge(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan)
 
 
 def decide(
@@ -182,72 +110,35 @@ def decide(
     return Outcome.WARNED if failed or errors or open_questions else Outcome.PASSED
 
 
-def _value_of(term: Term, measured: _Measured) -> MetricValue:
-    """The value of a term; None where it has none."""
-    match term:
-        case Constant(value=value):
-            return plain(value)
-        case Now():
-            return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
-        case Measured(request=request):
-            return measured.value(request)
-        case Applied(function=function, terms=terms):
-            return apply(function, tuple(_value_of(inner, measured) for inner in terms))
-        case Claimed():
-            return None  # `_judge_parts` counts those that hold
-
-
-def _answered(term: Term, measured: _Measured) -> Term:
-    """The term with the operand that answers it in place of each `coalesce`.
-
-    It is the first one that has enough dates with data, and a value; else the last one.
-    """
-    if not isinstance(term, Applied):
-        return term
-    operands = tuple(_answered(inner, measured) for inner in term.terms)
-    if term.function != "coalesce":
-        return Applied(term.function, operands)
-    for operand in operands[:-1]:
-        if not measured.gap(requests_of(operand)) and _value_of(operand, measured) is not None:
-            return operand
-    return operands[-1]
-
-
-def _has_default(term: Term) -> bool:
-    if not isinstance(term, Applied):
-        return False
-    return term.function == "coalesce" or any(map(_has_default, term.terms))
-
-
 def _judge(
-    assertion: PlannedAssertion, measured: _Measured, found: Scanned, sample_rows: int
+    assertion: PlannedAssertion, measured: Measurements, scanned: Scanned, sample_rows: int
 ) -> Verdict:
     requests = assertion.requests
-    verdict = partial(_verdict, assertion, requests, _origin(requests, found))
+    verdict = partial(_verdict, assertion, requests, _origin(requests, scanned))
     if assertion.disabled_by is not None:
         reason = f"disabled by profile '{assertion.disabled_by}'"
         return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
     if isinstance(assertion.term, Claimed):
-        return _judge_parts(assertion.term, verdict, measured, found)
-    broken = [found.failures[request] for request in requests if request in found.failures]
+        return _judge_parts(assertion.term, verdict, measured, scanned)
+    broken = [scanned.failures[request] for request in requests if request in scanned.failures]
     if broken:
         return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
     if assertion.groups is not None:
-        return _judge_groups(assertion, measured, found, sample_rows)
-    judged = _judged(assertion, measured, found)
+        return _judge_groups(assertion, measured, scanned, sample_rows)
+    judged = _judged(assertion, measured, scanned)
     if judged.status is Status.SKIPPED:
         return verdict(Status.SKIPPED, judged.reason)
     return _of_judged(verdict(judged.status, judged.reason), assertion, judged)
 
 
 def _judge_groups(
-    assertion: PlannedAssertion, measured: _Measured, found: Scanned, sample_rows: int
+    assertion: PlannedAssertion, measured: Measurements, scanned: Scanned, sample_rows: int
 ) -> Verdict:
     """The verdict on an assertion that is judged for each group."""
-    view = GroupView(assertion, found)
-    origin = _origin(assertion.requests, found)
+    view = GroupView(assertion, scanned)
+    origin = _origin(assertion.requests, scanned)
     assert assertion.groups is not None
-    seen_groups = seen_in(assertion, found)
+    seen_groups = seen_in(assertion, scanned)
     if (reason := misfit(assertion.groups, seen_groups)) is not None:
         return _verdict(assertion, assertion.requests, origin, Status.ERROR, reason)
     judged: dict[Group, Judged] = {}
@@ -259,18 +150,18 @@ def _judge_groups(
         if values not in by_values:
             by_values[values] = _judged(assertion, replace(measured, values=seen.values), seen)
         judged[group] = by_values[values]
-    told = verdict_on_groups(assertion, measured.plan, judged, sample_rows)
-    filters = _notes_on_filters(assertion.requests, measured.plan, found)
-    verdict = _verdict(assertion, assertion.requests, origin, told.status, told.reason)
-    verdict = _of_judged(verdict, assertion, told.worst)
+    on_groups = verdict_on_groups(assertion, measured.plan, judged, sample_rows)
+    filters = _notes_on_filters(assertion.requests, measured.plan, scanned)
+    verdict = _verdict(assertion, assertion.requests, origin, on_groups.status, on_groups.reason)
+    verdict = _of_judged(verdict, assertion, on_groups.worst)
     return replace(
         verdict,
         expected=f"{verdict.expected} {assertion.groups.text}",
-        note="; ".join(filter(None, (told.note, *filters))) or None,
-        failing_rows=told.rows,
-        groups=told.groups,
-        failed_groups=told.failed_groups,
-        worst_group=told.worst_group,
+        note="; ".join(filter(None, (on_groups.note, *filters))) or None,
+        failing_rows=on_groups.rows,
+        groups=on_groups.groups,
+        failed_groups=on_groups.failed_groups,
+        worst_group=on_groups.worst_group,
     )
 
 
@@ -294,33 +185,33 @@ def _of_judged(verdict: Verdict, assertion: PlannedAssertion, judged: Judged) ->
     )
 
 
-def _judged(assertion: PlannedAssertion, measured: _Measured, found: Scanned) -> Judged:
+def _judged(assertion: PlannedAssertion, measured: Measurements, scanned: Scanned) -> Judged:
     """What became of the values of an assertion: of all rows, or of one group."""
     requests = assertion.requests
-    asked = _with_answers(assertion, measured)
+    asked = with_answers(assertion, measured)
     gap = measured.gap(asked.requests)
     if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
         return Judged(Status.SKIPPED, gap.reason)
-    value = _value_of(asked.term, measured)
-    scaled, bounds = _sides(asked, value, measured)
-    voids = _voids(requests, measured.plan, found)
+    value = value_of(asked.term, measured)
+    scaled, bounds = scaled_sides(asked, value, measured)
+    voids = _voids(requests, measured.plan, scanned)
     if voids is not None and not assertion.condition.is_about_none:
         value = scaled = None  # neither `coalesce` nor a window hides what NaN has done
-    status, why, note = _compare(assertion, scaled, bounds, voids)
+    status, why, note = compare_value(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
         why = gap.reason
     if status is Status.FAILED and why is None and _is_age(assertion.term):
         why = f"that is {format_duration(value)}"  # seconds say little where it is about days
     if status is Status.FAILED:
-        details = [found.details[item] for item in requests if item in found.details]
+        details = [scanned.details[item] for item in requests if item in scanned.details]
         more = [text for text in dict.fromkeys(details) if text not in (why or "")]
         why = "; ".join(filter(None, (why, *more))) or None
-    notes = [*([note] if note else []), *_notes_on_filters(requests, measured.plan, found)]
+    notes = [*([note] if note else []), *_notes_on_filters(requests, measured.plan, scanned)]
     return Judged(status, why, value, scaled, bounds, "; ".join(notes) or None)
 
 
 def _notes_on_filters(
-    requests: Iterable[MetricRequest], plan: Plan, found: Scanned
+    requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned
 ) -> Iterator[str]:
     """Which filters no row meets: what is asked of no rows seldom fails."""
     filters = dict.fromkeys(
@@ -329,21 +220,21 @@ def _notes_on_filters(
         if item.where is not None and item.date in (None, plan.date)
     )
     for dataset, on, where in filters:
-        if where is not None and found.values.get(row_count(dataset, on, where)) == 0:
+        if where is not None and scanned.values.get(row_count(dataset, on, where)) == 0:
             yield f"no row of {dataset} meets the filter `{show(where.node)}`"
 
 
 def _judge_parts(
     claimed: Claimed,
     verdict: Callable[[Status, str | None], Verdict],
-    measured: _Measured,
-    found: Scanned,
+    measured: Measurements,
+    scanned: Scanned,
 ) -> Verdict:
     """One verdict of several claims. Of those that were not evaluated nobody knows whether they
     hold: then the others decide, or nothing does."""
     parts = claimed.parts
     plan = measured.plan
-    judged = [hidden(_judge(part, measured, found, 0), part, plan) for part in parts]
+    judged = [hidden(_judge(part, measured, scanned, 0), part, plan) for part in parts]
     statuses = [one.status for one in judged]
     holding = statuses.count(Status.PASSED)
     deciding, otherwise = Status.FAILED, Status.PASSED
@@ -361,13 +252,13 @@ def _judge_parts(
         return replace(verdict(status, None), value=holding, scaled_value=holding, note=note)
     # Of `all` claims, those that hold say nothing about a failure.
     is_all = claimed.junctor is nodes.Junctor.ALL
-    told = [
+    words = [
         _part_words(part, one)
         for part, one in zip(parts, judged, strict=True)
         if one.status is status or not is_all
     ]
     counted = holding if status is Status.FAILED else None
-    reason = "; ".join(told)
+    reason = "; ".join(words)
     return replace(verdict(status, reason), value=counted, scaled_value=counted)
 
 
@@ -396,42 +287,9 @@ def _part_words(part: PlannedAssertion, verdict: Verdict) -> str:
     return f"`{claim}` {_HOLDS[verdict.status]}" + (f" ({why})" if why else "")
 
 
-def _with_answers(assertion: PlannedAssertion, measured: _Measured) -> PlannedAssertion:
-    """The assertion without `coalesce`, on both sides: what is left is what it needs."""
-    term, condition = assertion.term, assertion.condition
-    if not any(map(_has_default, (term, *condition.bounds))):
-        return assertion
-    bounds = tuple(_answered(bound, measured) for bound in condition.bounds)
-    return replace(
-        assertion, term=_answered(term, measured), condition=replace(condition, bounds=bounds)
-    )
-
-
-def sides_of(
-    assertion: PlannedAssertion,
-    plan: Plan,
-    found: Scanned,
-    skip_dates: Collection[date],
-    now: datetime | None,
-) -> tuple[MetricValue, tuple[MetricValue, ...]]:
-    """What is compared: the scaled value, and the bounds."""
-    measured = _Measured(found.values, now, plan, frozenset(skip_dates))
-    asked = _with_answers(assertion, measured)
-    return _sides(asked, _value_of(asked.term, measured), measured)
-
-
-def _sides(
-    assertion: PlannedAssertion, value: MetricValue, measured: _Measured
-) -> tuple[MetricValue, tuple[MetricValue, ...]]:
-    bounds = tuple(_value_of(bound, measured) for bound in assertion.condition.bounds)
-    if assertion.multiplier == 1 or isinstance(value, str):  # a date has no multiple
-        return value, bounds
-    return apply("*", (value, assertion.multiplier)), bounds
-
-
-def _origin(requests: Iterable[MetricRequest], found: Scanned) -> Origin | None:
+def _origin(requests: Iterable[MetricRequest], scanned: Scanned) -> Origin | None:
     """The way that took most of those by which the values were found."""
-    ways = {found.origins[request] for request in requests if request in found.origins}
+    ways = {scanned.origins[request] for request in requests if request in scanned.origins}
     return next((way for way in Origin if way in ways), None)
 
 
@@ -471,136 +329,20 @@ def _verdict(
 
 
 def void_requests(
-    requests: Iterable[MetricRequest], plan: Plan, found: Scanned
+    requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned
 ) -> Iterator[MetricRequest]:
     """Those of the date of the plan from which NaN took the value."""
     for request in requests:
-        is_void = request.definition.is_void_with_nan and found.values.get(request) is None
-        if is_void and request in found.details and request.date in (None, plan.date):
+        is_void = request.definition.is_void_with_nan and scanned.values.get(request) is None
+        if is_void and request in scanned.details and request.date in (None, plan.date):
             yield request
 
 
-def _voids(requests: Iterable[MetricRequest], plan: Plan, found: Scanned) -> str | None:
+def _voids(requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned) -> str | None:
     """What took the values from metrics that have none, as far as it is known."""
-    voids = (found.details[request] for request in void_requests(requests, plan, found))
+    voids = (scanned.details[request] for request in void_requests(requests, plan, scanned))
     return "; ".join(dict.fromkeys(voids)) or None
-
-
-class _Finding(NamedTuple):
-    """Whether a condition holds, why not, and what else there is to say."""
-
-    status: Status
-    reason: str | None = None
-    note: str | None = None
-
-
-def _compare(
-    assertion: PlannedAssertion,
-    value: MetricValue,
-    bounds: tuple[MetricValue, ...],
-    voids: str | None,
-) -> _Finding:
-    """:param voids: why metrics have no value, where more is known than that they have none."""
-    condition = assertion.condition
-    if condition.kind == "is None":
-        return _passed(value is None)
-    if condition.kind == "is not None":
-        return _passed(True) if value is not None else _failed(voids or _no_value(assertion.term))
-    if value is None:
-        return _failed(f"the metric has no value ({voids or _no_value(assertion.term)})")
-    if any(bound is None for bound in bounds):
-        return _failed("the right-hand side has no value")
-    if condition.kind == "fits":
-        column = next(requests_of(assertion.term)).arguments[0]
-        differences = tuple(misfits(str(value), str(bounds[0]), column))
-        return _failed(listed(differences, "; ")) if differences else _passed(True)
-    if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
-        return _Finding(Status.ERROR, "a string or date cannot be compared with a number")
-    if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
-        return _Finding(Status.ERROR, _NOT_A_DATE)
-    tests = ((">=", 0), ("<=", 1)) if condition.kind == "between" else ((condition.kind, 0),)
-    return _all_hold(assertion, value, [(op, number, bounds[number]) for op, number in tests])
-
-
-def _all_hold(
-    assertion: PlannedAssertion, value: MetricValue, tests: Iterable[tuple[str, int, MetricValue]]
-) -> _Finding:
-    """Whether `value op bound` for each test, each with the index of its bound."""
-    tolerance, decided = assertion.condition.tolerance, None
-    for op, number, bound in tests:
-        if isinstance(value, str) or isinstance(bound, str):
-            left, right = _comparable(str(value), str(bound))
-            order = (left > right) - (left < right)
-            holds = Compared(order, order).holds(op)
-        elif tolerance is not None:
-            assert value is not None
-            assert bound is not None
-            holds = is_within(value, bound, tolerance) == (op == "==")
-        else:
-            assert value is not None
-            assert bound is not None
-            is_scaled = assertion.multiplier != 1
-            subject = Side.of(assertion.term, value, is_scaled=is_scaled)
-            comparison = compare(subject, Side.of(assertion.condition.bounds[number], bound))
-            holds = comparison.holds(op)
-            if comparison.is_decided_by_tolerance(op):
-                decided = f"the two are {NEARLY_EQUAL}"
-        if not holds:
-            return _failed(decided or _in_full(value, bound))
-    return _passed(True, decided)
-
-
-def _in_full(value: MetricValue, bound: MetricValue) -> str | None:
-    """All digits of two numbers that look alike in a few; None where they do not."""
-    if value == bound or format_value(value) != format_value(bound):
-        return None
-    return f"in full, the value is {show_in_full(value)} and the limit {show_in_full(bound)}"
 
 
 def _is_age(term: Term) -> bool:
     return isinstance(term, Applied) and term.function == "age"
-
-
-def _no_value(term: Term) -> str:
-    if isinstance(term, Measured):
-        return term.request.definition.no_value
-    return "no rows, only NULL, or a division by zero"
-
-
-def _comparable(*values: str) -> tuple[Any, ...]:
-    """Texts as moments where all of them are dates or timestamps, else the values as they are."""
-    moments = tuple(map(_moment, values))
-    return values if None in moments else moments
-
-
-def _has_no_order(*values: str) -> bool:
-    """True for a date, or timestamp, beside a text that is none: `2024-11-29` and `2024-3-2`.
-
-    As texts, the day in November would be the earlier one.
-    """
-    return None in map(_moment, values) and any(
-        _DAY.match(value) and _moment(value) for value in values
-    )
-
-
-def _moment(text: str) -> tuple[datetime, str] | None:
-    """The second and what is behind its point, which Python would cut off; None for other texts.
-
-    So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T01:00:00+01:00` are equal: a moment without
-    a zone is one of UTC.
-    """
-    part = _PART_OF_SECOND.search(text)
-    try:
-        second = datetime.fromisoformat(_PART_OF_SECOND.sub("", text).removesuffix("Z"))
-    except ValueError:
-        return None
-    zoned = second if second.tzinfo else second.replace(tzinfo=timezone.utc)
-    return zoned, part[1].rstrip("0") if part else ""
-
-
-def _passed(holds: bool, note: str | None = None) -> _Finding:
-    return _Finding(Status.PASSED, note=note) if holds else _failed(None)
-
-
-def _failed(reason: str | None) -> _Finding:
-    return _Finding(Status.FAILED, reason)

@@ -23,7 +23,7 @@ from dqx_airflow.metrics.plain_values import plain, spark_number
 from dqx_airflow.metrics.registry import Scan, Unit
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
-from dqx_airflow.plan.evaluate import judge_one, sides_of, void_requests
+from dqx_airflow.plan.evaluate import judge_one, void_requests
 from dqx_airflow.plan.masks import reveals_any
 from dqx_airflow.plan.matching import is_about_rows
 from dqx_airflow.plan.model import (
@@ -49,6 +49,7 @@ from dqx_airflow.plan.predicates import (
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.row_values import Cause
 from dqx_airflow.plan.schema_check import Schema, columns_of
+from dqx_airflow.plan.term_values import sides_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 
 

@@ -22,11 +22,11 @@ from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.patterns.bounds import bounded, bounded_like, ended
-from dqx_airflow.plan.comparisons import among, compared, within
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate
 from dqx_airflow.plan.ranges import range_of
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.row_values import UNKNOWN, Cause, RowValue, nan_in, value_of
+from dqx_airflow.plan.spark_comparisons import among, compared, within
 
 UNTYPED = RowTypes(lambda _: UNKNOWN)
 """For a plan whose datasets nobody has opened yet."""

@@ -8,8 +8,8 @@ from typing import Any
 from dqx_airflow.exact import Number
 from dqx_airflow.metrics.comparison import comparable
 from dqx_airflow.metrics.plain_values import plain
-from dqx_airflow.plan.comparing import is_within
 from dqx_airflow.plan.matching import Differences, Pair, PairedColumns
+from dqx_airflow.plan.number_comparison import is_within
 
 _Row = tuple[Any, ...]
 _Rows = list[tuple[_Row, _Row]]

@@ -22,7 +22,6 @@ from dqx_airflow.exact import NUMBERS, nearest_float
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
-from dqx_airflow.plan.comparing import Side, compare
 from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.measured import Measurements, keys_of, requests_behind
 from dqx_airflow.plan.model import (
@@ -38,6 +37,7 @@ from dqx_airflow.plan.model import (
     Scanned,
     Term,
 )
+from dqx_airflow.plan.number_comparison import Side, compare
 from dqx_airflow.plan.profiles import active_profiles
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values

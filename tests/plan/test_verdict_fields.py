@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.evaluate import decide, evaluate, sides_of
+from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
 from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.term_values import sides_of
 from dqx_airflow.values import MASK, DatasetRef, MetricValue, Origin, Outcome, Severity, SourceFile
 
 TODAY, YESTERDAY = date(2024, 11, 29), date(2024, 11, 28)

@@ -1,0 +1,152 @@
+"""What terms come to, of the values that were measured and the dates that have data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.plan.model import (
+    Applied,
+    Claimed,
+    Constant,
+    Measured,
+    MetricRequest,
+    Now,
+    Plan,
+    PlannedAssertion,
+    Scanned,
+    Term,
+    requests_of,
+    row_count,
+)
+from dqx_airflow.values import MetricValue
+
+
+@dataclass(frozen=True, slots=True)
+class DataGap:
+    """Too few of the dates that a value needs have data. `is_asked_for` where the request skips
+    one of them."""
+
+    reason: str
+    is_asked_for: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """What terms are evaluated with."""
+
+    values: Mapping[MetricRequest, MetricValue]
+    now: datetime | None
+    plan: Plan
+    skip_dates: frozenset[date]
+
+    def has_data(self, request: MetricRequest) -> bool:
+        """False where the date of a request is unavailable.
+
+        A target date without data is not unavailable: it is a failure.
+        """
+        on = request.date
+        if on is None:
+            return True
+        if on in self.skip_dates:
+            return False
+        return on == self.plan.date or bool(self.values.get(row_count(request.dataset, on)))
+
+    def value(self, request: MetricRequest) -> MetricValue:
+        """The value of a request. What is asked of another date without data has none, counts
+        neither: a zero there would widen a band, or be the base of a change."""
+        if request.date in (None, self.plan.date) or self.has_data(request):
+            return self.values.get(request)
+        return None
+
+    def gap(self, requests: Iterable[MetricRequest]) -> DataGap | None:
+        """What is missing where data is available for too few of the dates that the requests
+        need; None where there is enough."""
+        least = self.plan.availability_threshold
+        needed = {(request.dataset, request.date): request for request in requests}
+        missing = [key for key, request in needed.items() if not self.has_data(request)]
+        if not missing:
+            return None
+        share = (len(needed) - len(missing)) / len(needed)
+        if share >= least:
+            return None
+        dataset, first = min(missing, key=lambda key: (key[1], key[0]))
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return DataGap(
+            f"data is available for {share:.0%} of the dates it needs, at least {least:.0%} are "
+            f"required: no data of {dataset} on {first}{more}",
+            any(on in self.skip_dates for _, on in missing),
+        )
+
+
+def value_of(term: Term, measured: Measurements) -> MetricValue:
+    """The value of a term; None where it has none."""
+    match term:
+        case Constant(value=value):
+            return plain(value)
+        case Now():
+            return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
+        case Measured(request=request):
+            return measured.value(request)
+        case Applied(function=function, terms=terms):
+            return apply(function, tuple(value_of(inner, measured) for inner in terms))
+        case Claimed():
+            return None  # `_judge_parts` counts those that hold
+
+
+def _answered(term: Term, measured: Measurements) -> Term:
+    """The term with the operand that answers it in place of each `coalesce`.
+
+    It is the first one that has enough dates with data, and a value; else the last one.
+    """
+    if not isinstance(term, Applied):
+        return term
+    operands = tuple(_answered(inner, measured) for inner in term.terms)
+    if term.function != "coalesce":
+        return Applied(term.function, operands)
+    for operand in operands[:-1]:
+        if not measured.gap(requests_of(operand)) and value_of(operand, measured) is not None:
+            return operand
+    return operands[-1]
+
+
+def _has_default(term: Term) -> bool:
+    if not isinstance(term, Applied):
+        return False
+    return term.function == "coalesce" or any(map(_has_default, term.terms))
+
+
+def with_answers(assertion: PlannedAssertion, measured: Measurements) -> PlannedAssertion:
+    """The assertion without `coalesce`, on both sides: what is left is what it needs."""
+    term, condition = assertion.term, assertion.condition
+    if not any(map(_has_default, (term, *condition.bounds))):
+        return assertion
+    bounds = tuple(_answered(bound, measured) for bound in condition.bounds)
+    return replace(
+        assertion, term=_answered(term, measured), condition=replace(condition, bounds=bounds)
+    )
+
+
+def sides_of(
+    assertion: PlannedAssertion,
+    plan: Plan,
+    scanned: Scanned,
+    skip_dates: Collection[date],
+    now: datetime | None,
+) -> tuple[MetricValue, tuple[MetricValue, ...]]:
+    """What is compared: the scaled value, and the bounds."""
+    measured = Measurements(scanned.values, now, plan, frozenset(skip_dates))
+    asked = with_answers(assertion, measured)
+    return scaled_sides(asked, value_of(asked.term, measured), measured)
+
+
+def scaled_sides(
+    assertion: PlannedAssertion, value: MetricValue, measured: Measurements
+) -> tuple[MetricValue, tuple[MetricValue, ...]]:
+    bounds = tuple(value_of(bound, measured) for bound in assertion.condition.bounds)
+    if assertion.multiplier == 1 or isinstance(value, str):  # a date has no multiple
+        return value, bounds
+    return apply("*", (value, assertion.multiplier)), bounds
