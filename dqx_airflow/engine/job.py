@@ -36,10 +36,11 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.table_contracts import published_contracts
 from dqx_airflow.errors import DeadlineError, DqxError, SourceError
 from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.plan.selection import chosen_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
 from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of

@@ -86,7 +86,7 @@ class DqlGateOperator(GateOperator):
             have the same name.
         """
         from dqx_airflow.operators.sources import tell
-        from dqx_airflow.plan.resolve import check_datasets
+        from dqx_airflow.plan.dataset_needs import check_datasets
         from dqx_airflow.values import GateOrigin, GatePart
 
         checked = [_checked(source)[0] for source in self._found]
@@ -166,7 +166,7 @@ class DqlGateOperator(GateOperator):
         """What is wrong with a suite that is not a template, also with these datasets."""
         from dqx_airflow.operators.mistakes import is_open, known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
-        from dqx_airflow.plan.resolve import check_datasets
+        from dqx_airflow.plan.dataset_needs import check_datasets
 
         mistakes: list[str] = []
         files: list[Path] = []

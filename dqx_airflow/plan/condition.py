@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.verdicts import format_value, show_in_full
 from dqx_airflow.metrics.type_compatibility import misfits
-from dqx_airflow.plan.model import (
-    Measured,
-    PlannedAssertion,
-    Term,
-    requests_of,
-)
+from dqx_airflow.plan.model import Measured, PlannedAssertion, Term, requests_of
 from dqx_airflow.plan.number_comparison import NEARLY_EQUAL, Compared, Side, compare, is_within
 from dqx_airflow.values import MetricValue, Status
 

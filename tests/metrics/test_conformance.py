@@ -33,9 +33,10 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.exact import exact_text
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status

@@ -1,0 +1,284 @@
+"""What an assertion claims as a term of the plan and the condition that it has to meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.assertions import clock_of, window_days, zone_of
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.filters import joined
+from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
+from dqx_airflow.exact import Number
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import DEFAULT_SHARE_TOLERANCE
+from dqx_airflow.metrics.plain_values import plain, spark_number
+from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
+from dqx_airflow.metrics.types import canonical_type
+from dqx_airflow.plan.model import (
+    Applied,
+    Claimed,
+    Condition,
+    Constant,
+    Measured,
+    MetricRequest,
+    Now,
+    PlannedAssertion,
+    Term,
+    requests_of,
+)
+from dqx_airflow.plan.predicates import settled
+from dqx_airflow.plan.term_compiler import TermCompiler, column_name, one_or_more, parameter_of
+
+_CLAIMS = (
+    nodes.Measure,
+    nodes.Rows,
+    nodes.HasColumn,
+    nodes.RowsMatch,
+    nodes.ColumnsMatch,
+    nodes.Composite,
+)
+
+_HOLDING = {
+    nodes.Junctor.ANY: "one of {} claims holds",
+    nodes.Junctor.ALL: "all {} claims hold",
+    nodes.Junctor.IF: "the claim holds",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCompiler:
+    """Compiles the claims of one check, by what its terms are compiled with."""
+
+    terms: TermCompiler
+
+    def compile(
+        self, assertion: nodes.Assertion
+    ) -> tuple[Term, Condition, nodes.Expression | nodes.Claim]:
+        """The term, its condition, and the node under which carets are drawn."""
+        claim = assertion.claim
+        if isinstance(claim, nodes.Rows):
+            return (*self._rows(claim), claim)
+        if isinstance(claim, nodes.HasColumn):
+            return (*self._column(claim), claim)
+        if isinstance(claim, nodes.Composite):
+            return (*self._composite(claim), claim)
+        if isinstance(claim, nodes.RowsMatch):
+            return (*self._rows_match(claim), claim)
+        if isinstance(claim, nodes.ColumnsMatch):
+            return (*self._columns_match(claim), claim)
+        expression = claim.expression
+        match claim.condition:
+            case None:
+                assert isinstance(expression, nodes.Call)
+                return (*self._shortcut(expression), claim)
+            case nodes.InValues(choices=choices):
+                assert isinstance(expression, nodes.Call)
+                if isinstance(choices, nodes.Listing):
+                    return (*self._in_list(expression, choices), claim)
+                assert isinstance(choices, nodes.Call)
+                return (*self._in_values(expression, choices), claim)
+            case nodes.ByTime() as by:
+                assert isinstance(expression, nodes.Call)
+                return (*self._by_time(expression, by), claim)
+            case nodes.MatchesShares() as matches:
+                assert isinstance(expression, nodes.Call)
+                return (*self._matches(expression, matches, assertion.tolerance), claim)
+            case nodes.WithinStddev() as within:
+                return self.terms.term(expression), self._within(expression, within), expression
+            case condition:
+                tolerance = assertion.tolerance
+                planned = self._condition(condition, None if tolerance is None else tolerance.value)
+                return self.terms.term(expression), planned, expression
+
+    def _rows(self, claim: nodes.Rows) -> tuple[Term, Condition]:
+        if claim.share is None:
+            return self._violating_rows(claim.predicate, None)
+        predicate = settled(claim.predicate, self.terms.constants)
+        share = self.terms.measured("satisfying_share", (predicate,))
+        bound = Constant(claim.share.value)
+        return share, Condition(">=", (bound,), f">= {show_number(claim.share)} of rows")
+
+    def _violating_rows(
+        self, predicate: nodes.Expression, call: nodes.Call | None
+    ) -> tuple[Term, Condition]:
+        arguments = (settled(predicate, self.terms.constants),)
+        term = self.terms.measured("violating_rows", arguments, call)
+        return term, Condition("==", (Constant(0),), "== 0 violating rows")
+
+    def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, Condition]:
+        member = nodes.Member(values.arguments[0], choices, values.span)
+        return self._violating_rows(member, values)
+
+    def _in_list(self, call: nodes.Call, choices: nodes.Listing) -> tuple[Term, Condition]:
+        metric = METRICS["unlisted_common_values"]
+        given = (*call.arguments, choices)
+        arguments = tuple(map(self.terms.argument, metric.arguments, given))
+        term = self.terms.measured(metric.name, arguments, call)
+        return term, Condition("==", (Constant(0),), f"in {show(choices)}")
+
+    def _column(self, claim: nodes.HasColumn) -> tuple[Term, Condition]:
+        term = self.terms.measured("column_type", (column_name(claim.column),))
+        if claim.type is None:
+            return term, Condition("is not None", (), "exists")
+        if not claim.is_exact:
+            wanted = canonical_type(claim.type.value, TYPE_WORDS)
+            return term, Condition("fits", (Constant(wanted),), f"fits {wanted}")
+        wanted = canonical_type(claim.type.value)
+        return term, Condition("==", (Constant(wanted),), f"type {wanted}")
+
+    def _composite(self, claim: nodes.Composite) -> tuple[Term, Condition]:
+        """The parts, each under the filters around it; no profile scales them."""
+        parts = tuple(map(self._part, claim.parts))
+        text = _HOLDING[claim.junctor].format(len(parts))
+        return Claimed(claim.junctor, parts), Condition("hold", (), text)
+
+    def _part(self, part: nodes.Assertion) -> PlannedAssertion:
+        terms = replace(self.terms, around=joined(self.terms.around, part.where))
+        term, condition, marked = ClaimCompiler(terms).compile(part)
+        return PlannedAssertion(
+            "",
+            terms.check.name.value,
+            datasets_measured(terms.check, term, condition),
+            claim_text(marked) + show_where(part.where),
+            term,
+            condition,
+            nodes.DEFAULT_SEVERITY,
+        )
+
+    def _rows_match(self, claim: nodes.RowsMatch) -> tuple[Term, Condition]:
+        keys = tuple(map(column_name, claim.keys.items))
+        items = claim.compared.items if claim.compared is not None else ()
+        compared = None if claim.compares_all else tuple(map(column_name, items))
+        tolerance = None if claim.tolerance is None else claim.tolerance.value
+        arguments = (keys, compared, column_name(claim.reference), tolerance)
+        dataset, allowed = column_name(claim.dataset), claim.allowing
+        if allowed is None:
+            term = Measured(MetricRequest(dataset, "mismatch_count", arguments, None))
+            return term, Condition("==", (Constant(0),), "== 0 rows that differ")
+        text = f"<= {show_number(allowed)} of rows"
+        term = Measured(MetricRequest(dataset, "mismatch_share", arguments, None))
+        return term, Condition("<=", (Constant(allowed.value),), text)
+
+    def _columns_match(self, claim: nodes.ColumnsMatch) -> tuple[Term, Condition]:
+        dataset, arguments = column_name(claim.dataset), (column_name(claim.reference),)
+        term = Measured(MetricRequest(dataset, "column_mismatch_count", arguments, None))
+        return term, Condition("==", (Constant(0),), "== 0 columns that differ")
+
+    def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> tuple[Term, Condition]:
+        newest = self.terms.measured("newest", (column_name(call.arguments[0]),), call)
+        clock, zone = clock_of(by), zone_of(by)
+        due = Applied("deadline", (newest, Constant(clock), Constant(zone)))
+        return Now(), Condition("<=", (due,), f"by {clock} {zone}")
+
+    def _matches(
+        self, call: nodes.Call, matches: nodes.MatchesShares, tolerance: nodes.Number | None
+    ) -> tuple[Term, Condition]:
+        shares = tuple((_literal(value), plain(share.value)) for value, share in matches.shares)
+        arguments = (column_name(call.arguments[0]), shares)
+        term = self.terms.measured("share_difference", arguments, call)
+        most = DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
+        text = f"{show_condition(matches)} tolerance {format_value(most)}"
+        return term, Condition("<=", (Constant(most),), text)
+
+    def _within(self, metric: nodes.Expression, within: nodes.WithinStddev) -> Condition:
+        """Near the mean of the days before the target date, which is not among them."""
+        days = window_days(within)
+        window = tuple(self.terms.term(metric, day) for day in range(1, days + 1))
+        mean, count = Applied("mean", window), self.terms.term(within.count)
+        reach = Applied("*", (count, Applied("sample_stddev", window)))
+        low, high = Applied("-", (mean, reach)), Applied("+", (mean, reach))
+        return Condition(
+            "between", (low, high), f"within {show(within.count)} stddev of {days} days"
+        )
+
+    def _shortcut(self, call: nodes.Call) -> tuple[Term, Condition]:
+        if call.name.text == "in_set":
+            column, choices = call.arguments
+            return self._violating_rows(nodes.Member(column, choices, call.span), call)
+        columns = tuple(column_name(argument) for argument in call.arguments)
+
+        def each(metric: str) -> tuple[Term, ...]:
+            return tuple(self.terms.measured(metric, (column,), call) for column in columns)
+
+        def over_all(function: str, terms: tuple[Term, ...]) -> Term:
+            term = terms[0]
+            for other in terms[1:]:
+                term = Applied(function, (term, other))
+            return term
+
+        zero = (Constant(0),)
+        match call.name.text:
+            case "unique":
+                term: Term = self.terms.measured("duplicate_count", (one_or_more(columns),), call)
+                return term, Condition("==", zero, "== 0 duplicates")
+            case "is_sorted":
+                order = parameter_of(call, "order_by")
+                assert order is not None
+                term = self.terms.measured("decrease_count", (*columns, column_name(order)), call)
+                return term, Condition("==", zero, "== 0 decreases")
+            case "not_null":
+                return over_all("+", each("null_count")), Condition("==", zero, "== 0 nulls")
+            case "positive":
+                return over_all("min", each("minimum")), Condition(">", zero, "minimum > 0")
+            case "non_negative":
+                return over_all("min", each("minimum")), Condition(">=", zero, "minimum >= 0")
+            case _:
+                return self.terms.measured("num_rows", (), call), Condition(">", zero, "> 0")
+
+    def _condition(
+        self, condition: nodes.Comparison | nodes.Between | nodes.Is, tolerance: Number | None
+    ) -> Condition:
+        match condition:
+            case nodes.Comparison(op=op, bound=bound):
+                text = f"{op} {self._bound_text(bound)}"
+                if tolerance is not None:
+                    text += f" +/- {format_value(tolerance)}"
+                return Condition(op, (self._bound(bound),), text, tolerance)
+            case nodes.Between(low=low, high=high):
+                text = f"between {self._bound_text(low)} and {self._bound_text(high)}"
+                return Condition("between", (self._bound(low), self._bound(high)), text)
+            case nodes.Is(keyword=nodes.Keyword.POSITIVE):
+                return Condition(">", (Constant(0),), "> 0")
+            case nodes.Is(keyword=nodes.Keyword.NEGATIVE):
+                return Condition("<", (Constant(0),), "< 0")
+            case nodes.Is(keyword=keyword):
+                return Condition(f"is {keyword.value}", (), f"is {keyword.value}")
+
+    def _bound(self, node: nodes.Expression) -> Term:
+        if isinstance(node, nodes.Truth):
+            return Constant(int(node.value))  # a metric over a boolean column yields 0 or 1
+        if isinstance(node, nodes.Text | nodes.Day):
+            return Constant(fold(node, {}))
+        return self.terms.term(node)
+
+    def _bound_text(self, node: nodes.Expression) -> str:
+        """The bound as written; the value beside it where a name stands for it."""
+        text = show(node)
+        if isinstance(node, nodes.Name) and node.text in self.terms.constants:
+            constant = self.terms.constants[node.text].value
+            match constant:
+                case nodes.Number(value=value, unit=nodes.Unit.PLAIN):
+                    return f"{text} ({format_value(value)})"
+                case _:
+                    return f"{text} ({show(constant)})"
+        return text
+
+
+def claim_text(marked: nodes.Expression | nodes.Claim) -> str:
+    """A claim as a verdict shows it, without its condition where that is shown beside it."""
+    return show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
+
+
+def datasets_measured(check: nodes.Check, term: Term, condition: Condition) -> tuple[str, ...]:
+    """The datasets that a claim measures, in its order; the first of its check if it is none."""
+    requests = (request for part in (term, *condition.bounds) for request in requests_of(part))
+    names = dict.fromkeys(name for request in requests for name in request.datasets)
+    return tuple(names) or (check.datasets[0].text,)
+
+
+def _literal(node: nodes.Text | nodes.Number | nodes.Truth) -> object:
+    value = node.value
+    return spark_number(value) if isinstance(value, Fraction) else value

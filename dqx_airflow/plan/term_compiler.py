@@ -1,0 +1,153 @@
+"""Expressions over metrics as terms of the plan, and calls as metric requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.assertions import compares_datasets
+from dqx_airflow.dql.constants import fold
+from dqx_airflow.dql.filters import joined
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
+from dqx_airflow.metrics.plain_values import spark_number
+from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments
+from dqx_airflow.plan.model import Applied, Constant, Grouping, Measured, MetricRequest, Now, Term
+from dqx_airflow.plan.predicates import settled
+from dqx_airflow.values import DatasetRef
+
+
+@dataclass(frozen=True, slots=True)
+class TermCompiler:
+    """Compiles expressions of one check.
+
+    :param grouping: how the rows are grouped; None without groups.
+    :param around: the filter around the metrics of the assertion that is being compiled.
+    """
+
+    check: nodes.Check
+    constants: Mapping[str, nodes.Constant]
+    refs: Mapping[str, DatasetRef]
+    on: date
+    grouping: Grouping | None
+    around: nodes.Expression | None
+
+    def term(self, node: nodes.Expression, lag: int = 0) -> Term:
+        """The term of an expression, `lag` days before the date."""
+        match node:
+            case nodes.Name():
+                return Constant(fold(node, self.constants))
+            case nodes.Number(value=value):
+                return Constant(value)
+            case nodes.Negative(operand=operand):
+                return Applied("negative", (self.term(operand, lag),))
+            case nodes.Arithmetic(op=op, left=left, right=right):
+                return Applied(op, (self.term(left, lag), self.term(right, lag)))
+            case nodes.Call():
+                return self._call(node, lag)
+            case _:
+                return Constant(None)
+
+    def _call(self, call: nodes.Call, lag: int) -> Term:
+        name = call.name.text
+        lag += self._days(call, "lag")
+        if name in METRICS:
+            metric = METRICS[name]
+            pairs = zip(metric.arguments, call.arguments, strict=True)
+            arguments = tuple(self.argument(kind, node) for kind, node in pairs)
+            for parameter in metric.parameters:
+                given = parameter_of(call, parameter.name)
+                arguments += (None if given is None else self._own_parameter(parameter, given),)
+            return self.measured(name, arguments, call, lag)
+        if name in AGES:
+            column = column_name(call.arguments[0])
+            newest: Term = self.measured("newest", (column,), call, lag)
+            since = Applied("midnight", (newest,)) if name == "data_lag" else newest
+            return Applied("age", (Now(), since))
+        if name in CHANGES:
+            today = self.term(call.arguments[0], lag)
+            base = self.term(call.arguments[0], lag + CHANGES[name])
+            change = Applied("/", (Applied("-", (today, base)), base))
+            return Applied("abs", (change,))
+        if name in WINDOWS:
+            days = range(self._days(call, "n"))
+            return Applied(name, tuple(self.term(call.arguments[0], lag + day) for day in days))
+        return Applied(name, tuple(self.term(argument, lag) for argument in call.arguments))
+
+    def _own_parameter(self, parameter: Argument, node: nodes.Expression) -> object:
+        match parameter.kind:
+            case ArgumentKind.TOLERANCE:
+                return fold(node, self.constants)
+            case ArgumentKind.STEP:
+                literal = _settled(node, self.constants)
+                step = fold(literal, {})
+                return ("seconds", step) if _is_duration(literal) else step
+            case _:
+                return column_name(node)
+
+    def argument(self, argument: Argument, node: nodes.Expression) -> object:
+        """What a metric is given for one of its arguments."""
+        if argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES):
+            if isinstance(node, nodes.Listing):
+                return tuple(self.argument(argument, item) for item in node.items)
+            value = fold(node, self.constants)
+            return spark_number(value) if isinstance(value, Fraction) else value
+        items = node.items if isinstance(node, nodes.Listing) else (node,)
+        return one_or_more(tuple(column_name(item) for item in items))
+
+    def measured(
+        self, metric: str, arguments: Arguments, call: nodes.Call | None = None, lag: int = 0
+    ) -> Measured:
+        """What a call asks for, or what is asked of the dataset of the check."""
+        name = self._dataset(call)
+        is_dated = METRICS[metric].scan.has_dates
+        on = date_in(self.refs[name], self.on) if is_dated else None
+        on = on - timedelta(days=lag) if on else None
+        where = joined(self.around, call.where if call else None)
+        chosen = None if where is None else settled(where, self.constants)
+        return Measured(MetricRequest(name, metric, arguments, on, chosen, self.grouping))
+
+    def _days(self, call: nodes.Call, parameter: str) -> int:
+        value = parameter_of(call, parameter)
+        days = fold(value, self.constants) if value is not None else 0
+        return int(days or 0)
+
+    def _dataset(self, call: nodes.Call | None) -> str:
+        named = parameter_of(call, "dataset") if call else None
+        if call is not None and named is not None and compares_datasets(call):
+            other = column_name(named)
+            return next(name.text for name in self.check.datasets if name.text != other)
+        return column_name(named) if named else self.check.datasets[0].text
+
+
+def date_in(ref: DatasetRef, on: date) -> date | None:
+    """The date as a dataset has it: None where it has no dates."""
+    return on if ref.date_column else None
+
+
+def column_name(node: nodes.Expression) -> str:
+    """The identifier that stands for a column or a dataset."""
+    assert isinstance(node, nodes.Name)
+    return node.text
+
+
+def _settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> nodes.Expression:
+    """What a name stands for; anything else as it is."""
+    return constants[node.text].value if isinstance(node, nodes.Name) else node
+
+
+def _is_duration(node: nodes.Expression) -> bool:
+    return isinstance(node, nodes.Number) and node.unit is nodes.Unit.DURATION
+
+
+def one_or_more(names: tuple[str, ...]) -> object:
+    """One column as its name, several as a tuple, so that equal requests are equal."""
+    return names[0] if len(names) == 1 else names
+
+
+def parameter_of(call: nodes.Call, name: str) -> nodes.Expression | None:
+    """What a call gives for a named parameter; None where it does not name it."""
+    return next((item.value for item in call.parameters if item.name.text == name), None)
