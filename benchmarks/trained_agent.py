@@ -28,7 +28,8 @@ from benchmarks.tuned_year import (
 )
 from dqx_airflow.learning.cross_entropy import learned_action
 from dqx_airflow.learning.environment import ThresholdEnv, Vector
-from dqx_airflow.tuning.backtest import Backtest, PastDay, StoredVerdict
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.suite_file import with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.values import Status

@@ -14,7 +14,7 @@ from dqx_airflow.plan.snapshots import snapshot_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
 
 if TYPE_CHECKING:
-    from dqx_airflow.tuning.backtest import PastDay
+    from dqx_airflow.tuning.past_days import PastDay
 
 
 @dataclass(slots=True)

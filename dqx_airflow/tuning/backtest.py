@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
@@ -20,14 +20,11 @@ from dqx_airflow.dql.checks.profile_selectors import is_required
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.exact import NUMBERS, nearest_float
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.evaluate import judge_one
-from dqx_airflow.plan.measured import Measurements, keys_of, requests_behind
+from dqx_airflow.plan.measured import keys_of, requests_behind
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
-    Constant,
     Cost,
     Measured,
     MetricRequest,
@@ -40,36 +37,14 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.plan.number_comparison import Side, compare
 from dqx_airflow.plan.profiles import active_profiles
 from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.tuning.moved_limits import has_limits, number_of, only_limits_differ
+from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Status, Verdict
 
-_KINDS = frozenset({"<", "<=", ">", ">=", "==", "!=", "between"})
 _MOST_REMEMBERED = 200_000
 _FAR = 1e-6
 """Numbers with a larger difference, relative to both, are not taken for equal by any rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredVerdict:
-    """What a gate said of an assertion on a day. `expression` is what it measured, and `value` what
-    it found, before profiles."""
-
-    status: Status
-    expression: str
-    value: MetricValue
-
-
-@dataclass(frozen=True, slots=True)
-class PastDay:
-    """What is known of one day. `now` is when the gate ran. Verdicts and labels go by check and
-    name; a label is True where there was a real issue."""
-
-    date: date
-    measured: Measurements
-    now: datetime | None = None
-    verdicts: Mapping[tuple[str, str], StoredVerdict] = field(default_factory=dict)
-    labels: Mapping[tuple[str, str], bool] = field(default_factory=dict)
-    run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +298,7 @@ class Backtest:
         key = row, number, planned.term, planned.condition, planned.multiplier
         found = self._cache.get(key)
         if found is None:
-            if _only_limits_differ(group.plan.assertions[row], planned):
+            if only_limits_differ(group.plan.assertions[row], planned):
                 found = self._by_limits(row, number, planned)
             else:
                 days = [self.days[index] for index in group.days]
@@ -340,7 +315,7 @@ class Backtest:
         kinds = (">=", "<=") if condition.kind == "between" else (condition.kind,)
         tests = []
         for op, bound in zip(kinds, condition.bounds, strict=True):
-            value = _number(bound)
+            value = number_of(bound)
             assert isinstance(value, NUMBERS)
             tests.append((op, _Subject.of(Side.of(bound, value))))
         return tuple(
@@ -400,7 +375,7 @@ class Backtest:
             and stored.expression == planned.expression
             and stored.status in (Status.PASSED, Status.FAILED)
             and (stored.value is None or isinstance(stored.value, NUMBERS))
-            and _has_limits(planned)
+            and has_limits(planned)
         )
 
     def _judged(self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay) -> Verdict:
@@ -429,28 +404,6 @@ def _held(holds: bool) -> Status:
     return Status.PASSED if holds else Status.FAILED
 
 
-def _only_limits_differ(one: PlannedAssertion, other: PlannedAssertion) -> bool:
-    return (
-        _has_limits(one)
-        and _has_limits(other)
-        and one.disabled_by is None
-        and one.condition.kind == other.condition.kind
-        and one.multiplier == other.multiplier
-        and one.term == other.term
-    )
-
-
-def _has_limits(planned: PlannedAssertion) -> bool:
-    """True where one number is compared with numbers that no data decides."""
-    condition = planned.condition
-    return (
-        condition.kind in _KINDS
-        and planned.groups is None
-        and condition.tolerance is None
-        and all(isinstance(_number(bound), NUMBERS) for bound in condition.bounds)
-    )
-
-
 def _asks_for_now(term: Term) -> bool:
     if isinstance(term, Claimed):
         sides = (side for part in term.parts for side in (part.term, *part.condition.bounds))
@@ -458,17 +411,6 @@ def _asks_for_now(term: Term) -> bool:
     if isinstance(term, Applied):
         return any(map(_asks_for_now, term.terms))
     return isinstance(term, Now)
-
-
-def _number(term: Term) -> MetricValue:
-    """The value of a term without metrics; None where it has none, or has metrics."""
-    match term:
-        case Constant(value=value):
-            return plain(value)
-        case Applied(function=function, terms=terms):
-            return apply(function, tuple(map(_number, terms)))
-        case _:
-            return None
 
 
 def _only(suite: nodes.Suite, wanted: Collection[int]) -> nodes.Suite:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.tuning.backtest import Backtest, PastDay
+from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import calendars
 from dqx_airflow.tuning.clusters import tuned_profiles
+from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.tuning.tuner import Past, Rules, Tuned, tuned_values
 
 

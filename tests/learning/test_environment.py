@@ -18,7 +18,8 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.learning.cross_entropy import learned_action
 from dqx_airflow.learning.environment import Rewards, ThresholdEnv
 from dqx_airflow.plan.measured import Measurements
-from dqx_airflow.tuning.backtest import Backtest, PastDay
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.values import SourceFile
 
 FIRST = date(2025, 1, 6)

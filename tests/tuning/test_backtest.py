@@ -18,7 +18,8 @@ from dqx_airflow.plan.measured import Measurements
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.past_days import past_days
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.tuning.backtest import Backtest, PastDay, StoredVerdict
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.values import SourceFile, Status
 
 EVERYTHING = """\

@@ -26,8 +26,8 @@ from dqx_airflow.cli.tuning.call import (
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
-    from dqx_airflow.tuning.backtest import PastDay
     from dqx_airflow.tuning.comparison import Comparison
+    from dqx_airflow.tuning.past_days import PastDay
 
 _MOST_NAMED = 5
 
@@ -109,7 +109,7 @@ def backtest(
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
     """The days with those between them of which there are no results."""
     from dqx_airflow.plan.measured import Measurements
-    from dqx_airflow.tuning.backtest import PastDay
+    from dqx_airflow.tuning.past_days import PastDay
 
     known = {day.date: day for day in days}
     dates = (first + timedelta(days=number) for number in range((last - first).days + 1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.spark import Spark
     from dqx_airflow.plan.model import Plan
-    from dqx_airflow.tuning.backtest import PastDay
+    from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.values import GateRequest
 
 
@@ -41,7 +41,7 @@ def filled(
         return tuple(known)
     request, plans, spark = _opened(suite, missing, datasets, connection, config)
     from dqx_airflow.plan.measured import Measurements, measurements_of
-    from dqx_airflow.tuning.backtest import PastDay
+    from dqx_airflow.tuning.past_days import PastDay
 
     try:
         measured_days = spark.measure(request.datasets, list(map(_of_one_dataset, plans)))

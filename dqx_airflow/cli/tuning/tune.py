@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dqx_airflow.dql import nodes
-    from dqx_airflow.tuning.backtest import PastDay
+    from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.tuning.proposals import Proposal
     from dqx_airflow.tuning.suite_file import SuiteFile
     from dqx_airflow.tuning.tuner import Rules, Tuned

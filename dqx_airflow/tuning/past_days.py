@@ -1,0 +1,33 @@
+"""What is known of past days: metric values, verdicts, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.values import MetricValue, Status
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """What a gate said of an assertion on a day. `expression` is what it measured, and `value` what
+    it found, before profiles."""
+
+    status: Status
+    expression: str
+    value: MetricValue
+
+
+@dataclass(frozen=True, slots=True)
+class PastDay:
+    """What is known of one day. `now` is when the gate ran. Verdicts and labels go by check and
+    name; a label is True where there was a real issue."""
+
+    date: date
+    measured: Measurements
+    now: datetime | None = None
+    verdicts: Mapping[tuple[str, str], StoredVerdict] = field(default_factory=dict)
+    labels: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    run_id: str | None = None
