@@ -5,13 +5,8 @@ from __future__ import annotations
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.rule_context import Claim, RuleContext, each_row, query, sql
 from dqx_airflow.contracts.compile.spark_text import spark_text
-from dqx_airflow.contracts.compile.sql_rules import (
-    Aggregate,
-    CountOfRows,
-    filled_in,
-    negation,
-    query_rule,
-)
+from dqx_airflow.contracts.compile.sql_predicates import negation
+from dqx_airflow.contracts.compile.sql_rules import Aggregate, CountOfRows, filled_in, query_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import among, matches
 from dqx_airflow.contracts.demands import (

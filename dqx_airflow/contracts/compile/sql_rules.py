@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import date
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.sql_dates import with_intervals
+from dqx_airflow.contracts.compile.sql_predicates import (
+    DatasetNamer,
+    NotInDqlError,
+    predicate_of,
+    written_name,
+)
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.items import is_about_items
-from dqx_airflow.exact import WrittenFloat
 
 if TYPE_CHECKING:
     from sqlglot import Expr, exp
 
-DatasetNamer: TypeAlias = Callable[[str], str]
-"""Gives the dataset that a table of the SQL is."""
 
 _SPARK = "spark"
 _WINDOWED = "windowed"
@@ -107,8 +107,8 @@ def row_rule(
         raise UnenforceableError("not a condition over a row")
     tree = _without_qualifiers(tree, model, dataset_of)
     try:
-        return _predicate(tree, dataset_of, is_spark=_is_spark(sql_dialect))
-    except _NotInDqlError:
+        return predicate_of(tree, dataset_of, is_spark=_is_spark(sql_dialect))
+    except NotInDqlError:
         pass
     if tree.find(exp.Query, exp.Window):
         return _breaking_rows(tree, model, dataset_of)
@@ -140,14 +140,10 @@ def query_rule(
         if where is not None and _is_count_of_rows(value):
             try:
                 bare = _without_qualifiers(where, model, dataset_of)
-                return CountOfRows(_predicate(bare, dataset_of, is_spark=_is_spark(sql_dialect)))
-            except _NotInDqlError:
+                return CountOfRows(predicate_of(bare, dataset_of, is_spark=_is_spark(sql_dialect)))
+            except NotInDqlError:
                 pass
     return Query(*_over_datasets(tree, dataset_of))
-
-
-class _NotInDqlError(Exception):
-    """DQL has no words for a part of a predicate."""
 
 
 def parsed(sql: str, sql_dialect: str | None) -> Expr:
@@ -222,10 +218,6 @@ def _epoch(value: Expr) -> Expr:
 # Tables and columns ------------------------------------------------------------------------------
 
 
-def _written_name(table: exp.Table) -> str:
-    return ".".join(part.name for part in table.parts)
-
-
 def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tuple[str, ...]]:
     """The query with datasets for its tables, and their names."""
     from sqlglot import exp
@@ -238,7 +230,7 @@ def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tupl
             not table.db and table.name.lower() in defined
         ):
             continue
-        dataset = dataset_of(_written_name(table))
+        dataset = dataset_of(written_name(table))
         datasets[dataset] = None
         short = table.name
         is_same = not table.db and short == dataset
@@ -369,7 +361,7 @@ def _over_own_rows(
     if from_ is None or not isinstance(from_.this, exp.Table):
         return None
     table = from_.this
-    if not isinstance(table.this, exp.Identifier) or dataset_of(_written_name(table)) != model:
+    if not isinstance(table.this, exp.Identifier) or dataset_of(written_name(table)) != model:
         return None
     if {key for key, value in table.args.items() if value} - {"this", "db", "catalog"}:
         return None
@@ -383,199 +375,3 @@ def _is_count_of_rows(value: Expr) -> bool:
     if not isinstance(value, exp.Count):
         return False
     return isinstance(value.this, exp.Star | exp.Literal)
-
-
-# Predicates of DQL -------------------------------------------------------------------------------
-
-_COMPARATORS = {"EQ": "==", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
-_OPERATORS = {"Add": "+", "Sub": "-", "Mul": "*"}
-_MIRRORED = {"==": "!=", "!=": "==", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
-_FUNCTIONS = {
-    "Length": "length",
-    "Lower": "lower",
-    "Upper": "upper",
-    "Abs": "abs",
-    "Year": "year",
-    "Month": "month",
-    "Day": "day",
-}
-
-
-def _predicate(tree: Expr, dataset_of: DatasetNamer, *, is_spark: bool) -> nodes.Expression:
-    """:raises _NotInDqlError: DQL has no words for a part of it."""
-    return _Telling(dataset_of, is_spark).predicate(tree)
-
-
-@dataclass(frozen=True, slots=True)
-class _Telling:
-    """Tells a predicate of SQL in DQL. `parameter` is that of the lambda function around it."""
-
-    dataset_of: DatasetNamer
-    is_spark: bool
-    parameter: str | None = None
-
-    def predicate(self, tree: Expr) -> nodes.Expression:
-        from sqlglot import exp
-
-        match tree:
-            case _ if tree.args.get("negate"):  # how newer versions of sqlglot say `is not null`
-                plain = tree.copy()
-                plain.set("negate", None)
-                return negation(self.predicate(plain))
-            case exp.Paren():
-                return self.predicate(tree.this)
-            case exp.And():
-                return terms.both(self.predicate(tree.this), self.predicate(tree.expression))
-            case exp.Or():
-                return terms.either(self.predicate(tree.this), self.predicate(tree.expression))
-            case exp.Not():
-                return negation(self.predicate(tree.this))
-            case exp.Between():
-                low, high = self._value(tree.args["low"]), self._value(tree.args["high"])
-                return nodes.Within(self._value(tree.this), low, high, terms.NOWHERE)
-            case exp.In() if tree.args.get("query") is not None:
-                return self._lookup(tree)
-            case exp.In() if tree.expressions:
-                choices = tuple(map(self._literal, tree.expressions))
-                return terms.member(self._value(tree.this), *choices)
-            case exp.Is() if isinstance(tree.expression, exp.Null):
-                return terms.is_null(self._value(tree.this))
-            case exp.Like() if _is_text(tree.expression) and "\\" not in tree.expression.name:
-                pattern = terms.text(tree.expression.name)
-                return nodes.Like(self._value(tree.this), pattern, terms.NOWHERE)
-            case exp.Column():
-                return terms.compare(self._value(tree), "==", nodes.Truth(True, terms.NOWHERE))
-            case exp.ArrayContains():
-                return self._contains(tree.this, tree.expression)
-            case exp.EQ() if isinstance(tree.expression, exp.Any):
-                return self._contains(tree.expression.this, tree.this)
-            case exp.Exists() if isinstance(tree.expression, exp.Lambda):
-                return self._of_items(terms.some, tree.this, tree.expression)
-            case exp.Anonymous(expressions=[array, exp.Lambda() as function]):
-                if tree.name.lower() == "forall":
-                    return self._of_items(terms.every, array, function)
-        op = _COMPARATORS.get(type(tree).__name__)
-        if op is None:
-            raise _NotInDqlError
-        return terms.compare(self._value(tree.this), op, self._value(tree.expression))
-
-    def _contains(self, array: Expr, value: Expr) -> nodes.Expression:
-        found = terms.compare(terms.item(), "==", self._literal(value))
-        return terms.some(self._value(array), found)
-
-    def _of_items(
-        self,
-        quantifier: Callable[[nodes.Expression, nodes.Expression], nodes.Quantified],
-        array: Expr,
-        function: exp.Lambda,
-    ) -> nodes.Expression:
-        """What a lambda function, `item -> predicate`, says of the items of an array."""
-        if len(function.expressions) != 1:
-            raise _NotInDqlError
-        within = replace(self, parameter=function.expressions[0].name)
-        found = quantifier(self._value(array), within.predicate(function.this))
-        if not is_about_items(found):
-            raise _NotInDqlError
-        return found
-
-    def _lookup(self, tree: exp.In) -> nodes.Expression:
-        """`column IN (SELECT other FROM table)`"""
-        from sqlglot import exp
-
-        query = tree.args["query"].unnest()
-        if not isinstance(query, exp.Select) or not isinstance(tree.this, exp.Column):
-            raise _NotInDqlError
-        from_ = query.args.get("from_") or query.args.get("from")
-        used = {key for key, value in query.args.items() if value}
-        is_simple = used <= {"expressions", "from", "from_", "distinct", "kind"}
-        if not is_simple or from_ is None or not isinstance(from_.this, exp.Table):
-            raise _NotInDqlError
-        if len(query.selects) != 1 or not isinstance(query.selects[0], exp.Column):
-            raise _NotInDqlError
-        dataset = self.dataset_of(_written_name(from_.this))
-        other = terms.values_of(query.selects[0].name, dataset)
-        return nodes.Member(self._value(tree.this), other, terms.NOWHERE)
-
-    def _value(self, tree: Expr) -> nodes.Expression:
-        from sqlglot import exp
-
-        match tree:
-            case exp.Paren():
-                return self._value(tree.this)
-            case exp.Column() if not isinstance(tree.this, exp.Star):
-                return terms.column_named(*(part.name for part in tree.parts))
-            case exp.Identifier() if tree.name == self.parameter:
-                return terms.item()
-            case exp.Dot() if "." not in tree.name:
-                outer = self._value(tree.this)
-                if not isinstance(outer, nodes.Item):
-                    raise _NotInDqlError
-                return terms.item(*outer.path, tree.name)
-            case exp.Neg():
-                inner = self._value(tree.this)
-                if isinstance(inner, nodes.Number):
-                    return terms.number(-inner.value)
-                return nodes.Negative(inner, terms.NOWHERE)
-            case exp.Div() if self.is_spark:
-                left, right = self._value(tree.this), self._value(tree.expression)
-                return terms.arithmetic(left, "/", right)
-            case exp.Add() | exp.Sub() | exp.Mul():
-                op = _OPERATORS[type(tree).__name__]
-                return terms.arithmetic(self._value(tree.this), op, self._value(tree.expression))
-            case exp.TsOrDsToDate() if isinstance(tree.parent, exp.Year | exp.Month | exp.Day):
-                return self._value(tree.this)
-            case exp.Coalesce():
-                given = (tree.this, *tree.expressions)
-                return terms.call("coalesce", *map(self._value, given))
-            case exp.Trim() if not (tree.expression or tree.args.get("position")):
-                return terms.call("trim", self._value(tree.this))
-        function = _FUNCTIONS.get(type(tree).__name__)
-        if function is not None:
-            return terms.call(function, self._value(tree.this))
-        return self._literal(tree)
-
-    def _literal(self, tree: Expr) -> nodes.Expression:
-        from sqlglot import exp
-
-        match tree:
-            case exp.Literal() if tree.is_string:
-                return terms.text(tree.this)
-            case exp.Literal():
-                return terms.number(_number(tree.this))
-            case exp.Neg() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
-                return terms.number(-_number(tree.this.this))
-            case exp.Boolean():
-                return nodes.Truth(bool(tree.this), terms.NOWHERE)
-            case exp.Cast() if _is_text(tree.this) and tree.to.is_type("date"):
-                try:
-                    return nodes.Day(date.fromisoformat(tree.this.this), terms.NOWHERE)
-                except ValueError:
-                    raise _NotInDqlError from None
-        raise _NotInDqlError
-
-
-def negation(node: nodes.Expression) -> nodes.Expression:
-    """The opposite of a predicate, told without `not` where that reads better."""
-    match node:
-        case nodes.Compare(op="==", left=left, right=nodes.Truth(value=value)):
-            return terms.compare(left, "==", nodes.Truth(not value, terms.NOWHERE))
-        case nodes.Compare(op=op, left=left, right=right):
-            return terms.compare(left, _MIRRORED[op], right)
-        case nodes.Junction(op=op, left=left, right=right):
-            other = terms.either if op == "and" else terms.both
-            return other(negation(left), negation(right))
-        case _:
-            return terms.negated(node)
-
-
-def _is_text(tree: Expr) -> bool:
-    from sqlglot import exp
-
-    return isinstance(tree, exp.Literal) and tree.is_string
-
-
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return WrittenFloat(text)

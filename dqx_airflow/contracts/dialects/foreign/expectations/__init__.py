@@ -1,0 +1,1 @@
+"""Expectations of Great Expectations as demands, by what they are about."""

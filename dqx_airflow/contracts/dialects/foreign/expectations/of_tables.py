@@ -1,0 +1,159 @@
+"""Expectations about several columns, about types, and about the table."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from typing import Any
+
+from dqx_airflow.contracts.demands import Condition, MetricRule, QueryGives, RowsSatisfy, Unique
+from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
+    Demands,
+    ExpectationArguments,
+    Expectations,
+    NoCounterpartError,
+    conditions_in,
+)
+from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
+from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.metrics.types import TypeTextError, canonical_type
+
+_NONE = Condition("==", 0)
+_TYPES = {
+    **dict.fromkeys(("integer", "int32"), "int"),
+    **dict.fromkeys(("long", "int64"), "bigint"),
+    **dict.fromkeys(("str", "varchar", "text", "char"), "string"),
+    **dict.fromkeys(("float64", "double precision"), "double"),
+    **dict.fromkeys(("bool",), "boolean"),
+    **dict.fromkeys(("datetime", "datetime64"), "timestamp"),
+    **dict.fromkeys(("numeric", "number"), "decimal"),
+}
+
+
+def _compound_unique(arguments: ExpectationArguments) -> Demands:
+    columns = arguments.paths("column_list")
+    if arguments.mostly() < 1:
+        raise NoCounterpartError("mostly, a share of rows that are unique, has no counterpart")
+    ignored = arguments.take("ignore_row_if", "all_values_are_missing")
+    if ignored == "any_value_is_missing":
+        return (Unique(columns),)
+    # Here a row with some NULL counts, which `Unique` leaves aside.
+    names = [sql_name(column) for column in columns]
+    query = aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
+    if ignored == "all_values_are_missing":
+        query += " WHERE " + " OR ".join(f"{name} IS NOT NULL" for name in names)
+    return (QueryGives(query, _NONE),)
+
+
+def _unique_within_record(arguments: ExpectationArguments) -> Demands:
+    names = [sql_name(column) for column in arguments.paths("column_list")]
+    arguments.take("ignore_row_if")
+    if len(names) < 2:
+        raise NoCounterpartError("its column_list needs two columns")
+    predicate = " AND ".join(f"{one} <> {other}" for one, other in combinations(names, 2))
+    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+
+
+def _a_greater_than_b(arguments: ExpectationArguments) -> Demands:
+    return _pair(arguments, ">=" if arguments.take("or_equal", False) is True else ">")
+
+
+def _pair_equal(arguments: ExpectationArguments) -> Demands:
+    return _pair(arguments, "=")
+
+
+def _pair(arguments: ExpectationArguments, op: str) -> Demands:
+    one, other = sql_name(arguments.path("column_A")), sql_name(arguments.path("column_B"))
+    predicate = f"{one} {op} {other}"
+    match arguments.take("ignore_row_if", "both_values_are_missing"):
+        case "both_values_are_missing":
+            predicate = f"coalesce({predicate}, {one} IS NULL AND {other} IS NULL)"
+        case "neither":
+            predicate = f"coalesce({predicate}, false)"
+    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+
+
+def _of_type(arguments: ExpectationArguments) -> Demands:
+    return _typed(arguments, [arguments.text("type_")])
+
+
+def _in_type_list(arguments: ExpectationArguments) -> Demands:
+    return _typed(arguments, arguments.items("type_list"))
+
+
+def _typed(arguments: ExpectationArguments, names: list[Any]) -> Demands:
+    """That the column has a type of Spark, which other systems give other names."""
+    name = sql_name(arguments.own_column())
+    types = dict.fromkeys(_spark_type(str(written)) for written in names)
+    begins = [f"typeof({name}) LIKE {quote_literal(kind + '%')}" for kind in types]
+    arguments.mostly()  # a column has one type
+    return (RowsSatisfy(" OR ".join(begins), "spark"),)
+
+
+def _spark_type(written: str) -> str:
+    word = re.sub(r"type(\(\))?$", "", written.strip().lower())
+    word = _TYPES.get(word, word)
+    try:
+        return canonical_type(word)
+    except TypeTextError:
+        raise NoCounterpartError(f"Spark has no type '{written}'") from None
+
+
+def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
+    names = [sql_name(column) for column in arguments.paths("column_list")]
+    total = arguments.take("sum_total")
+    if not is_number(total):
+        raise NoCounterpartError("its sum_total is not a number")
+    predicate = f"{' + '.join(names)} = {total}"
+    match arguments.take("ignore_row_if", "all_values_are_missing"):
+        case "all_values_are_missing":
+            missing = " AND ".join(f"{name} IS NULL" for name in names)
+            predicate = f"coalesce({predicate}, {missing})"
+        case "never":
+            predicate = f"coalesce({predicate}, false)"
+    return (RowsSatisfy(predicate, "spark", arguments.mostly()),)
+
+
+def _row_count_between(arguments: ExpectationArguments) -> Demands:
+    return tuple(MetricRule("num_rows", (), item) for item in conditions_in(arguments))
+
+
+def _row_count_equal(arguments: ExpectationArguments) -> Demands:
+    value = arguments.take("value")
+    if not is_number(value):
+        raise NoCounterpartError("its value is not a number")
+    return (MetricRule("num_rows", (), Condition("==", value)),)
+
+
+def _column_count_between(arguments: ExpectationArguments) -> Demands:
+    return tuple(MetricRule("column_count", (), item) for item in conditions_in(arguments))
+
+
+def _column_count_equal(arguments: ExpectationArguments) -> Demands:
+    value = arguments.take("value")
+    if not is_number(value):
+        raise NoCounterpartError("its value is not a number")
+    return (MetricRule("column_count", (), Condition("==", value)),)
+
+
+def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
+    rows = arguments.text("unexpected_rows_query").strip().rstrip(";")
+    query = " ".join(("SELECT count(*) FROM (", rows.replace("{batch}", "{model}"), ") AS rows"))
+    return (QueryGives(query, _NONE, arguments.sql_dialect),)
+
+
+OF_TABLES: Expectations = {
+    "expect_column_pair_values_a_to_be_greater_than_b": _a_greater_than_b,
+    "expect_column_pair_values_to_be_equal": _pair_equal,
+    "expect_column_values_to_be_in_type_list": _in_type_list,
+    "expect_column_values_to_be_of_type": _of_type,
+    "expect_compound_columns_to_be_unique": _compound_unique,
+    "expect_multicolumn_sum_to_equal": _multicolumn_sum,
+    "expect_select_column_values_to_be_unique_within_record": _unique_within_record,
+    "expect_table_column_count_to_be_between": _column_count_between,
+    "expect_table_column_count_to_equal": _column_count_equal,
+    "expect_table_row_count_to_be_between": _row_count_between,
+    "expect_table_row_count_to_equal": _row_count_equal,
+    "unexpected_rows_expectation": _unexpected_rows,
+}
