@@ -112,6 +112,33 @@ def test_a_masked_text_is_not_shown_and_neither_is_a_line_that_may_hold_one(
     ]
 
 
+def test_what_is_null_since_its_text_is_malformed_is_shown_as_its_text(
+    gate: Gate, prices: DatasetRef, tmp_path: Path
+) -> None:
+    missing = 'assert null_count(price) == 0 name "price" assert null_count(note) == 0 name "note"'
+    report = gate(missing, replace(prices, keys=("id",)))
+    shown = {
+        name: [(row.reason, row.row) for row in verdict(report, name).failing_rows]
+        for name in ("price", "note")
+    }
+    assert shown == {
+        "price": [
+            ("price is malformed: price is NULL", '{"id":2,"price":"abc"}'),
+            ("price is malformed: price is NULL", '{"id":3,"price":"1.239"}'),
+        ],
+        "note": [
+            ("note is NULL", '{"id":2,"note":null}'),
+            (
+                "the line is malformed: note is NULL",
+                '{"id":4,"note":null,"(the whole line)":"7,4"}',
+            ),
+        ],
+    }
+    hidden = gate(missing, replace(prices, keys=("id",), masked=("price",)))
+    assert rows(hidden, "price") == [{"id": 2, "price": "***"}, {"id": 3, "price": "***"}]
+    assert rows(hidden, "note")[1] == {"id": 4, "note": None, "(the whole line)": "***"}
+
+
 def test_what_is_malformed_goes_into_quarantine_as_it_was_written(
     gate: Gate, prices: DatasetRef, tmp_path: Path
 ) -> None:

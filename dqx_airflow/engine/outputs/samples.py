@@ -6,6 +6,7 @@ no value of a masked column out of Spark.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.engine.outputs.differing_rows import differing_rows
+from dqx_airflow.engine.outputs.malformed_texts import WHOLE_LINE, with_malformed_texts
 from dqx_airflow.engine.outputs.shown_cells import cut, shown_cell
 from dqx_airflow.engine.scan.frames import (
     References,
@@ -41,7 +43,7 @@ from dqx_airflow.values import MASK, FailingRow, Verdict
 _log = logging.getLogger("dqx.gate")
 
 _MOST_COLUMNS = 50
-_WHOLE_LINE = "(the whole line)"
+_NO_TEXT = "CAST(NULL AS STRING)"
 _FAULT, _RANK, _COUNT = "dqx: fault", "dqx: rank", "dqx: count"
 
 
@@ -202,13 +204,17 @@ class _Sampler:
             for at, cause in enumerate(item.causes)
         ]
         cause_of_row = f"CASE {' '.join(causes)} END" if causes else "CAST(NULL AS INT)"
-        frame = frame.selectExpr(fault, rank, f"CASE {fault} {' '.join(shown)} END", cause_of_row)
+        row = f"CASE {fault} {' '.join(shown)} END"
+        frame = frame.selectExpr(fault, rank, row, cause_of_row, self._malformed(faults))
         rows: list[list[FailingRow]] = [[] for _ in faults]
         found = sorted(frame.collect(), key=lambda row: (row[0], row[1]))
-        for number, _, text, at in found:
+        for number, _, text, at, malformed in found:
             item = faults[number]
             reason = item.reason if at is None else f"{item.causes[at].words}: {item.reason}"
-            rows[number].append(FailingRow(self.dataset.ref.name, reason, text))
+            failing = FailingRow(self.dataset.ref.name, reason, text)
+            if malformed is not None:
+                failing = with_malformed_texts(failing, item.columns, json.loads(malformed))
+            rows[number].append(failing)
         return {item: _Sample(tuple(own)) for item, own in zip(faults, rows, strict=True)}
 
     def _repeated(self, fault: FailingRows) -> _Sample:
@@ -231,9 +237,13 @@ class _Sampler:
         """The row as JSON: its keys, then the columns at fault; without keys all columns."""
         if fault.request.definition.is_of_texts and self.dataset.texts is not None:
             return self._json_of_texts(fault, self.dataset.texts)
+        return self._object(self._columns(fault))
+
+    def _columns(self, fault: FailingRows) -> tuple[str, ...]:
+        """The columns that are shown of the rows of a fault."""
         rest = () if self.dataset.ref.keys else self.dataset.struct.names
         columns = dict.fromkeys((*self.dataset.ref.keys, *fault.columns, *rest))
-        return self._object(tuple(columns)[:_MOST_COLUMNS])
+        return tuple(columns)[:_MOST_COLUMNS]
 
     def _object(self, columns: Sequence[str]) -> str:
         pairs = ", ".join(f"{quote_literal(column)}, {self._cell(column)}" for column in columns)
@@ -250,11 +260,39 @@ class _Sampler:
             is_told = texts.is_misfit(column) if ref.keys else "true"
             cell = self._text_cell(column, texts)
             cells[column] = f"CASE WHEN {texts.line} IS NULL AND {is_told} THEN {cell} END"
-        line = quote_literal(MASK) if ref.masked else cut(texts.line)
-        whole = f"{quote_literal(_WHOLE_LINE)}, CASE WHEN {texts.line} IS NOT NULL THEN {line} END"
+        whole = f"{quote_literal(WHOLE_LINE)}, {self._line(texts)}"
         shown = list(cells.items())[:_MOST_COLUMNS]
         pairs = [f"{quote_literal(column)}, {cell}" for column, cell in shown]
         return f"to_json(named_struct({', '.join([*pairs, whole])}))"
+
+    def _line(self, texts: TextColumns) -> str:
+        """What is shown of a line that is broken as a whole; it may hold masked values."""
+        line = quote_literal(MASK) if self.dataset.ref.masked else cut(texts.line)
+        return f"CASE WHEN {texts.line} IS NOT NULL THEN {line} END"
+
+    def _malformed(self, faults: Sequence[FailingRows]) -> str:
+        """The malformed texts of the columns that are shown, as JSON: their values are NULL.
+
+        Of a line that is broken as a whole it is the line. NULL where there is neither, and for
+        faults that show texts anyway.
+        """
+        texts, fault = self.dataset.texts, quote_name(_FAULT)
+        if texts is None:
+            return _NO_TEXT
+        cases = []
+        for number, item in enumerate(faults):
+            if item.request.definition.is_of_texts:
+                continue
+            cells = {}
+            for column in filter(texts.cast.__contains__, self._columns(item)):
+                cell = self._text_cell(column, texts)
+                cells[column] = f"CASE WHEN {texts.is_misfit(column)} THEN {cell} END"
+            if texts.has_lines:
+                cells[WHOLE_LINE] = self._line(texts)
+            if cells:
+                pairs = ", ".join(f"{quote_literal(name)}, {cell}" for name, cell in cells.items())
+                cases.append(f"WHEN {number} THEN to_json(named_struct({pairs}))")
+        return f"nullif(CASE {fault} {' '.join(cases)} END, '{{}}')" if cases else _NO_TEXT
 
     def _text_cell(self, column: str, texts: TextColumns) -> str:
         """What is shown of the text of a column."""

@@ -1,0 +1,40 @@
+"""A failing row as its file has it: a text that is no value of its type was judged as NULL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from dqx_airflow.values import FailingRow
+
+WHOLE_LINE = "(the whole line)"
+"""The name under which a line is shown that is broken as a whole."""
+
+
+def with_malformed_texts(
+    failing: FailingRow, blamed: Collection[str], texts: Mapping[str, str]
+) -> FailingRow:
+    """The row with the texts in the place of their NULLs.
+
+    Numbers keep the digits that they have, since nothing else of the row is read.
+
+    >>> row = FailingRow("orders", "amount is NULL", '{"id":1.10,"amount":null}')
+    >>> with_malformed_texts(row, ["amount"], {"amount": "twelve"})
+    FailingRow(dataset='orders', reason='amount is malformed: amount is NULL', \
+row='{"id":1.10,"amount":"twelve"}')
+
+    :param blamed: the columns at fault: where the text is in one of them, the reason names it.
+    :param texts: those of the columns that are malformed; of a broken line, the line.
+    """
+    row = failing.row
+    for column, text in texts.items():
+        cell = f"{json.dumps(column, ensure_ascii=False)}:"
+        shown = cell + json.dumps(text, ensure_ascii=False)
+        row = f"{row[:-1]},{shown}}}" if column == WHOLE_LINE else row.replace(f"{cell}null", shown)
+    if WHOLE_LINE in texts:
+        return replace(failing, row=row, reason=f"the line is malformed: {failing.reason}")
+    names = ", ".join(column for column in blamed if column in texts)
+    verb = "are" if "," in names else "is"
+    reason = f"{names} {verb} malformed: {failing.reason}" if names else failing.reason
+    return replace(failing, row=row, reason=reason)
