@@ -7,9 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -17,7 +15,6 @@ from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.operators.exceptions import (
     GateInfrastructureError,
     GateMisconfigured,
-    GateTimeoutError,
 )
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
@@ -29,15 +26,12 @@ if TYPE_CHECKING:
 
     from dqx_airflow.databases import DatabaseConnection
     from dqx_airflow.dataset_settings import DatasetSetting
-    from dqx_airflow.operators.data_date import DataDate
-    from dqx_airflow.operators.job_outcome import Ending
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsPlace
     from dqx_airflow.selection import Words
     from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Selection, SourceFile
 
-_LEAST_POLL_S = 10
 _LONGEST_SOURCE = 300
 
 
@@ -327,6 +321,7 @@ class GateOperator(SparkJobOperator):
             return self._execute(context)
 
     def _execute(self, context: Any) -> str:
+        from dqx_airflow.operators.gate_reports import require_reports, stored_reports
         from dqx_airflow.operators.spark_connection import require_connection
 
         started = time.time()
@@ -335,7 +330,7 @@ class GateOperator(SparkJobOperator):
         request = self.build_request(context)
         self.request = request = self.check_source(request)
         connection = require_connection(self._conn_id)
-        reports = self._read_reports(request)
+        reports = stored_reports(request, self._place)
         if reports is None:
             from dqx_airflow.databases import told_to_children
 
@@ -343,7 +338,7 @@ class GateOperator(SparkJobOperator):
                 ending = self.run_job(request, connection, context)
             if ending is None:
                 self._defer(request, started)
-            reports = self._require_reports(request, ending)
+            reports = require_reports(request, self._place, ending, self.log)
         return self._end_task(reports, context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
@@ -352,13 +347,16 @@ class GateOperator(SparkJobOperator):
             return self._execute_complete(event, context)
 
     def _execute_complete(self, event: dict[str, Any], context: Any) -> str:
+        from dqx_airflow.operators.gate_reports import require_reports
         from dqx_airflow.operators.job_outcome import ending_of_event
+        from dqx_airflow.operators.results_location import require_place
         from dqx_airflow.values import GateRequest, from_json
 
-        self._place = self._find_place()
+        self._place = require_place(self.results_root, self.results_conn_id)
         self.request = request = from_json(GateRequest, event["request"])
         self.log.info("date %s, %s", request.run_key.date.isoformat(), request.date_from)
-        reports = self._require_reports(request, ending_of_event(event, request.timeout_s))
+        ending = ending_of_event(event, request.timeout_s)
+        reports = require_reports(request, self._place, ending, self.log)
         return self._end_task(reports, context)
 
     def get_openlineage_facets_on_start(self) -> Any:
@@ -436,81 +434,14 @@ class GateOperator(SparkJobOperator):
             raise GateMisconfigured("; ".join(mistakes))
 
     def build_request(self, context: Any) -> GateRequest:
-        """The request of this task run, templates rendered and source inlined."""
-        from dqx_airflow.dataset_settings import check_places, check_promotion, check_quarantine
-        from dqx_airflow.errors import RequestError
-        from dqx_airflow.operators import context as of_task
-        from dqx_airflow.operators.datasets import (
-            dataset_ref,
-            promotions,
-            quarantine_paths,
-            slice_values,
-            with_databases,
-        )
-        from dqx_airflow.selection import require_whole_run
-        from dqx_airflow.values import GatePart, GateRequest, Severity
+        """The request of this task run, templates rendered and source inlined.
 
-        chosen = self._data_date(context)
-        source = self.read_source(context, chosen.on)
-        render = partial(self.render_template, context=context)
-        settings = self.dataset_settings(render)
-        self._place = self._find_place()
-        datasets, self._databases = with_databases(
-            dataset_ref(str(name), given, trust_log=self.trust_log)
-            for name, given in settings.items()
-        )
-        timeouts = [_seconds(one) for one in (self.timeout, self.execution_timeout) if one]
-        request = GateRequest(
-            run_key=of_task.run_key_of(context, self.gate, chosen.on),
-            attempt=of_task.attempt_of(context),
-            suite=source,
-            datasets=datasets,
-            results_root=self._place.root,
-            fail_on=Severity(self.fail_on),
-            allow_empty=self.allow_empty,
-            require_history=self.require_history,
-            recompute=self.recompute,
-            parent=of_task.lineage_parent_of(context),
-            timeout_s=min(timeouts, default=None),
-            sample_rows=self.sample_rows,
-            quarantine=quarantine_paths(self.quarantine, tuple(map(str, settings))),
-            promote_to=promotions(self.promote_to, tuple(map(str, settings))),
-            date_from=chosen.source,
-            promote_slice=slice_values(self.promote_slice),
-            origin=of_task.origin_of(self, self.source_file),
-            selection=self.selection,
-            promote_partial=self.promote_partial,
-        )
-        parts = (GatePart(replace(request.run_key, date=on)) for on in chosen.later)
-        request = replace(request, more=tuple(parts))
-        self._require_slices(request)
-        if chosen.objection and (
-            dated := [ref.name for ref in request.datasets if ref.date_column]
-        ):
-            raise GateMisconfigured(
-                f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
-            )
-        try:
-            check_places(request)
-            check_quarantine(request)
-            check_promotion(request)
-            require_whole_run(
-                request.selection, request.promote_to, promote_partial=request.promote_partial
-            )
-        except RequestError as error:
-            raise GateMisconfigured(str(error)) from None
+        :raises GateMisconfigured: the gate cannot run as it is written.
+        """
+        from dqx_airflow.operators.gate_request import build_request
+
+        request, self._place, self._databases = build_request(self, context)
         return request
-
-    def _require_slices(self, request: GateRequest) -> None:
-        """:raises GateMisconfigured: a dataset without dates is to be promoted for several."""
-        undated = {ref.name for ref in request.datasets if ref.date_column is None}
-        for name, _ in request.promote_to if request.more else ():
-            if name in undated:
-                raise GateMisconfigured(
-                    f"promote_to: dataset '{name}' has no date_column, so each date of "
-                    f"date={self.date!r} would replace the whole target: promote it in a gate of "
-                    "one date"
-                )
 
     @property
     def selection(self) -> Selection | None:
@@ -527,20 +458,6 @@ class GateOperator(SparkJobOperator):
         except RequestError as error:
             raise GateMisconfigured(error.in_one_line) from None
 
-    def _data_date(self, context: Any) -> DataDate:
-        """The date of the data, which is also the first thing in the log.
-
-        :raises GateMisconfigured: what `date` says is not a date.
-        """
-        from dqx_airflow.operators.data_date import date_of_run, given_date
-
-        # What was given may render to nothing: that does not mean that nothing was given.
-        is_given = self._date_template is not None or self.date is not None
-        chosen = given_date(self.date, self._date_template) if is_given else date_of_run(context)
-        log = self.log.info if chosen.objection is None else self.log.warning
-        log("%s", chosen)
-        return chosen
-
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
         """The settings of each dataset, by name; called when the source is read.
 
@@ -556,73 +473,12 @@ class GateOperator(SparkJobOperator):
             )
         return {name: rendered(given, render) for name, given in self.datasets.items()}
 
-    def _find_place(self) -> ResultsPlace:
-        from dqx_airflow.operators.results_location import results_place
-
-        place = results_place(self.results_root, self.results_conn_id)
-        if place is None:
-            raise GateMisconfigured(
-                "the gate has no location for its results: give results_root, or set "
-                "results_root in section [dqx] of the Airflow configuration "
-                "(AIRFLOW__DQX__RESULTS_ROOT)"
-            )
-        return place
-
-    def _read_reports(self, request: GateRequest) -> tuple[GateReport, ...] | None:
-        """The complete reports of this very attempt, if all are there.
-
-        Before the submission it answers a task that was restarted within the same try, and finds
-        out about an unreadable store before a JVM is started.
-        """
-        from dqx_airflow.errors import StoreError
-        from dqx_airflow.results.reader import read_reports
-
-        try:
-            return read_reports(
-                request.results_root,
-                request.run_keys,
-                request.attempt.id,
-                storage_options=self._place.storage_options,
-            )
-        except StoreError as error:
-            raise GateInfrastructureError(f"no report: {error}") from None
-
-    def _require_reports(self, request: GateRequest, ending: Ending) -> tuple[GateReport, ...]:
-        reports = self._read_reports(request)
-        if reports is not None:
-            return reports
-        key = request.run_key
-        if ending.last_lines:
-            self.log.error("the last lines of Spark:\n%s", "\n".join(ending.last_lines))
-        kind = GateTimeoutError if ending.is_late else GateInfrastructureError
-        raise kind(
-            f"no report in {request.results_root}: gate {key.gate_instance}, "
-            f"date {key.date.isoformat()}: {ending.how}; {ending.advice}"
-        )
-
     def _defer(self, request: GateRequest, started: float) -> NoReturn:
-        from dqx_airflow.operators.trigger import GateTrigger
-        from dqx_airflow.values import GatePart, to_json
+        from dqx_airflow.operators.trigger import trigger_of
 
         assert self.driver is not None
-        # What the triggerer keeps goes into Airflow's database: no sources, which may be long.
-        bare = replace(request.suite, text="")
-        more = tuple(GatePart(key) for key in request.run_keys[1:])
-        slim = replace(request, suite=bare, imports=(), contract=None, shadow=None, more=more)
-        limit = self.execution_timeout
         self.log.info("the slot is released until %s has ended", self.driver.id)
-        self.defer(
-            trigger=GateTrigger(
-                kind=self.driver.kind,
-                driver_id=self.driver.id,
-                conn_id=self._conn_id,
-                request=to_json(slim),
-                results_conn_id=self.results_conn_id,
-                deadline=started + limit.total_seconds() if limit else None,
-                longest_wait_s=max(self._status_poll_interval, _LEAST_POLL_S),
-            ),
-            method_name="execute_complete",
-        )
+        self.defer(trigger=trigger_of(self, request, started), method_name="execute_complete")
         raise AssertionError("unreachable: defer raises")
 
     def _log_report(self, report: GateReport) -> None:
@@ -634,7 +490,3 @@ class GateOperator(SparkJobOperator):
         )
         for entry in report_entries(report, self._place.root, fails=fails):
             getattr(self.log, entry.level)("%s", entry.text)
-
-
-def _seconds(given: timedelta | float) -> float:
-    return given.total_seconds() if isinstance(given, timedelta) else float(given)

@@ -71,6 +71,21 @@ def results_place(root: str | None = None, conn_id: str | None = None) -> Result
     return place_of(connection, root)
 
 
+def require_place(root: str | None, conn_id: str | None) -> ResultsPlace:
+    """As `results_place`, of a gate, which cannot do without.
+
+    :raises GateMisconfigured: nothing says where the results go.
+    """
+    place = results_place(root, conn_id)
+    if place is None:
+        raise GateMisconfigured(
+            "the gate has no location for its results: give results_root, or set "
+            "results_root in section [dqx] of the Airflow configuration "
+            "(AIRFLOW__DQX__RESULTS_ROOT)"
+        )
+    return place
+
+
 def place_of(connection: Any, root: str | None = None) -> ResultsPlace:
     """The place that a connection leads to; `root` counts for more than what it says.
 

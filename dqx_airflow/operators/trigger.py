@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from dqx_airflow.operators.drivers import DRIVERS, DriverEnd, DriverUnknownError
 from dqx_airflow.operators.results_location import results_place
+from dqx_airflow.values import GatePart, GateRequest, to_json
+
+if TYPE_CHECKING:
+    from dqx_airflow.operators.gate import GateOperator
 
 _FIRST_WAIT_S = 1.0
+_LEAST_POLL_S = 10
 _MOST_SILENCES = 10
 
 
@@ -121,3 +127,25 @@ class GateTrigger(BaseTrigger):
             self.log.warning("%s", error)
             return False
         return reports is not None
+
+
+def trigger_of(gate: GateOperator, request: GateRequest, started: float) -> GateTrigger:
+    """What waits for the driver of a gate.
+
+    :param started: when its task started, in seconds of the epoch.
+    """
+    assert gate.driver is not None
+    # What the triggerer keeps goes into Airflow's database: no sources, which may be long.
+    bare = replace(request.suite, text="")
+    more = tuple(GatePart(key) for key in request.run_keys[1:])
+    slim = replace(request, suite=bare, imports=(), contract=None, shadow=None, more=more)
+    limit = gate.execution_timeout
+    return GateTrigger(
+        kind=gate.driver.kind,
+        driver_id=gate.driver.id,
+        conn_id=gate._conn_id,
+        request=to_json(slim),
+        results_conn_id=gate.results_conn_id,
+        deadline=started + limit.total_seconds() if limit else None,
+        longest_wait_s=max(gate._status_poll_interval, _LEAST_POLL_S),
+    )

@@ -1,0 +1,118 @@
+"""The request of a task run of a gate: templates rendered, source inlined, locations checked.
+
+What it imports is needed by a worker alone: this module is imported where a gate runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dqx_airflow.dataset_settings import check_places, check_promotion, check_quarantine
+from dqx_airflow.errors import RequestError
+from dqx_airflow.operators import context as of_task
+from dqx_airflow.operators.data_date import date_of_run, given_date
+from dqx_airflow.operators.datasets import (
+    dataset_ref,
+    promotions,
+    quarantine_paths,
+    slice_values,
+    with_databases,
+)
+from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.results_location import ResultsPlace, require_place
+from dqx_airflow.selection import require_whole_run
+from dqx_airflow.values import GatePart, GateRequest, Severity
+
+if TYPE_CHECKING:
+    from dqx_airflow.databases import DatabaseConnection
+    from dqx_airflow.operators.data_date import DataDate
+    from dqx_airflow.operators.gate import GateOperator
+
+
+def build_request(
+    gate: GateOperator, context: Any
+) -> tuple[GateRequest, ResultsPlace, Mapping[str, DatabaseConnection]]:
+    """The request, where its results go, and the databases of its datasets by connection ID.
+
+    :raises GateMisconfigured: the gate cannot run as it is written.
+    """
+    chosen = _data_date(gate, context)
+    source = gate.read_source(context, chosen.on)
+    render = partial(gate.render_template, context=context)
+    settings = gate.dataset_settings(render)
+    place = require_place(gate.results_root, gate.results_conn_id)
+    datasets, databases = with_databases(
+        dataset_ref(str(name), given, trust_log=gate.trust_log) for name, given in settings.items()
+    )
+    timeouts = [_seconds(one) for one in (gate.timeout, gate.execution_timeout) if one]
+    request = GateRequest(
+        run_key=of_task.run_key_of(context, gate.gate, chosen.on),
+        attempt=of_task.attempt_of(context),
+        suite=source,
+        datasets=datasets,
+        results_root=place.root,
+        fail_on=Severity(gate.fail_on),
+        allow_empty=gate.allow_empty,
+        require_history=gate.require_history,
+        recompute=gate.recompute,
+        parent=of_task.lineage_parent_of(context),
+        timeout_s=min(timeouts, default=None),
+        sample_rows=gate.sample_rows,
+        quarantine=quarantine_paths(gate.quarantine, tuple(map(str, settings))),
+        promote_to=promotions(gate.promote_to, tuple(map(str, settings))),
+        date_from=chosen.source,
+        promote_slice=slice_values(gate.promote_slice),
+        origin=of_task.origin_of(gate, gate.source_file),
+        selection=gate.selection,
+        promote_partial=gate.promote_partial,
+    )
+    parts = (GatePart(replace(request.run_key, date=on)) for on in chosen.later)
+    request = replace(request, more=tuple(parts))
+    _require_slices(gate, request)
+    if chosen.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):
+        raise GateMisconfigured(
+            f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
+        )
+    try:
+        check_places(request)
+        check_quarantine(request)
+        check_promotion(request)
+        require_whole_run(
+            request.selection, request.promote_to, promote_partial=request.promote_partial
+        )
+    except RequestError as error:
+        raise GateMisconfigured(str(error)) from None
+    return request, place, databases
+
+
+def _require_slices(gate: GateOperator, request: GateRequest) -> None:
+    """:raises GateMisconfigured: a dataset without dates is to be promoted for several."""
+    undated = {ref.name for ref in request.datasets if ref.date_column is None}
+    for name, _ in request.promote_to if request.more else ():
+        if name in undated:
+            raise GateMisconfigured(
+                f"promote_to: dataset '{name}' has no date_column, so each date of "
+                f"date={gate.date!r} would replace the whole target: promote it in a gate of "
+                "one date"
+            )
+
+
+def _data_date(gate: GateOperator, context: Any) -> DataDate:
+    """The date of the data, which is also the first thing in the log.
+
+    :raises GateMisconfigured: what `date` says is not a date.
+    """
+    # What was given may render to nothing: that does not mean that nothing was given.
+    is_given = gate._date_template is not None or gate.date is not None
+    chosen = given_date(gate.date, gate._date_template) if is_given else date_of_run(context)
+    log = gate.log.info if chosen.objection is None else gate.log.warning
+    log("%s", chosen)
+    return chosen
+
+
+def _seconds(given: timedelta | float) -> float:
+    return given.total_seconds() if isinstance(given, timedelta) else float(given)
