@@ -49,11 +49,17 @@ def require_whole_run(
 
 
 def _words(name: str, given: Words) -> tuple[str, ...]:
-    texts = (given,) if isinstance(given, str) else tuple(given or ())
+    if given is None:
+        return ()
+    texts: tuple[object, ...] = (given,)
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        texts = tuple(given)
+    found: list[str] = []
     for text in texts:
         if not isinstance(text, str):
             raise RequestError(f"{name}={given!r}: write a string, or a list of strings")
-    words = (word.strip() for text in texts for word in text.split(","))
+        found += text.split(",")
+    words = map(str.strip, found)
     return tuple(dict.fromkeys(word for word in words if word))
 
 

@@ -66,7 +66,7 @@ class ContractGateOperator(GateOperator):
     )
     checked_arguments = (
         *GateOperator.checked_arguments,
-        *("contract", "data", "expect_version", "models", "strict", "unsupported"),
+        *("contract", "data", "server", "expect_version", "models", "strict", "unsupported"),
     )
     true_or_false = (*GateOperator.true_or_false, "strict")
     names_all_datasets = False
@@ -178,10 +178,26 @@ class ContractGateOperator(GateOperator):
             assert suite is not None
             pairs = [(suite, enforced.suite)]
             mistakes += selectable_suites(selection, pairs, datasets or (), enforced.contract)[1]
+        if not mistakes:
+            mistakes += self._place_mistakes(enforcement)
         if found.place is None:
             return mistakes, ()
         files = (found.place.parent / source for source in enforcement.sources)
         return mistakes, (*places_of(str(self.contract), folder), *files)
+
+    def _place_mistakes(self, enforcement: Enforcement) -> list[str]:
+        """What is wrong with where the models are, where that does not wait for the run."""
+        from dqx_airflow.operators.mistakes import is_open
+
+        given = (self.data, self.datasets, self.server, self.models)
+        if any(map(is_open, given)) or self.is_told_by_function:
+            return []
+        self._enforcement = enforcement
+        try:
+            self.dataset_settings(lambda value: value)
+        except GateMisconfigured as error:
+            return [str(error)]
+        return []
 
     def dataset_arguments(self) -> list[tuple[str, Any]]:
         """The datasets and what the DAG says of them, `data` first."""
@@ -211,7 +227,7 @@ class ContractGateOperator(GateOperator):
         try:
             return dataset_settings(contract, given, self.server)
         except RequestError as error:
-            raise GateMisconfigured(str(error)) from None
+            raise GateMisconfigured(error.in_one_line) from None
 
     def check_source(self, request: GateRequest) -> GateRequest:
         """The request with the suite that the contract is compiled to, and with the contract.

@@ -137,7 +137,7 @@ class GateOperator(SparkJobOperator):
         *("on_violation", "allow_empty", "require_history", "recompute", "trust_log"),
         *("sample_rows", "quarantine", "promote_to", "promote_slice", "timeout", "on_warning"),
         *("only", "tags", "exclude_tags", "severity", "dimensions", "promote_partial"),
-        *("outlets", "deferrable"),
+        *("outlets", "deferrable", "conf"),
     )
     """The arguments that are checked when the DAG is parsed."""
     true_or_false: ClassVar[tuple[str, ...]] = (
@@ -291,14 +291,17 @@ class GateOperator(SparkJobOperator):
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
-        """As of every operator, and what is given to all instances is checked.
+        """As of every operator, and what the DAG gives to all instances and to each is checked.
 
         :raises GateMisconfigured: something is wrong that no template can set right.
         """
         from dqx_airflow.operators.parse_check import require_sound_partial
 
         require_sound_partial(cls, kwargs)
-        return super().partial(**kwargs)
+        found = super().partial(**kwargs)
+        from dqx_airflow.operators.mapped import checked_partial
+
+        return checked_partial(found)
 
     def render_template(
         self, content: Any, context: Any, jinja_env: Any = None, seen_oids: set[int] | None = None

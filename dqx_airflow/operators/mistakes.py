@@ -23,6 +23,7 @@ from dqx_airflow.dataset_settings import (
     check_quarantine,
     dataset_ref,
     settings_of,
+    two_slashes,
     unknown_settings,
 )
 from dqx_airflow.diagnostics.nearest import slip_of
@@ -32,6 +33,7 @@ from dqx_airflow.operators.data_date import given_date
 from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_values
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.outcome import OnViolation
+from dqx_airflow.operators.templates import template_mistakes
 from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile
 
@@ -62,12 +64,13 @@ def is_open(value: object) -> bool:
     return hasattr(value, "iter_references")
 
 
-def examine(gate: Any, folder: Path | None) -> Examined:
+def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
     """All that is wrong with a gate.
 
     :param folder: the folder of its DAG's file; the source is left unread where it is not known.
+    :param dag: its DAG, which may have filters and names of its own for templates.
     """
-    mistakes = [*setting_mistakes(gate), *_outlet_mistakes(gate)]
+    mistakes = [*setting_mistakes(gate), *_outlet_mistakes(gate), *template_mistakes(gate, dag)]
     of_data, refs = data_mistakes(gate)
     mistakes += of_data
     if folder is None:
@@ -94,6 +97,12 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
             f"timeout={gate.timeout!r}: write a timedelta, or seconds, of more than 0, such as "
             "timedelta(minutes=10)"
         )
+    if not (gate.conf is None or isinstance(gate.conf, Mapping) or is_open(gate.conf)):
+        yield f"conf={gate.conf!r}: write a mapping, such as {{'spark.executor.memory': '4g'}}"
+    for name in ("results_root", "results_conn_id"):
+        value = getattr(gate, name)
+        if not (value is None or isinstance(value, str | os.PathLike) or is_open(value)):
+            yield f"{name}={value!r}: write a string"
     if gate.gate is not None and (not isinstance(gate.gate, str) or not gate.gate.strip()):
         yield f"gate={gate.gate!r}: write a name, or leave gate out"
     for callback in _each(gate.on_warning):
@@ -134,7 +143,10 @@ def _selection_mistakes(gate: Any) -> Iterator[str]:
 
 
 def _outlet_mistakes(gate: Any) -> Iterator[str]:
-    """A selection that is no template never updates an asset."""
+    """An outlet that is no asset, and a selection that is no template, never update one."""
+    for outlet in _each(gate.outlets):
+        if isinstance(outlet, str):
+            yield f"outlets has the string {outlet!r}: write Asset({outlet!r})"
     if known_selection(gate) is None or gate.promote_partial is True:
         return
     if any(isinstance(outlet, BaseAsset) for outlet in _each(gate.outlets)):
@@ -260,6 +272,8 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
     unknown_yet = DatasetRef(name, date_column="?")
     if is_open(given):
         is_path = isinstance(given, str) and "/" in given
+        if is_path and (meant := two_slashes(given)) is not None:
+            return [f"dataset '{name}' has path={given!r}: write {meant}"], unknown_yet
         return [], replace(unknown_yet, path=given) if is_path else unknown_yet
     if isinstance(given, DatasetRef):
         given = {key: value for key, value in settings_of(given).items() if value is not None}
@@ -280,9 +294,10 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
     known = {key: value for key, value in settings.items() if not _has_open(value)}
     if has_open_format:
         known = {key: value for key, value in known.items() if key not in _OF_A_FORMAT}
-    if "date_column" in settings:
+    if "date_column" in settings and _has_open(settings["date_column"]):
         known["date_column"] = str(settings["date_column"])
     places = {key: str(settings[key]) for key in _PLACES if key in settings}
+    mistakes += _filter_mistakes(name, known.get("filter"))
     for found in mistakes_in(name, {**known, **places}):
         message = found.message
         if f"'{name}'" not in message:
@@ -295,6 +310,16 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
     if mistakes:
         return mistakes, unknown_yet
     return mistakes, dataset_ref(name, {**known, **places})
+
+
+def _filter_mistakes(name: str, condition: object) -> Iterator[str]:
+    if not isinstance(condition, str):
+        return
+    from dqx_airflow.dql.checks.sql_text import objection_to_filter
+
+    objection = objection_to_filter(condition)
+    if objection is not None:
+        yield f"the filter of dataset '{name}': {objection}; write one predicate over its columns"
 
 
 def _tried(check: Callable[[], object]) -> list[str]:

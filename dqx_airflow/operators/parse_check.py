@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _KEPT_S = 30 * 24 * 3600
 _LARGEST_NOTES = 4_000_000
+_MOST_INSTANCES = 100
 
 _Seen = list[tuple[str, int, int]]
 """Files with the time of their change and their size; -1 and -1 for one that is not there."""
@@ -47,6 +48,9 @@ class _Later:
         return "later"
 
 
+LATER = _Later()
+
+
 def require_sound(gate: Any) -> None:
     """Checks a gate of a DAG file that was parsed to find its DAGs.
 
@@ -56,13 +60,13 @@ def require_sound(gate: Any) -> None:
     if get_parsing_context().task_id is not None:
         return
     dag = gate.dag if gate.has_dag() else None
-    found = _examined(gate, getattr(dag, "fileloc", None))
+    found = _examined(gate, dag)
     if found is None or not found.mistakes:
         return
     mistakes: dict[str, Sequence[str]] = {gate.task_id: found.mistakes}
     for task in getattr(dag, "tasks", ()):
         if task is not gate and hasattr(task, "checked_arguments"):
-            found = _examined(task, getattr(dag, "fileloc", None))
+            found = _examined(task, dag)
             mistakes[task.task_id] = found.mistakes if found is not None else ()
     raise GateMisconfigured(_message(mistakes))
 
@@ -72,18 +76,42 @@ def require_sound_partial(kind: type[Any], given: Mapping[str, Any]) -> None:
 
     :raises GateMisconfigured: there are mistakes.
     """
+    _require_sound_given(kind, {str(given.get("task_id")): given})
+
+
+def require_sound_instances(
+    kind: type[Any], given: Mapping[str, Any], instances: Sequence[Mapping[str, Any]]
+) -> None:
+    """Checks what is written in the DAG for single instances of a mapped gate, the first of them.
+
+    :param given: what all instances get.
+    :param instances: what each of them gets besides.
+    :raises GateMisconfigured: there are mistakes.
+    """
+    task = str(given.get("task_id"))
+    first = list(enumerate(instances))[:_MOST_INSTANCES]
+    unknown = {f"{task}[{at}]": _unknown_names(kind, own) for at, own in first}
+    if any(unknown.values()):
+        raise GateMisconfigured(_message(unknown))
+    _require_sound_given(kind, {f"{task}[{at}]": {**given, **own} for at, own in first})
+
+
+def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, Any]]) -> None:
+    """Checks gates that are not there yet, by what each will be given."""
     if get_parsing_context().task_id is not None:
         return
     from airflow.sdk.definitions._internal.contextmanager import DagContext
 
-    dag = given.get("dag") or DagContext.get_current()
-    gate = object.__new__(kind)
-    gate.__dict__.update(
-        {name: given.get(name, _default(kind, name)) for name in kind.checked_arguments}
-    )
-    found = _examined(gate, getattr(dag, "fileloc", None))
-    if found is not None and found.mistakes:
-        raise GateMisconfigured(_message({str(given.get("task_id")): found.mistakes}))
+    mistakes = {}
+    for task, given in arguments.items():
+        gate = object.__new__(kind)
+        gate.__dict__.update(
+            {name: given.get(name, _default(kind, name)) for name in kind.checked_arguments}
+        )
+        found = _examined(gate, given.get("dag") or DagContext.get_current())
+        mistakes[task] = found.mistakes if found is not None else ()
+    if any(mistakes.values()):
+        raise GateMisconfigured(_message(mistakes))
 
 
 def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
@@ -91,18 +119,25 @@ def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
 
     :raises GateMisconfigured: some are unknown.
     """
+    mistakes = _unknown_names(kind, given)
+    if mistakes:
+        raise GateMisconfigured(_message({str(given.get("task_id")): mistakes}))
+
+
+def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
     known = {name for one in kind.__mro__ for name in _parameters(one)}
     unknown = [name for name in given if name not in known]
-    if unknown:
-        from dqx_airflow.diagnostics.nearest import nearest
+    if not unknown:
+        return []
+    from dqx_airflow.diagnostics.nearest import nearest
 
-        own = [name for one in kind.__mro__[:3] for name in _parameters(one)]
-        mistakes = []
-        for name in unknown:
-            near = nearest(name, own) or nearest(name, sorted(known))
-            meant = f"did you mean '{near}'?" if near else "remove it"
-            mistakes.append(f"unknown argument {name}: {meant}")
-        raise GateMisconfigured(_message({str(given.get("task_id")): mistakes}))
+    own = [name for one in kind.__mro__[:3] for name in _parameters(one)]
+    mistakes = []
+    for name in unknown:
+        near = nearest(name, own) or nearest(name, sorted(known))
+        meant = f"did you mean '{near}'?" if near else "remove it"
+        mistakes.append(f"unknown argument {name}: {meant}")
+    return mistakes
 
 
 def _parameters(kind: type[Any]) -> Iterable[str]:
@@ -114,13 +149,13 @@ def _parameters(kind: type[Any]) -> Iterable[str]:
 def _default(kind: type[Any], name: str) -> Any:
     """The default of an argument, but of templates and required ones, which each instance gets."""
     if name in kind.template_fields:
-        return _Later()
+        return LATER
     for one in kind.__mro__:
         made = vars(one).get("__init__")
         found = inspect.signature(made).parameters.get(name) if made is not None else None
         if found is not None and found.default is not inspect.Parameter.empty:
             return found.default
-    return _Later()
+    return LATER
 
 
 def _message(mistakes: Mapping[str, Sequence[str]]) -> str:
@@ -129,22 +164,26 @@ def _message(mistakes: Mapping[str, Sequence[str]]) -> str:
     return lines[0] if len(lines) == 1 else "\n".join([f"{len(lines)} mistakes", *lines])
 
 
-def _examined(gate: Any, dag_file: str | None) -> Examined | None:
+def _examined(gate: Any, dag: Any) -> Examined | None:
     """What is wrong with a gate; None if it was sound before, and nothing has changed since."""
-    key = _key_of(gate)
+    dag_file = getattr(dag, "fileloc", None)
+    key = _key_of(gate, dag)
     notes = _notes_of(dag_file) if dag_file else None
     if notes is not None and (seen := _read(notes).get(key)) is not None and _is_unchanged(seen):
         return None
     from dqx_airflow.operators.mistakes import examine
 
-    found = examine(gate, Path(dag_file).parent if dag_file else None)
+    found = examine(gate, Path(dag_file).parent if dag_file else None, dag)
     if notes is not None and not found.mistakes:
         _note(notes, key, found.files)
     return found
 
 
-def _key_of(gate: Any) -> str:
+def _key_of(gate: Any, dag: Any) -> str:
     given = [type(gate).__qualname__, os.environ.get("DQL_PATH", "")]
+    # What templates may name.
+    given += [*(getattr(dag, "user_defined_macros", None) or ()), ""]
+    given += [*(getattr(dag, "user_defined_filters", None) or ()), ""]
     given += [repr(getattr(gate, name)) for name in gate.checked_arguments]
     return hashlib.sha1("\0".join(given).encode(), usedforsecurity=False).hexdigest()
 

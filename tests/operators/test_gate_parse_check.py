@@ -36,6 +36,7 @@ SOURCES = {
 HEAD = """
 from datetime import datetime
 from airflow.sdk import DAG, task
+from jinja2 import Undefined
 from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
 
 with DAG("lake", start_date=datetime(2024, 1, 1), schedule=None):
@@ -80,15 +81,30 @@ def test_a_planted_mistake_is_an_import_error(dags: Path, case: Case) -> None:
 TEMPLATES = """
 DqlGateOperator(task_id="a", suite="{{ var.value.suite }}", datasets={"x": "/{{ ds }}"})
 DqlGateOperator(
-    task_id="b", suite="orders.dql", date="{{ ds }}", promote_slice={"store": "{{ x }}"},
-    promote_to="{{ y }}", quarantine="{{ z }}",
-    datasets={"orders": {"path": "{{ p }}", "version": "{{ v }}", "schema": "id int",
-              "format": "{{ f }}", "options": {"x": "{{ y }}"}, "keys": ["{{ k }}"]}},
+    task_id="b", suite="orders.dql", date="{{ ds }}", promote_slice={"store": "{{ params.x }}"},
+    promote_to="{{ params.y | lower }}", quarantine="{{ z | default('/z') }}",
+    datasets={"orders": {"path": "{{ var.value.p }}", "version": "{{ run_id }}", "schema": "id int",
+              "format": "{{ params.f }}", "options": {"x": "{{ params.y }}"},
+              "keys": ["{{ params.k }}"], "filter": "day = '{{ ds }}' = ="}},
 )
+DqlGateOperator(
+    task_id="h", suite="orders.dql", date="{{ macros.ds_add(ds, -1) }}",
+    datasets={"orders": "/lake/{a,b}/{{ ti.xcom_pull(task_ids='land') }}/{{ range(3) | first }}"},
+)
+with DAG("own", user_defined_macros={"dss": str}, user_defined_filters={"day": str}):
+    DqlGateOperator(
+        task_id="i", suite="orders.dql", datasets={"orders": "/a"}, date="{{ dss(ds) | day }}"
+    )
+with DAG("lenient", template_undefined=Undefined):
+    DqlGateOperator(
+        task_id="j", suite="orders.dql", datasets={"orders": "/a"}, date="{{ dss or ds }}"
+    )
 @task
 def land(): return {"orders": "/a"}
 DqlGateOperator(task_id="c", suite="orders.dql", datasets=land(), promote_to="/b")
-ContractGateOperator(task_id="d", contract="{{ c }}", data="{{ d }}", expect_version="{{ e }}")
+ContractGateOperator(
+    task_id="d", contract="{{ params.c }}", data="{{ params.d }}", expect_version="{{ params.e }}"
+)
 ContractGateOperator(task_id="e", contract="orders.yaml", data="/a", expect_version=2)
 DqlGateOperator.partial(task_id="f", suite="orders.dql", promote_slice={"store": "a"}).expand(
     datasets=[{"orders": "/a"}], promote_to=["/b"])

@@ -1,0 +1,92 @@
+"""What is wrong with the templates of a gate, as far as it is known before they are rendered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from airflow.sdk.definitions.context import Context
+
+from dqx_airflow.diagnostics.nearest import slip_of
+
+_IN_SINGLE_BRACES = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")
+_LEFT_TO_THE_RUN = re.compile(r"\b(default|defined|undefined|set|for|macro|import|include)\b")
+"""What may give a name its value, or ask for it without one."""
+
+
+def template_mistakes(gate: Any, dag: Any) -> Iterator[str]:
+    """What is wrong with the templates among the checked arguments of a gate.
+
+    :param dag: its DAG, which may have filters and names of its own; None where it is not known.
+    """
+    environment = None
+    # An operator of somebody else may render with more names than Airflow has.
+    is_own = type(gate).__module__.startswith("dqx_airflow.")
+    for name in gate.checked_arguments:
+        if name not in gate.template_fields:
+            continue
+        for text in _strings(getattr(gate, name)):
+            if "{{" not in text and "{%" not in text:
+                yield from _single_braces(name, text)
+                continue
+            if dag is None:
+                continue
+            environment = environment or dag.get_template_env(force_sandboxed=True)
+            yield from _mistakes_in(name, text, environment, is_own=is_own)
+
+
+def _strings(given: Any) -> Iterator[str]:
+    """The strings in a value, those of a suite that is written in the DAG left out."""
+    if isinstance(given, str):
+        if "\n" not in given and not given.lstrip().startswith("suite "):
+            yield given
+    elif isinstance(given, Mapping):
+        for value in given.values():
+            yield from _strings(value)
+    elif isinstance(given, list | tuple):
+        for value in given:
+            yield from _strings(value)
+
+
+def _single_braces(argument: str, text: str) -> Iterator[str]:
+    for found in _IN_SINGLE_BRACES.finditer(text):
+        if found[1] in Context.__annotations__:
+            meant = f"{{{{ {found[1]} }}}}"
+            yield f"{argument}: {text!r} has {found[0]} in single braces: write {meant}"
+
+
+def _mistakes_in(argument: str, text: str, environment: Any, *, is_own: bool) -> Iterator[str]:
+    from jinja2 import StrictUndefined, TemplateSyntaxError, meta
+
+    try:
+        environment.compile(text, raw=True)
+        tree = environment.parse(text)
+    except TemplateSyntaxError as error:
+        reason = str(error.message).rstrip(".")
+        yield f"{argument}: the template {text!r} has an error: {reason}"
+        return
+    if not issubclass(environment.undefined, StrictUndefined) or _LEFT_TO_THE_RUN.search(text):
+        return
+    known = {*Context.__annotations__, *environment.globals}
+    for name in sorted(meta.find_undeclared_variables(tree) - known):
+        near = slip_of(name, sorted(known))
+        if near is None and not is_own:
+            continue
+        meant = f"; did you mean '{near}'?" if near else ""
+        yield f"{argument}: the template {text!r} has the unknown name '{name}'{meant}"
+    yield from _unknown_macros(argument, text, tree)
+
+
+def _unknown_macros(argument: str, text: str, tree: Any) -> Iterator[str]:
+    from airflow.sdk.execution_time import macros
+    from jinja2 import nodes
+
+    for found in tree.find_all(nodes.Getattr):
+        is_macro = isinstance(found.node, nodes.Name) and found.node.name == "macros"
+        if is_macro and not hasattr(macros, found.attr):
+            # Plugins may add others before a task runs.
+            near = slip_of(found.attr, [name for name in vars(macros) if not name.startswith("_")])
+            if near is not None:
+                unknown = f"'macros.{found.attr}'; did you mean 'macros.{near}'?"
+                yield f"{argument}: the template {text!r} has the unknown name {unknown}"
