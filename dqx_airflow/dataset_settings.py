@@ -12,9 +12,8 @@ from typing import Any, Protocol, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dqx_airflow.date_patterns import DatePatternError, date_text
-from dqx_airflow.diagnostics.nearest import nearest, slip_of
+from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.errors import RequestError
-from dqx_airflow.metrics.types import TYPE_NAMES
 from dqx_airflow.reader_options import wrong_option
 from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef
@@ -46,9 +45,6 @@ class Locations(Protocol):
 
 
 _ONE_SLASH = re.compile(r"(s3[an]?|gs|az|adl|abfss?|wasbs?):/(?!/)")
-_COLUMN_OF_SCHEMA = re.compile(r"(?:`(?:[^`]|``)+`|\w+)[\s:]+(\w+)")
-_RARE_TYPES = ("void", "null", "time", "geometry", "geography", "character", "numeric")
-"""Names of types that Spark knows, and that look like slips of others."""
 _CONNECTION_ID = re.compile(r"[\w.#/-]{1,200}")
 _FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
 
@@ -200,35 +196,7 @@ def two_slashes(place: str) -> str | None:
     return f"{scheme}://{rest}"
 
 
-def _objection_to_schema(schema: str) -> str | None:
-    """A type that is a slip of another one; which types there are is for Spark to say."""
-    known = (*TYPE_NAMES, *_RARE_TYPES)
-    for column in _top_level(schema):
-        found = _COLUMN_OF_SCHEMA.match(column.strip())
-        if found is not None and found[1].lower() not in known:
-            near = slip_of(found[1], TYPE_NAMES)
-            if near is not None:
-                return f" has a schema with the unknown type '{found[1]}': did you mean '{near}'?"
-    return None
-
-
-def _top_level(schema: str) -> list[str]:
-    """The columns of a schema: what stands between the commas that no bracket or quote holds."""
-    parts, depth, quote = [""], 0, ""
-    for letter in schema:
-        if quote or letter in "`'\"":
-            quote = "" if letter == quote else quote or letter
-        depth += 0 if quote else (letter in "<(") - (letter in ">)")
-        if letter == "," and depth == 0 and not quote:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
-
-
 def _objection_to_values(ref: DatasetRef) -> str | None:
-    if ref.schema is not None and (objection := _objection_to_schema(ref.schema)) is not None:
-        return objection
     if ref.version is not None and ref.version < 0:
         return f" has version={ref.version}: Delta versions start at 0"
     if ref.timestamp is not None:

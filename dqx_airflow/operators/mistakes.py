@@ -298,6 +298,7 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
         known["date_column"] = str(settings["date_column"])
     places = {key: str(settings[key]) for key in _PLACES if key in settings}
     mistakes += _filter_mistakes(name, known.get("filter"))
+    mistakes += _schema_mistakes(name, known.get("schema"))
     for found in mistakes_in(name, {**known, **places}):
         message = found.message
         if f"'{name}'" not in message:
@@ -320,6 +321,17 @@ def _filter_mistakes(name: str, condition: object) -> Iterator[str]:
     objection = objection_to_filter(condition)
     if objection is not None:
         yield f"the filter of dataset '{name}': {objection}; write one predicate over its columns"
+
+
+def _schema_mistakes(name: str, schema: object) -> Iterator[str]:
+    from dqx_airflow.metrics.declared_schema import slip_in_schema
+
+    if isinstance(schema, str) and (slip := slip_in_schema(schema)) is not None:
+        written, meant = slip
+        yield (
+            f"dataset '{name}' has a schema with the unknown type '{written}': did you mean "
+            f"'{meant}'?"
+        )
 
 
 def _tried(check: Callable[[], object]) -> list[str]:
