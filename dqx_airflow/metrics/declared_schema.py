@@ -1,0 +1,45 @@
+"""A schema that is declared for files, such as `id int, total decimal(18, 2)`: slips in its types.
+
+Which types there are is for Spark to decide: only what looks like one of them is found here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dqx_airflow.diagnostics.nearest import slip_of
+from dqx_airflow.metrics.types import TYPE_NAMES
+
+_COLUMN = re.compile(r"(?:`(?:[^`]|``)+`|\w+)[\s:]+(\w+)")
+_RARE = ("void", "null", "time", "geometry", "geography", "character", "numeric")
+"""Names of types that Spark knows, and that look like slips of others."""
+
+
+def slip_in_schema(schema: str) -> tuple[str, str] | None:
+    """The first type of a column that is a slip, and the type that is meant; None where there is
+    none.
+
+    >>> slip_in_schema("id itn, total decimal(18, 2) NOT NULL")
+    ('itn', 'int')
+    """
+    for column in _columns(schema):
+        found = _COLUMN.match(column.strip())
+        if found is not None and found[1].lower() not in (*TYPE_NAMES, *_RARE):
+            near = slip_of(found[1], TYPE_NAMES)
+            if near is not None:
+                return found[1], near
+    return None
+
+
+def _columns(schema: str) -> list[str]:
+    """What is between the commas that no bracket and no quote holds."""
+    parts, depth, quote = [""], 0, ""
+    for letter in schema:
+        if quote or letter in "`'\"":
+            quote = "" if letter == quote else quote or letter
+        depth += 0 if quote else (letter in "<(") - (letter in ">)")
+        if letter == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
