@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 from dqx_airflow.dql import nodes
@@ -235,8 +236,10 @@ def _within(node: nodes.Expression, rung: Rung, *, right: bool = False) -> str:
     return text if strength >= rung + right else f"({text})"
 
 
-def _digits(value: int | Fraction | float) -> str:
+def _digits(value: int | Fraction | float | Decimal) -> str:
     """A number as it may have been written; the shortest way where a float tells all of it."""
+    if isinstance(value, Decimal):  # a settled literal
+        return f"{value:f}"
     if isinstance(value, Fraction):
         if abs(value) < _PLAIN_BELOW and value.denominator == 1:
             return f"{value.numerator}.0"

@@ -16,6 +16,14 @@ _LARGEST_OFFSET = timedelta(hours=18)
 _BLANKS = "".join(map(chr, range(33)))
 
 
+def is_day(text: str) -> bool:
+    """True for a date in the one form that results have: `2024-01-02`."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
 def date_in(text: str) -> date | None:
     """The date that a text begins with; None where there is none: `2024-1-2`, `2024-01-02T06:00`.
 

@@ -24,6 +24,11 @@ def spark_number(value: Number | Decimal) -> int | Decimal | float:
     return value if isinstance(value, int) else found
 
 
+def is_finite(value: Any) -> bool:
+    """False for NaN and the infinities."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def plain(value: Any) -> MetricValue:
     """A value of a dataset as a plain metric value; NaN, infinity and nested ones are none.
 
@@ -41,7 +46,7 @@ def plain(value: Any) -> MetricValue:
         case Decimal() | Fraction():
             return exact(value)
         case float():
-            return value if math.isfinite(value) else None
+            return value if is_finite(value) else None
         case datetime():
             return value.replace(tzinfo=None).isoformat(sep=" ")
         case date():

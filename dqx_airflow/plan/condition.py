@@ -125,6 +125,8 @@ def _timestamp(text: str) -> tuple[datetime, str] | None:
     So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T01:00:00+01:00` are equal: a timestamp
     without a zone is one of UTC.
     """
+    if not _DAY.match(text):
+        return None  # Python reads `20241129` and `2024-W48-5`, too: they may be any codes
     part = _PART_OF_SECOND.search(text)
     try:
         second = datetime.fromisoformat(_PART_OF_SECOND.sub("", text).removesuffix("Z"))

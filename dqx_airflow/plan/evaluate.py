@@ -12,11 +12,12 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
-from dqx_airflow.metrics.registry import ArgumentKind
+from dqx_airflow.metrics.registry import ArgumentKind, Scan
 from dqx_airflow.plan.condition import compare_value
 from dqx_airflow.plan.group_verdicts import (
     GroupView,
     Judged,
+    column_types,
     expected_text,
     groups_of,
     seen_in,
@@ -139,7 +140,7 @@ def _judge_groups(
     origin = _origin(assertion.requests, scanned)
     assert assertion.groups is not None
     seen_groups = seen_in(assertion, scanned)
-    if (reason := misfit(assertion.groups, seen_groups)) is not None:
+    if (reason := misfit(assertion.groups, column_types(assertion, scanned))) is not None:
         return _verdict(assertion, assertion.requests, origin, Status.ERROR, reason)
     judged: dict[Group, Judged] = {}
     # Groups with the same values, such as no NULL, are judged once.
@@ -331,9 +332,10 @@ def _verdict(
 def void_requests(
     requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned
 ) -> Iterator[MetricRequest]:
-    """Those of the date of the plan from which NaN took the value."""
+    """Those of the date of the plan whose value NaN or infinity took."""
     for request in requests:
-        is_void = request.definition.is_void_with_nan and scanned.values.get(request) is None
+        is_read = request.definition.scan is not Scan.SCHEMA
+        is_void = is_read and scanned.values.get(request) is None
         if is_void and request in scanned.details and request.date in (None, plan.date):
             yield request
 

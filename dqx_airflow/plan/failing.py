@@ -18,6 +18,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import Exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.builtin.counts import infinite_values
 from dqx_airflow.metrics.datetime_text import moment_in
 from dqx_airflow.metrics.plain_values import plain, spark_number
 from dqx_airflow.metrics.registry import Scan, Unit
@@ -48,7 +49,7 @@ from dqx_airflow.plan.predicates import (
 )
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.row_values import Cause
-from dqx_airflow.plan.schema_check import Schema, columns_of
+from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of
 from dqx_airflow.plan.term_values import sides_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 
@@ -139,7 +140,7 @@ def _faults(
 ) -> Iterator[FailingRows]:
     scaled, bounds = sides_of(assertion, plan, found, skip_dates, now)
     voids = tuple(void_requests(assertion.requests, plan, found))
-    yield from _nan_faults(voids, schemas)
+    yield from _void_faults(voids, found, schemas)
     if voids or scaled is None or not bounds or None in bounds:
         return
     excess = _excess(assertion.condition, scaled, bounds)
@@ -178,17 +179,18 @@ def _faults(
         yield FailingRows(request, reason, tuple(columns), condition, rows.repeated, causes)
 
 
-def _nan_faults(
-    voids: Iterable[MetricRequest], schemas: Mapping[str, Schema]
+def _void_faults(
+    voids: Iterable[MetricRequest], found: Scanned, schemas: Mapping[str, Schema]
 ) -> Iterator[FailingRows]:
     """The rows that take the values from metrics."""
-    behind = METRICS["nan_count"].raised_by
-    assert behind is not None
+    with_nan = METRICS["nan_count"].raised_by
+    assert with_nan is not None
     for request in voids:
         schema = schemas.get(request.dataset)
         if schema is None:
             continue
         types = RowTypes(schema.type_of)
+        behind = infinite_values if found.details[request] == INFINITE else with_nan
         for column in voids_of(request, types):
             rows = behind((column,))
             condition = _chosen(request, rows.condition, types)

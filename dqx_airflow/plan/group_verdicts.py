@@ -54,6 +54,12 @@ def seen_in(assertion: PlannedAssertion, found: Scanned) -> frozenset[Group]:
     )
 
 
+def column_types(assertion: PlannedAssertion, found: Scanned) -> tuple[str, ...]:
+    """The types of the columns that make the groups of an assertion, where they are known."""
+    values = (found.groups[one] for one in assertion.requests if one in found.groups)
+    return next((one.types for one in values), ())
+
+
 def groups_of(assertion: PlannedAssertion, seen: Iterable[Group]) -> tuple[Group, ...]:
     """The groups that an assertion is judged for, in a stable order.
 

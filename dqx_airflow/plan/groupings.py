@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import reduce
 
@@ -11,8 +11,11 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show_for_each, show_name, show_text
 from dqx_airflow.limits import DEFAULT_MOST_GROUPS
+from dqx_airflow.metrics.datetime_text import is_day
+from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.model import Group, Grouping, JudgedGroups, RowPredicate
 from dqx_airflow.plan.predicates import settled
+from dqx_airflow.plan.row_types import Objection, RowTypes
 from dqx_airflow.values import MetricValue
 
 
@@ -71,23 +74,61 @@ def too_many_groups(dataset: str, grouping: Grouping, on: date | None) -> str:
     )
 
 
-def misfit(judged: JudgedGroups, seen: Collection[Group]) -> str | None:
-    """Why a group that is listed can be none of those that were seen; None where all can."""
-    kinds = [{_kind(group[at]) for group in seen} for at in range(len(judged.columns))]
+def only_listed(grouping: Grouping, types: RowTypes) -> RowPredicate | None:
+    """What is true of the rows of the groups that somebody asks about; None where all rows are
+    grouped, as where a value in a list can be none of its column: its assertion says so."""
+    if grouping.only is None:
+        return None
+    try:
+        types.check(grouping.only.node)
+    except Objection:
+        return None
+    return grouping.only
+
+
+def misfit(judged: JudgedGroups, types: tuple[str, ...]) -> str | None:
+    """Why a group that is listed can be none of those that there are; None where all can.
+
+    :param types: those of the columns; without them nothing is known.
+    """
     for group in judged.listed or ():
-        for column, value, there in zip(judged.columns, group, kinds, strict=True):
-            word = _kind(value)
-            if word and there - {""} and word not in there:
-                return (
-                    f"{_show(value)} is a {word}, and the values of '{column}' are "
-                    f"{' and '.join(sorted(there - {''}))}s"
-                )
+        for column, value, kind in zip(judged.columns, group, types, strict=bool(types)):
+            if value is not None and not _can_hold(kind, value):
+                said = f"{_show(value)} is a {_word(value)}, and the values of '{column}' are "
+                return said + _written(kind)
     return None
 
 
-def _kind(value: MetricValue) -> str:
-    """What a value is; nothing for NULL."""
-    return "" if value is None else "string" if isinstance(value, str) else "number"
+def _can_hold(kind: str, value: MetricValue) -> bool:
+    """Whether a column of a type can have a value, spelled like that."""
+    if not isinstance(value, str):
+        return family_of(kind) is Family.NUMBER
+    match family_of(kind):
+        case Family.TIME:
+            return is_day(value)
+        case Family.BOOLEAN:
+            return value in ("true", "false")
+        case Family.NUMBER:
+            return False
+        case _:
+            return True
+
+
+def _word(value: MetricValue) -> str:
+    return "string" if isinstance(value, str) else "number"
+
+
+def _written(kind: str) -> str:
+    """What the values of a column are, and how they are written if that is special."""
+    match family_of(kind):
+        case Family.TIME:
+            return "dates: write 2024-03-02"
+        case Family.BOOLEAN:
+            return "true and false"
+        case Family.NUMBER:
+            return "numbers"
+        case _:
+            return "strings"
 
 
 def show_columns(columns: tuple[str, ...]) -> str:

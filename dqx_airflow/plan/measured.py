@@ -130,6 +130,7 @@ def measured_json(
         "skipped": sorted(measured.skipped),
         "reads": dict(measured.reads),
         "groups": {key: _told_groups(groups) for key, groups in measured.groups.items()},
+        "group_types": {key: groups.types for key, groups in measured.groups.items()},
     }
     kept = {name: part for name, part in told.items() if part}
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -145,7 +146,10 @@ def measurements_from(text: str | None) -> Measurements:
             told.get("details", {}),
             frozenset(told.get("skipped", ())),
             told.get("reads", {}),
-            {key: _read_groups(rows) for key, rows in told.get("groups", {}).items()},
+            {
+                key: _read_groups(rows, told.get("group_types", {}).get(key, ()))
+                for key, rows in told.get("groups", {}).items()
+            },
         )
     except (ValueError, AttributeError, TypeError, KeyError):
         return Measurements()
@@ -187,8 +191,8 @@ def _told_groups(groups: GroupValues) -> list[list[Any]]:
     return rows
 
 
-def _read_groups(rows: Iterable[Any]) -> GroupValues:
-    groups = GroupValues()
+def _read_groups(rows: Iterable[Any], types: Iterable[str]) -> GroupValues:
+    groups = GroupValues(types=tuple(types))
     for key, value, *detail in rows:
         group = tuple(map(_exactly, key))
         groups.values[group] = _exactly(value)

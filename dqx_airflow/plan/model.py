@@ -179,13 +179,15 @@ class JudgedGroups:
     """The groups that an assertion is judged for: the `listed` ones, whether they have rows or
     not; without a list those that have rows on a date that the assertion asks for.
 
-    `share` of them have to pass. `text` is that as people read it.
+    `share` of them have to pass. `text` is that as people read it. `rows` count the rows of the
+    groups where metrics have filters of their own, which leave no group out.
     """
 
     columns: tuple[str, ...]
     listed: tuple[Group, ...] | None
     share: Exact
     text: str
+    rows: tuple[MetricRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,7 @@ class PlannedAssertion:
 
     `disabled_by` names the profile that disabled it. `is_implicit` marks the assertions that
     every dataset of a gate has, `is_experimental` those that never block. `requests` are those of
-    both sides of its condition.
+    both sides of its condition, and those by which its groups are known.
     """
 
     name: str
@@ -220,6 +222,8 @@ class PlannedAssertion:
         found = dict.fromkeys(requests_of(self.term))
         for bound in self.condition.bounds:
             found.update(dict.fromkeys(requests_of(bound)))
+        if self.groups is not None:
+            found.update(dict.fromkeys(self.groups.rows))
         object.__setattr__(self, "requests", tuple(found))
 
 
@@ -270,10 +274,14 @@ def joined(plans: Sequence[Plan]) -> Plan:
 
 @dataclass(slots=True)
 class GroupValues:
-    """The value of a request in each group that has rows; `details` are what is behind some."""
+    """The value of a request in each group that has rows; `details` are what is behind some.
+
+    `types` are those of the columns that make the groups, where they are known.
+    """
 
     values: dict[Group, MetricValue] = field(default_factory=dict)
     details: dict[Group, str] = field(default_factory=dict)
+    types: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

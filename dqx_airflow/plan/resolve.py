@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 
@@ -25,6 +26,7 @@ from dqx_airflow.plan.model import (
     MetricRequest,
     Plan,
     PlannedAssertion,
+    requests_of,
     row_count,
 )
 from dqx_airflow.plan.predicates import lookups_of
@@ -175,6 +177,11 @@ def _planned(
         words = text if for_each is None else f"{text} {show_for_each(for_each)}"
         name = _unused(_generated_name(datasets[0], check, words), names)
         names.add(name)
+    groups = None if for_each is None else judged_groups(for_each, terms.constants)
+    if groups is not None and groups.listed is None:
+        sides = (term, *condition.bounds)
+        requests = (request for side in sides for request in requests_of(side))
+        groups = replace(groups, rows=terms.rows_of_groups(requests))
     return PlannedAssertion(
         name,
         check.name.value,
@@ -192,7 +199,7 @@ def _planned(
         _line(span, lines),
         cost_of(assertion),
         assertion.is_annotated("experimental"),
-        groups=None if for_each is None else judged_groups(for_each, terms.constants),
+        groups=groups,
     )
 
 

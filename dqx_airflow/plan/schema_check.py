@@ -19,6 +19,9 @@ from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.row_types import Objection, RowTypes, objection_to_comparison
 from dqx_airflow.values import Field
 
+INFINITE = "its result is infinite"
+"""Why there is no value where a floating-point result overflows, or an infinity is in the data."""
+
 _COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
 _GROUPED = frozenset({*WHOLE_SIZES, "string", "varchar", "char", "decimal", "boolean", "date"})
 
@@ -89,6 +92,12 @@ def void_with_nan(request: MetricRequest, counts: Mapping[str, int], found: Scan
     """
     found.values[request] = None
     found.details[request] = nan_detail(counts)
+
+
+def void_without_end(request: MetricRequest, found: Scanned) -> None:
+    """Leaves a request without a value whose result is infinite."""
+    found.values[request] = None
+    found.details[request] = INFINITE
 
 
 def nan_detail(counts: Mapping[str, int]) -> str:
@@ -201,8 +210,6 @@ def _check_grouping(grouping: Grouping, schema: Schema) -> None:
                 f"'{column}' is of type {column_type}, which makes no groups: a group is a string, "
                 "a whole number, a decimal, a date or true or false"
             )
-    if grouping.only is not None:
-        RowTypes(schema.type_of).check(grouping.only.node)
 
 
 def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> None:

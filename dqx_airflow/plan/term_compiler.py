@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -15,7 +15,16 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments
-from dqx_airflow.plan.model import Applied, Constant, Grouping, Measured, MetricRequest, Now, Term
+from dqx_airflow.plan.model import (
+    Applied,
+    Constant,
+    Grouping,
+    Measured,
+    MetricRequest,
+    Now,
+    Term,
+    row_count,
+)
 from dqx_airflow.plan.predicates import settled
 from dqx_airflow.values import DatasetRef
 
@@ -109,6 +118,16 @@ class TermCompiler:
         where = joined(self.around, call.where if call else None)
         chosen = None if where is None else settled(where, self.constants)
         return Measured(MetricRequest(name, metric, arguments, on, chosen, self.grouping))
+
+    def rows_of_groups(self, requests: Iterable[MetricRequest]) -> tuple[MetricRequest, ...]:
+        """For requests with filters of their own, the numbers of rows in each group without."""
+        around = None if self.around is None else settled(self.around, self.constants)
+        counts = (
+            replace(row_count(one.dataset, one.date, around), grouping=one.grouping)
+            for one in requests
+            if one.where != around
+        )
+        return tuple(dict.fromkeys(counts))
 
     def _days(self, call: nodes.Call, parameter: str) -> int:
         value = parameter_of(call, parameter)

@@ -11,11 +11,11 @@ from typing import Any
 from dqx_airflow.metrics.builtin.counts import count_nan
 from dqx_airflow.metrics.comparison import moment_of
 from dqx_airflow.metrics.in_python import Column, SumOverflow
-from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.metrics.plain_values import is_finite, plain
 from dqx_airflow.metrics.registry import ArgumentKind, Scan
 from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.plan.filters import fail_undecided
-from dqx_airflow.plan.groupings import too_many_groups
+from dqx_airflow.plan.groupings import only_listed, too_many_groups
 from dqx_airflow.plan.matching import (
     Match,
     answer_columns,
@@ -36,6 +36,7 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.plan.predicates import voids_of
 from dqx_airflow.plan.row_types import Objection, RowTypes
 from dqx_airflow.plan.schema_check import (
+    INFINITE,
     Schema,
     answer_from_schema,
     nan_detail,
@@ -43,6 +44,7 @@ from dqx_airflow.plan.schema_check import (
     objection_to_lookup,
     texts_of,
     void_with_nan,
+    void_without_end,
 )
 from dqx_airflow.reference.java_patterns import UntranslatableError
 from dqx_airflow.reference.matching import differences
@@ -215,8 +217,12 @@ def _answer(
     nan_counts = _nan_counts(request, dataset, rows)
     if any(nan_counts.values()):
         void_with_nan(request, nan_counts, found)
+        return
+    value = _value(request, rows, dataset, known)
+    if is_finite(value):
+        found.values[request] = plain(value)
     else:
-        found.values[request] = _value(request, rows, dataset, known)
+        void_without_end(request, found)
 
 
 def _rows_in_groups(
@@ -226,7 +232,7 @@ def _rows_in_groups(
     known: Mapping[Lookup, Known],
 ) -> list[tuple[Any, ...]]:
     """The rows of the groups that somebody asks about."""
-    only = grouping.only
+    only = only_listed(grouping, RowTypes(dataset.schema.type_of))
     return [
         row for row in rows if only is None or _row(dataset, row, known).holds(only.node) is True
     ]
@@ -249,14 +255,18 @@ def _values_by_group(
     rows: Sequence[tuple[Any, ...]],
     known: Mapping[Lookup, Known],
 ) -> GroupValues:
-    answer = GroupValues()
+    types = RowTypes(dataset.schema.type_of)
+    answer = GroupValues(types=tuple(map(types.of_column, grouping.columns)))
     for group, members in _grouped(grouping, dataset, rows).items():
         nan_counts = _nan_counts(request, dataset, members)
         if any(nan_counts.values()):
             answer.values[group] = None
             answer.details[group] = nan_detail(nan_counts)
-        else:
-            answer.values[group] = _value(request, members, dataset, known)
+            continue
+        value = _value(request, members, dataset, known)
+        answer.values[group] = plain(value)
+        if not is_finite(value):
+            answer.details[group] = INFINITE
     return answer
 
 
@@ -276,11 +286,12 @@ def _value(
     rows: Sequence[tuple[Any, ...]],
     dataset: _Dataset,
     known: Mapping[Lookup, Known],
-) -> MetricValue:
+) -> Any:
+    """The result as Python has it, which may be infinite."""
     compute = request.definition.in_python
     assert compute is not None
     if request.definition.is_of_texts:
-        return plain(compute(dataset.malformed(request, rows)))
+        return compute(dataset.malformed(request, rows))
     arguments: list[Any] = []
     for argument, given in request.given:
         if isinstance(given, RowPredicate):
@@ -292,7 +303,7 @@ def _value(
             arguments.append(dataset.column(given, rows))
         else:
             arguments.append([dataset.column(name, rows) for name in given])
-    return plain(compute(*(arguments or [Column("struct<>", tuple(rows))])))
+    return compute(*(arguments or [Column("struct<>", tuple(rows))]))
 
 
 def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known]) -> Row:

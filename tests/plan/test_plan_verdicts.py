@@ -8,7 +8,7 @@ to be computed), `now` (when the gate runs, in UTC, or `unknown`; else noon of
 
 A line of values is `[dataset:] metric(arguments) [@ date] = value`; `no value` stands for a metric
 without one and `error: reason` for one that could not be computed, `NaN` for one whose
-column holds it. The dataset is `orders` and the
+column holds it, `infinite` for one whose result is. The dataset is `orders` and the
 date that of the case where nothing is said. Every date has 100 rows unless `num_rows()` says
 otherwise; all other metrics that a case needs are written down.
 """
@@ -35,7 +35,7 @@ from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
 from dqx_airflow.plan.resolve import resolve
-from dqx_airflow.plan.schema_check import void_with_nan
+from dqx_airflow.plan.schema_check import void_with_nan, void_without_end
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Verdict
 
 CASES = list(cases(*Path(__file__).parent.glob("verdicts/*.md")))
@@ -113,6 +113,8 @@ def _values(block: Block, plan: Plan) -> Scanned:
             found.failures[request] = text.removeprefix("error: ")
         elif text == "NaN":
             void_with_nan(request, {request.arguments[0]: 2}, found)
+        elif text == "infinite":
+            void_without_end(request, found)
         else:
             found.values[request] = _value(text)
     assert set(given) <= asked, f"nobody asks for {set(given) - asked}"

@@ -37,8 +37,9 @@ _TOLD: dict[type[DataType], str] = {
 def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
     """The values of a frame, row by row.
 
-    Dates and timestamps become ISO text, in UTC where they have a zone. NaN, infinity, nested
-    values and moments outside the years from 1 to 9999 are no values.
+    Dates and timestamps become ISO text, in UTC where they have a zone. Nested values and moments
+    outside the years from 1 to 9999 are no values. NaN and infinity stay what they are, so that a
+    result that got lost differs from none.
     """
     types = [type(field.dataType) for field in frame.schema.fields]
     numbered = frame.toDF(*map(str, range(len(types))))
@@ -48,7 +49,7 @@ def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
     return [tuple(map(_value, row, types)) for row in rows]
 
 
-def _value(told: int | None, kind: type[DataType]) -> MetricValue:
+def _value(told: int | float | None, kind: type[DataType]) -> MetricValue:
     try:
         if told is not None and kind is DateType:
             return plain((_EPOCH + timedelta(days=told)).date())
@@ -56,7 +57,7 @@ def _value(told: int | None, kind: type[DataType]) -> MetricValue:
             return plain(_EPOCH + timedelta(microseconds=told))
     except OverflowError:
         return None
-    return plain(told)
+    return told if isinstance(told, float) else plain(told)
 
 
 def date_of(value: MetricValue) -> date:

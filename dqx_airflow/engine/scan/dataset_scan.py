@@ -41,6 +41,7 @@ from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.schema_drift import NO_DRIFT, SchemaDrift, drift_of
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.registry import Aggregate, Scan
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.filters import fail_undecided, undecided_rows
@@ -58,6 +59,7 @@ from dqx_airflow.plan.schema_check import (
     objection_to_lookup,
     places_of,
     void_with_nan,
+    void_without_end,
 )
 
 
@@ -299,5 +301,7 @@ def _answer(
     nan_counts = {column: int(count or 0) for column, count in pairs}
     if any(nan_counts.values()):
         void_with_nan(request, nan_counts, scanned)
+    elif not all(map(is_finite, results[:own])):
+        void_without_end(request, scanned)
     else:
         scanned.values[request] = request.definition.value(request.arguments, results[:own])

@@ -38,16 +38,17 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.exact import exact_text, parse_exact
 from dqx_airflow.metrics.builtin.aggregates import rows_where
+from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.filters import fail_undecided, undecided_rows
-from dqx_airflow.plan.groupings import show_columns, show_group, too_many_groups
+from dqx_airflow.plan.groupings import only_listed, show_columns, show_group, too_many_groups
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of, predicate_sql, voids_of
 from dqx_airflow.plan.row_types import RowTypes
-from dqx_airflow.plan.schema_check import nan_detail, places_of
+from dqx_airflow.plan.schema_check import INFINITE, nan_detail, places_of
 from dqx_airflow.values import MetricValue, Origin
 
 Known: TypeAlias = dict[Group, MetricValue]
@@ -198,7 +199,7 @@ class _GroupedScan:
         looked_into = {name for need in reading for name in need.looks_into}
         wanted = [lookup for lookup in self.lookups if lookup.reference in looked_into]
         frame = with_lookups(self.spark, frame, wanted, self.references, dataset.schema)
-        only = self.grouping.only
+        only = only_listed(self.grouping, self.types)
         return frame if only is None else frame.where(predicate_sql(only.node, self.types))
 
     def _rows(
@@ -240,7 +241,7 @@ class _GroupedScan:
     def _prefix(self) -> str:
         """What the keys of the states of this grouping begin with."""
         columns = ", ".join(map(quote_name, self.grouping.columns))
-        only = self.grouping.only
+        only = only_listed(self.grouping, self.types)
         where = "" if only is None else f" where {predicate_sql(only.node, self.types)}"
         return f"by {columns}{where}: "
 
@@ -290,7 +291,8 @@ class _GroupedScan:
         """Adds the values of a request in some groups, given the results of its aggregates."""
         aggregates = self.parts[request]
         voids = tuple(voids_of(request, self.types))
-        own, values = len(aggregates) - len(voids), GroupValues()
+        types = tuple(map(self.types.of_column, self.grouping.columns))
+        own, values = len(aggregates) - len(voids), GroupValues(types=types)
         for group in groups:
             results = tuple(column[group] for column in columns)
             if has_overflown(aggregates, results, self.types.of_column):
@@ -301,6 +303,9 @@ class _GroupedScan:
             if any(nan_counts.values()):
                 values.values[group] = None
                 values.details[group] = nan_detail(nan_counts)
+            elif not all(map(is_finite, results[:own])):
+                values.values[group] = None
+                values.details[group] = INFINITE
             else:
                 definition = request.definition
                 values.values[group] = definition.value(request.arguments, results[:own])
@@ -310,7 +315,7 @@ class _GroupedScan:
 def _told(values: Known) -> str:
     """The values of all groups as JSON."""
     rows = [[[*map(_exactly, group)], _exactly(value)] for group, value in values.items()]
-    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 
 def _read(text: str) -> Known:

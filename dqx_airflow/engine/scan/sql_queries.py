@@ -18,8 +18,10 @@ from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.model import MetricRequest, Scanned
+from dqx_airflow.plan.schema_check import void_without_end
 from dqx_airflow.values import MetricValue
 
 
@@ -40,10 +42,15 @@ def run_queries(
         text = request.arguments[0]
         try:
             with jobs_called(spark, f"query: {' '.join(text.split())}"), spark_failures():
-                scanned.values[request] = _value(spark, text, opened, on)
+                value = _value(spark, text, opened, on)
         except (PySparkException, DatasetError, ValueError) as error:
             reason = explain(error) if isinstance(error, PySparkException) else str(error)
             scanned.failures[request] = f"the query failed: {reason}"
+            return
+        if is_finite(value):
+            scanned.values[request] = value
+        else:
+            void_without_end(request, scanned)
 
     side_by_side(spark, run, requests)
     return scanned

@@ -43,6 +43,14 @@ def _is_nan(column: str) -> str:
     return f"isnan({quote_name(column)})"
 
 
+def infinite_values(arguments: Arguments) -> RowsBehind:
+    """The rows in which a column of floating-point numbers is infinite."""
+    (column,) = arguments
+    return RowsBehind(
+        f"{column} is infinite", condition=f"abs({quote_name(column)}) = DOUBLE('Infinity')"
+    )
+
+
 def distinct_values(column: str) -> Aggregate:
     """How many different values there are."""
     return Aggregate(f"count(DISTINCT {quote_name(column)})", distinct=(column,))

@@ -179,7 +179,7 @@ def _z_score_in_python(column: Column) -> Any:
     values = [float(value) for value in column.present]
     variance = _sample_variance(column)
     if not variance or not math.isfinite(variance):
-        return None
+        return variance or None
     return max(map(abs, _moves(values))) / math.sqrt(variance)
 
 
