@@ -82,7 +82,9 @@ def test_everything_that_a_file_may_say_is_read(tmp_path: Path) -> None:
     assert found.problems == ()
     assert str(found.connection) == "databricks://workspace.cloud.databricks.com:443"
     assert found.conf == {"spark.sql.ansi.enabled": "true", "spark.executor.cores": "4"}
-    assert found.defaults == Defaults("2024-12-25", Output.JUNIT, "lake/dqx", Severity.P2, True)
+    assert found.defaults == Defaults(
+        "2024-12-25", Output.JUNIT, "lake/dqx", fail_on=Severity.P2, allow_empty=True
+    )
     assert found.results == str(tmp_path / "lake/dqx")
     assert found.refs == {
         "returns": DatasetRef("returns", path=str(tmp_path / "lake/returns")),
@@ -155,7 +157,9 @@ def test_the_example_of_the_module_is_sound(tmp_path: Path) -> None:
 
 def test_without_a_file_spark_runs_here_and_the_date_is_today() -> None:
     assert str(Settings().connection) == "local[*]"
-    assert Settings().defaults == Defaults(None, Output.TABLE, None, Severity.P1, False)
+    assert Settings().defaults == Defaults(
+        None, Output.TABLE, None, fail_on=Severity.P1, allow_empty=False
+    )
 
 
 def test_the_nearest_file_counts(tmp_path: Path) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from dqx_airflow.api.database import Database, MemoryDatabase
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import run
+from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_run_keywords
 from dqx_airflow.contracts.demands import Demand, OfType, OnlyColumns, Presence
 from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported, enforce
 from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
@@ -27,6 +28,9 @@ from dqx_airflow.plan.selection import selected_clauses
 from dqx_airflow.reference.table import Table
 from dqx_airflow.selection import Words, selection_of
 from dqx_airflow.values import Field, Severity, SourceFile, Status, Verdict
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _OF_SCHEMAS = (Presence, OfType, OnlyColumns)
 _MOST_TOLD = 10
@@ -119,15 +123,12 @@ class Contract:
         """The DQL suite to which the contract is compiled."""
         return self._enforcement.over(()).suite.text
 
+    @with_run_keywords
     def run(
         self,
         db: Database,
         date: date,
         *,
-        fail_on: Severity | str = Severity.P1,
-        allow_empty: bool = False,
-        require_history: bool = False,
-        skip_dates: Collection[date] = (),
         now: datetime | None = None,
         unsupported: Unsupported = "error",
         only: Words = None,
@@ -135,6 +136,7 @@ class Contract:
         exclude_tags: Words = None,
         severity: Severity | str | None = None,
         dimensions: Words = None,
+        **options: Unpack[RunKeywords],
     ) -> Results:
         """The results for a date, each verdict with its clause; arguments as of `Suite.run`.
 
@@ -146,6 +148,7 @@ class Contract:
             and the id of a rule as well.
         :raises RequestError: the contract asks for a dataset that the database has not.
         """
+        judged_by = options_of(options)
         if unsupported not in get_args(Unsupported):
             raise RequestError(f"unsupported={unsupported!r}", 'write "error" or "warn"')
         enforced = self._enforcement.over(db.datasets, on=date, unsupported=unsupported)
@@ -157,10 +160,7 @@ class Contract:
             checked,
             db,
             date,
-            fail_on=fail_on,
-            allow_empty=allow_empty,
-            require_history=require_history,
-            skip_dates=skip_dates,
+            judged_by,
             now=now,
             selection=selection,
             contract=enforced.contract,
@@ -168,7 +168,7 @@ class Contract:
         report = results.report
         verdicts = with_clauses(report.verdicts, enforced.contract)
         verdicts += unenforced_verdicts(selected_clauses(enforced.contract, selection))
-        outcome = decide(verdicts, report.fail_on, require_history=require_history)
+        outcome = decide(verdicts, report.fail_on, require_history=judged_by.require_history)
         told = enforced.contract.in_report
         report = replace(report, verdicts=verdicts, contract=told, outcome=outcome)
         return replace(results, report=report)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.results import Results
+from dqx_airflow.api.run_keywords import RunKeywords, with_run_keywords
 from dqx_airflow.api.suite import Suite
-from dqx_airflow.values import Severity
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Interpreter:
@@ -22,26 +25,21 @@ class Interpreter:
     :param require_history: the outcome is broken where an assertion of `fail_on` or worse lacks
         data of other dates; without it, warned.
     :param skip_dates: dates without data, for lagged metrics.
-    :param now: the moment from which ages such as `freshness` are measured; by default the clock's.
+    :param now: the time from which ages such as `freshness` are measured; by default the clock's.
     """
 
+    @with_run_keywords
     def __init__(
         self,
         db: Database,
         target_date: date,
         *,
-        fail_on: Severity | str = Severity.P1,
-        allow_empty: bool = False,
-        require_history: bool = False,
-        skip_dates: Collection[date] = (),
         now: datetime | None = None,
+        **options: Unpack[RunKeywords],
     ) -> None:
         self.db = db
         self.target_date = target_date
-        self.fail_on = fail_on
-        self.allow_empty = allow_empty
-        self.require_history = require_history
-        self.skip_dates = skip_dates
+        self.options = options
         self.now = now
 
     def run_file(self, path: str | os.PathLike[str]) -> Results:
@@ -60,12 +58,4 @@ class Interpreter:
         return self._run(Suite.from_string(text, folder=folder))
 
     def _run(self, suite: Suite) -> Results:
-        return suite.run(
-            self.db,
-            self.target_date,
-            fail_on=self.fail_on,
-            allow_empty=self.allow_empty,
-            require_history=self.require_history,
-            skip_dates=self.skip_dates,
-            now=self.now,
-        )
+        return suite.run(self.db, self.target_date, now=self.now, **self.options)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timezone
 
 from dqx_airflow.api.database import Database, SparkDatabase
@@ -27,11 +26,12 @@ from dqx_airflow.values import (
     EnforcedContract,
     GateReport,
     RunKey,
+    RunOptions,
     Selection,
-    Severity,
     SourceFile,
 )
 
+DEFAULTS = RunOptions()
 _DATES_HINT = "write a list of dates, or '2026-01-01..2026-03-31'"
 
 
@@ -39,43 +39,32 @@ def run(
     checked: Checked,
     db: Database,
     on: date,
+    options: RunOptions = DEFAULTS,
     *,
-    fail_on: Severity | str = Severity.P1,
-    allow_empty: bool = False,
-    require_history: bool = False,
-    skip_dates: Collection[date] = (),
     now: datetime | None = None,
     selection: Selection | None = None,
     contract: EnforcedContract | None = None,
 ) -> Results:
     """Plans, measures and judges a suite without errors.
 
-    :param fail_on: failures of this severity or a worse one block.
-    :param allow_empty: leaves out the implicit assertions that the datasets have rows.
-    :param require_history: the outcome is broken where an assertion of `fail_on` or worse lacks
-        data of other dates; without it, warned.
-    :param skip_dates: dates without data, for lagged metrics.
-    :param now: the moment from which ages such as `freshness` are measured; by default the clock's.
+    :param now: the time from which ages such as `freshness` are measured; by default the clock's.
     :param selection: the assertions that are run; by default all of them.
     :param contract: the contract that the suite is compiled from.
     :raises SourceError: the suite asks for a dataset or for dates that the database has not.
     :raises RequestError: an argument makes no sense, or it selects what is not there.
     """
-    terms = _Terms.of(fail_on, require_history, skip_dates, now)
-    plan = plan_of(checked, db, on, allow_empty=allow_empty, selection=selection, contract=contract)
+    _require_zone(now)
+    plan = plan_of(checked, db, on, options, selection=selection, contract=contract)
     started = _clock()
-    return _judged(checked, db, plan, db.measure(plan), terms, started)
+    return _judged(checked, db, plan, db.measure(plan), options, now, started)
 
 
 def run_dates(
     checked: Checked,
     db: Database,
     dates: str | Iterable[date],
+    options: RunOptions = DEFAULTS,
     *,
-    fail_on: Severity | str = Severity.P1,
-    allow_empty: bool = False,
-    require_history: bool = False,
-    skip_dates: Collection[date] = (),
     now: datetime | None = None,
     selection: Selection | None = None,
 ) -> DatedResults:
@@ -86,22 +75,19 @@ def run_dates(
     :raises SourceError: the suite asks for a dataset or for dates that the database has not.
     :raises RequestError: an argument makes no sense, or it selects what is not there.
     """
-    terms = _Terms.of(fail_on, require_history, skip_dates, now)
-    plans = [
-        plan_of(checked, db, on, allow_empty=allow_empty, selection=selection)
-        for on in _dates(dates)
-    ]
+    _require_zone(now)
+    plans = [plan_of(checked, db, on, options, selection=selection) for on in _dates(dates)]
     started = _clock()
-    found: dict[date, Results] = {}
+    results: dict[date, Results] = {}
     not_run: dict[date, UpstreamFailure] = {}
     together = db.measure_all(plans) if isinstance(db, SparkDatabase) else None
     for number, plan in enumerate(plans):
         try:
             measured = together[number] if together is not None else db.measure(plan)
-            found[plan.date] = _judged(checked, db, plan, measured, terms, started)
+            results[plan.date] = _judged(checked, db, plan, measured, options, now, started)
         except UpstreamFailure as failure:
             not_run[plan.date] = failure
-    return DatedResults(found, not_run)
+    return DatedResults(results, not_run)
 
 
 def _dates(given: str | Iterable[date]) -> tuple[date, ...]:
@@ -123,28 +109,10 @@ def _day_in(text: str) -> date | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """By what verdicts are found, apart from the plan."""
-
-    fail_on: Severity
-    require_history: bool
-    skip_dates: Collection[date]
-    now: datetime | None
-
-    @classmethod
-    def of(
-        cls,
-        fail_on: Severity | str,
-        require_history: bool,
-        skip_dates: Collection[date],
-        now: datetime | None,
-    ) -> _Terms:
-        """:raises RequestError: one makes no sense."""
-        least = _severity(fail_on)
-        if now is not None and now.tzinfo is None:
-            raise RequestError("`now` has no time zone", "write datetime.now(timezone.utc)")
-        return cls(least, require_history, skip_dates, now)
+def _require_zone(now: datetime | None) -> None:
+    """:raises RequestError: it has no time zone."""
+    if now is not None and now.tzinfo is None:
+        raise RequestError("`now` has no time zone", "write datetime.now(timezone.utc)")
 
 
 def _judged(
@@ -152,25 +120,26 @@ def _judged(
     db: Database,
     plan: Plan,
     measured: tuple[Scanned, tuple[DatasetSnapshot, ...]],
-    terms: _Terms,
+    options: RunOptions,
+    now: datetime | None,
     started: datetime,
 ) -> Results:
     """:raises UpstreamFailure: the gate left no results of the date."""
-    found, datasets = measured
-    now, run_id = terms.now, str(uuid.uuid4())
+    scanned, datasets = measured
+    run_id = str(uuid.uuid4())
     labels: Mapping[tuple[str, str], bool] = {}
     if isinstance(db, StoredDatabase):
         day = db.day(plan.suite, plan.date)
         now, labels = now or day.now, day.labels
-    verdicts = evaluate(plan, found, terms.skip_dates, now=now or started)
-    requires = terms.require_history or plan.require_history
+    verdicts = evaluate(plan, scanned, options.skip_dates, now=now or started)
+    requires = options.require_history or plan.require_history
     report = GateReport(
         run_id=run_id,
         run_key=RunKey(plan.suite, plan.date, "python"),
         attempt=Attempt(1, run_id),
         suite=plan.suite,
-        fail_on=terms.fail_on,
-        outcome=decide(verdicts, terms.fail_on, require_history=requires),
+        fail_on=options.fail_on,
+        outcome=decide(verdicts, options.fail_on, require_history=requires),
         verdicts=verdicts,
         datasets=datasets,
         started_at=started,
@@ -185,8 +154,8 @@ def plan_of(
     checked: Checked,
     db: Database,
     on: date,
+    options: RunOptions = DEFAULTS,
     *,
-    allow_empty: bool = False,
     selection: Selection | None = None,
     contract: EnforcedContract | None = None,
 ) -> Plan:
@@ -217,7 +186,7 @@ def plan_of(
         source,
         [ref for ref in db.datasets if chosen is None or ref.name in chosen.datasets],
         day,
-        allow_empty=allow_empty,
+        allow_empty=options.allow_empty,
         sources=checked.sources,
         chosen=chosen,
     )
@@ -230,13 +199,6 @@ def raise_errors(errors: tuple[Diagnostic, ...], checked: Checked) -> None:
     """
     if errors:
         raise SourceError(draw(errors, checked.sources), diagnostics=errors)
-
-
-def _severity(given: Severity | str) -> Severity:
-    try:
-        return Severity(given)
-    except ValueError:
-        raise RequestError(f"fail_on={given!r}: write P0, P1, P2 or P3") from None
 
 
 def _clock() -> datetime:

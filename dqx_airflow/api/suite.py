@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import plan_of, raise_errors, run, run_dates
+from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_run_keywords
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
@@ -27,7 +28,10 @@ from dqx_airflow.tuning.history import TunableChange
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, judge_values
 from dqx_airflow.tuning.suite_file import ParamChange, Saved, SuiteFile, refuse
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
-from dqx_airflow.values import Severity, SourceFile
+from dqx_airflow.values import RunOptions, Severity, SourceFile
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _TEXT_NAME = "<text>"
 
@@ -214,21 +218,19 @@ class Suite:
             self._set[name] = change
         return saved
 
+    @with_run_keywords
     def run(
         self,
         db: Database,
         date: date,
         *,
-        fail_on: Severity | str = Severity.P1,
-        allow_empty: bool = False,
-        require_history: bool = False,
-        skip_dates: Collection[date] = (),
         now: datetime | None = None,
         only: Words = None,
         tags: Words = None,
         exclude_tags: Words = None,
         severity: Severity | str | None = None,
         dimensions: Words = None,
+        **options: Unpack[RunKeywords],
     ) -> Results:
         """The results for a date.
 
@@ -237,7 +239,7 @@ class Suite:
         :param require_history: the outcome is broken where an assertion of `fail_on` or worse
             lacks data of other dates; without it, warned.
         :param skip_dates: dates without data, for lagged metrics.
-        :param now: the moment from which ages such as `freshness` are measured.
+        :param now: the timestamp from which ages such as `freshness` are measured.
         :param only: runs assertions of these names or checks alone, or `CHECK::NAME`; `*` and `?`
             are wildcards. The report is then partial, as with the next arguments.
         :param tags: runs assertions with one of these tags.
@@ -252,29 +254,24 @@ class Suite:
             checked,
             db,
             date,
-            fail_on=fail_on,
-            allow_empty=allow_empty,
-            require_history=require_history,
-            skip_dates=skip_dates,
+            options_of(options),
             now=now,
             selection=selection_of(only, tags, exclude_tags, severity, dimensions),
         )
 
+    @with_run_keywords
     def run_dates(
         self,
         db: Database,
         dates: str | Iterable[date],
         *,
-        fail_on: Severity | str = Severity.P1,
-        allow_empty: bool = False,
-        require_history: bool = False,
-        skip_dates: Collection[date] = (),
         now: datetime | None = None,
         only: Words = None,
         tags: Words = None,
         exclude_tags: Words = None,
         severity: Severity | str | None = None,
         dimensions: Words = None,
+        **options: Unpack[RunKeywords],
     ) -> DatedResults:
         """The results for each of several dates, as of a `run` for that date alone; over Spark all
         dates are measured in one scan.
@@ -289,10 +286,7 @@ class Suite:
             checked,
             db,
             dates,
-            fail_on=fail_on,
-            allow_empty=allow_empty,
-            require_history=require_history,
-            skip_dates=skip_dates,
+            options_of(options),
             now=now,
             selection=selection_of(only, tags, exclude_tags, severity, dimensions),
         )
@@ -315,7 +309,8 @@ class Suite:
         """
         checked = replace(self._checked, suite=self._tuned())
         selection = selection_of(only, tags, exclude_tags, severity, dimensions)
-        return plan_of(checked, db, date, allow_empty=allow_empty, selection=selection)
+        options = RunOptions(allow_empty=allow_empty)
+        return plan_of(checked, db, date, options, selection=selection)
 
     def _tuned(self) -> nodes.Suite:
         """The suite with the values that were set; constants computed from them follow."""

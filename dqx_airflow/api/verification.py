@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dqx_airflow.api.assertions import Context
 from dqx_airflow.api.call_site import CallSite, caller_place, source_of
@@ -15,6 +15,7 @@ from dqx_airflow.api.fragments import filter_of, parse_profiles
 from dqx_airflow.api.metric_provider import MetricProvider
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import plan_of, raise_errors, run
+from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_run_keywords
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_suite
@@ -25,7 +26,10 @@ from dqx_airflow.tuning.history import TunableChange
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, is_algorithm, weakened
 from dqx_airflow.tuning.suite_file import refuse
 from dqx_airflow.tuning.tunables import Tunable, Tunables
-from dqx_airflow.values import Severity, Span
+from dqx_airflow.values import RunOptions, Span
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 CheckFunction: TypeAlias = Callable[[MetricProvider, Context], None]
 
@@ -153,15 +157,13 @@ class VerificationSuite:
         assert after.suite is not None
         refuse(weakened(before.suite, after.suite, agent), after.sources)
 
+    @with_run_keywords
     def run(
         self,
         date: date,
         *,
-        fail_on: Severity | str = Severity.P1,
-        allow_empty: bool = False,
-        require_history: bool = False,
-        skip_dates: Collection[date] = (),
         now: datetime | None = None,
+        **options: Unpack[RunKeywords],
     ) -> Results:
         """The results for a date. The check functions are called each time.
 
@@ -170,17 +172,14 @@ class VerificationSuite:
         :param require_history: the outcome is broken where an assertion of `fail_on` or worse
             lacks data of other dates; without it, warned.
         :param skip_dates: dates without data, for lagged metrics.
-        :param now: the moment from which ages such as `freshness` are measured.
+        :param now: the timestamp from which ages such as `freshness` are measured.
         :raises SourceError: what the checks assert has errors.
         """
         return run(
             self._checked(),
             self.db,
             date,
-            fail_on=fail_on,
-            allow_empty=allow_empty,
-            require_history=require_history,
-            skip_dates=skip_dates,
+            options_of(options),
             now=now,
         )
 
@@ -189,7 +188,7 @@ class VerificationSuite:
 
         :raises SourceError: what the checks assert has errors.
         """
-        return plan_of(self._checked(), self.db, date, allow_empty=allow_empty)
+        return plan_of(self._checked(), self.db, date, RunOptions(allow_empty=allow_empty))
 
     def to_dql(self) -> str:
         """The same suite as DQL text.

@@ -42,7 +42,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.reader_options import FORMATS_WITH_OPTIONS, with_default_options, wrong_option
 from dqx_airflow.redact import holds_credentials, is_secret_setting
-from dqx_airflow.values import DatasetRef, Severity, Span
+from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -84,9 +84,9 @@ _OUTPUTS = tuple(output.value for output in Output)
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
-    """What holds where a call says nothing. `results` is the root of a results store, `date` None
-    stands for today.
+class Defaults(RunOptions):
+    """What holds where a call says nothing, also of its `RunOptions`. `results` is the root of a
+    results store, `date` None stands for today.
 
     Without `trust_log`, no dataset trusts the log of its table, whatever its own settings say.
     """
@@ -94,9 +94,6 @@ class Defaults:
     date: str | None = None
     output: Output = Output.TABLE
     results: str | None = None
-    fail_on: Severity = Severity.P1
-    allow_empty: bool = False
-    require_history: bool = False
     trust_log: bool = True
     unsupported: Unsupported = Unsupported.ERROR
 

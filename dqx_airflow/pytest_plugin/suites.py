@@ -16,6 +16,7 @@ import pytest
 
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.results import Result, Results
+from dqx_airflow.api.run import run
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.config.settings import Settings, date_of, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import Level
@@ -82,13 +83,8 @@ class SuiteOfTests(pytest.File):
         """The results, or why there are none: each test tells it."""
         settings = self._settings
         try:
-            return Suite(self._checked).run(
-                self._database(settings),
-                date_of_run(self.config),
-                fail_on=settings.defaults.fail_on,
-                allow_empty=settings.defaults.allow_empty,
-                require_history=settings.defaults.require_history,
-            )
+            database = self._database(settings)
+            return run(self._checked, database, date_of_run(self.config), settings.defaults)
         except DqxError as error:
             return error
 

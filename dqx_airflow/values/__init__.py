@@ -42,6 +42,7 @@ from dqx_airflow.values.request import (
     Selection,
     ShadowSuite,
 )
+from dqx_airflow.values.run_options import RunOptions
 from dqx_airflow.values.sources import ImportedFile, SourceDigest, SourceFile, SourceLocation, Span
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "Promotion",
     "Responsible",
     "RunKey",
+    "RunOptions",
     "Selection",
     "Severity",
     "ShadowReport",

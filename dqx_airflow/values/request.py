@@ -11,6 +11,7 @@ from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.values.contracts import EnforcedContract
 from dqx_airflow.values.datasets import DatasetRef
 from dqx_airflow.values.outcomes import Severity
+from dqx_airflow.values.run_options import RunOptions
 from dqx_airflow.values.sources import ImportedFile, SourceFile, SourceLocation
 
 _MAP_INDEX = re.compile(r"\[(\d{1,9})\]$")
@@ -162,22 +163,22 @@ class GatePart:
 
 
 @dataclass(frozen=True, slots=True)
-class GateRequest:
+class GateRequest(RunOptions):
     """Everything that the job needs to know. It holds no secret, and its sources themselves.
 
-    `results_root` is empty for a trial, of which nothing is to be written.
-    `timeout_s` is the time in seconds after which the job ends itself, since a Python driver may
-    outlive the task that started it. `recompute` uses no stored states. `sample_rows` is how many
-    failing rows of an assertion are kept at most. `quarantine` pairs datasets with the paths of
-    the Delta tables into which their failing rows go; `promote_to` with the paths or names of those
-    into which all their rows go on a pass, and `promote_slice` columns with the one value, as text,
-    that these rows have: only such rows are replaced there. `contract` is where the suite comes
-    from, if it was compiled. `date_from` says in words where the date comes from. With
-    `require_history` a gate is broken where an assertion of `fail_on` or worse lacks data of other
-    dates. `origin` is for lineage alone: nothing is read there. `shadow` is judged in the same scan
-    and changes nothing. `more` are judged beside it, each with a report of its own. With a
-    `selection` only the assertions that it selects are judged, and nothing is promoted unless
-    `promote_partial` says so.
+    How it judges is said by its `RunOptions`.
+
+    `results_root` is empty for a trial, of which nothing is to be written. `timeout_s` is the time
+    in seconds after which the job ends itself, since a Python driver may outlive the task that
+    started it. `recompute` uses no stored states. `sample_rows` is how many failing rows of an
+    assertion are kept at most. `quarantine` pairs datasets with the paths of the Delta tables into
+    which their failing rows go; `promote_to` with the paths or names of those into which all their
+    rows go on a pass, and `promote_slice` columns with the one value, as text, that these rows
+    have: only such rows are replaced there. `contract` is where the suite comes from, if it was
+    compiled. `date_from` says in words where the date comes from. `origin` is for lineage alone:
+    nothing is read there. `shadow` is judged in the same scan and changes nothing. `more` are
+    judged beside it, each with a report of its own. With a `selection` only the assertions that it
+    selects are judged, and nothing is promoted unless `promote_partial` says so.
     """
 
     run_key: RunKey
@@ -185,9 +186,6 @@ class GateRequest:
     suite: SourceFile
     datasets: tuple[DatasetRef, ...]
     results_root: str
-    fail_on: Severity = Severity.P1
-    allow_empty: bool = False
-    skip_dates: tuple[date, ...] = ()
     parent: ParentRun | None = None
     timeout_s: float | None = None
     imports: tuple[ImportedFile, ...] = ()
@@ -198,7 +196,6 @@ class GateRequest:
     promote_to: tuple[tuple[str, str], ...] = ()
     date_from: str = ""
     promote_slice: tuple[tuple[str, str], ...] = ()
-    require_history: bool = False
     origin: GateOrigin | None = None
     shadow: ShadowSuite | None = None
     more: tuple[GatePart, ...] = ()

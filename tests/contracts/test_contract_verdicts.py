@@ -24,7 +24,7 @@ from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.reference.table import Table
-from dqx_airflow.values import SourceFile, Status, Verdict
+from dqx_airflow.values import RunOptions, SourceFile, Status, Verdict
 
 FOLDER = Path(__file__).parent / "broken"
 PLAIN = list(cases(FOLDER / "plain.md", fewest_blocks=3))
@@ -66,7 +66,7 @@ def _judged(case: Case, database: MemoryDatabase | SparkDatabase) -> tuple[Verdi
     compiled = compile_contract(_contract(case), database.datasets)
     checked = check_source(SourceFile("suite.dql", compiled.text))
     assert not checked.errors
-    return run(checked, database, DAY, allow_empty=True, now=NOW).report.verdicts
+    return run(checked, database, DAY, RunOptions(allow_empty=True), now=NOW).report.verdicts
 
 
 def _contract(case: Case) -> Contract:

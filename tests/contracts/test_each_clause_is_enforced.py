@@ -22,7 +22,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.reference.table import Table
-from dqx_airflow.values import DatasetRef, Field, SourceFile, Status
+from dqx_airflow.values import DatasetRef, Field, RunOptions, SourceFile, Status
 
 HERE = Path(__file__).parent
 CASES = list(cases(*(HERE / "enforced").glob("*.md"), fewest_blocks=3))
@@ -137,7 +137,7 @@ def _edited(tables: Tables, edit: str) -> Tables:
 
 
 def _failed(suite: Checked, database: Database, *besides: str) -> set[str]:
-    verdicts = run(suite, database, DAY, allow_empty=True, now=NOW).report.verdicts
+    verdicts = run(suite, database, DAY, RunOptions(allow_empty=True), now=NOW).report.verdicts
     return {item.name for item in verdicts if item.status in (Status.FAILED, *besides)}
 
 

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.run.options import (
-    AllowEmptyOption,
-    ConfigOption,
-    ConnectionOption,
-    DatasetOption,
-    DateOption,
-    DimensionOption,
-    ExcludeTagOption,
-    FailOnOption,
-    OnlyOption,
-    OutputFileOption,
-    OutputOption,
-    RecomputeOption,
-    RequireHistoryOption,
-    ResultsOption,
-    SeverityOption,
-    SkipDateOption,
-    TagOption,
-    UnsupportedOption,
-    WatchOption,
-)
+from dqx_airflow.cli.run.shared_options import with_shared_options
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.run.request_builder import Options
 
 
+@with_shared_options
 def against_data(
     paths: Annotated[list[Path], typer.Argument(help="Contracts.")],
     *,
@@ -52,25 +37,7 @@ def against_data(
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail on columns that are not in the contract.")
     ] = False,
-    connection: ConnectionOption = None,
-    on: DateOption = None,
-    dataset: DatasetOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-    output_file: OutputFileOption = None,
-    results: ResultsOption = None,
-    recompute: RecomputeOption = False,
-    fail_on: FailOnOption = None,
-    allow_empty: AllowEmptyOption = None,
-    require_history: RequireHistoryOption = None,
-    skip_date: SkipDateOption = None,
-    unsupported: UnsupportedOption = None,
-    only: OnlyOption = None,
-    tag: TagOption = None,
-    exclude_tag: ExcludeTagOption = None,
-    severity: SeverityOption = None,
-    dimension: DimensionOption = None,
-    watch: WatchOption = False,
+    shared: Options,
 ) -> None:
     """Test contracts against data, with one Spark session.
 
@@ -79,28 +46,14 @@ def against_data(
     Spark or the results store failed; the worst one of several contracts.
     """
     from dqx_airflow.cli.run.command import run_call
-    from dqx_airflow.cli.run.request_builder import Options
-    from dqx_airflow.selection import selection_of
 
-    options = Options(
-        tuple(paths),
-        connection,
-        on,
-        tuple(skip_date or ()),
-        tuple(dataset or ()),
-        config,
-        output,
-        results,
-        recompute,
-        fail_on,
-        allow_empty,
-        require_history,
-        data,
-        server,
-        expect_version,
-        tuple(model or ()),
-        strict,
-        unsupported,
-        selection=selection_of(only, tag, exclude_tag, severity, dimension),
+    options = replace(
+        shared,
+        paths=tuple(paths),
+        data=data,
+        server=server,
+        expect_version=expect_version,
+        models=tuple(model or ()),
+        is_strict=strict,
     )
-    raise typer.Exit(run_call(options, output_file, watch=watch))
+    raise typer.Exit(run_call(options))

@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import chain, islice
 from pathlib import Path
@@ -14,28 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.run.options import (
-    AllowEmptyOption,
-    ConfigOption,
-    ConnectionOption,
-    DatasetOption,
-    DateOption,
-    DimensionOption,
-    ExcludeTagOption,
-    FailOnOption,
-    OnlyOption,
-    OutputFileOption,
-    OutputOption,
-    RecomputeOption,
-    RequireHistoryOption,
-    ResultsOption,
-    SeverityOption,
-    ShadowOption,
-    SkipDateOption,
-    TagOption,
-    UnsupportedOption,
-    WatchOption,
-)
+from dqx_airflow.cli.run.options import ShadowOption
+from dqx_airflow.cli.run.shared_options import with_shared_options
 from dqx_airflow.values import Outcome
 
 if TYPE_CHECKING:
@@ -48,31 +28,14 @@ EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 2, 4, 130
 EXIT_OF = {Outcome.PASSED: 0, Outcome.WARNED: 0, Outcome.BLOCKED: 1, Outcome.BROKEN: 3}
 
 
+@with_shared_options
 def run(
     paths: Annotated[
         list[Path], typer.Argument(help="Suites, contracts, or folders with .dql files.")
     ],
     *,
-    connection: ConnectionOption = None,
-    on: DateOption = None,
-    dataset: DatasetOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-    output_file: OutputFileOption = None,
-    results: ResultsOption = None,
-    recompute: RecomputeOption = False,
-    fail_on: FailOnOption = None,
-    allow_empty: AllowEmptyOption = None,
-    require_history: RequireHistoryOption = None,
-    skip_date: SkipDateOption = None,
-    unsupported: UnsupportedOption = None,
     shadow: ShadowOption = None,
-    only: OnlyOption = None,
-    tag: TagOption = None,
-    exclude_tag: ExcludeTagOption = None,
-    severity: SeverityOption = None,
-    dimension: DimensionOption = None,
-    watch: WatchOption = False,
+    shared: Options,
 ) -> None:
     """Run suites against datasets, with one Spark session.
 
@@ -81,36 +44,16 @@ def run(
     line, 3 broken, 4 Spark or the results store failed; the worst one of several suites. Settings
     that are not given here come from the dqx.toml nearest to the suite.
     """
-    from dqx_airflow.cli.run.request_builder import Options
-    from dqx_airflow.selection import selection_of
-
-    options = Options(
-        tuple(paths),
-        connection,
-        on,
-        tuple(skip_date or ()),
-        tuple(dataset or ()),
-        config,
-        output,
-        results,
-        recompute,
-        fail_on,
-        allow_empty,
-        require_history,
-        unsupported=unsupported,
-        shadow=shadow,
-        selection=selection_of(only, tag, exclude_tag, severity, dimension),
-    )
-    raise typer.Exit(run_call(options, output_file, watch=watch))
+    raise typer.Exit(run_call(replace(shared, paths=tuple(paths), shadow=shadow)))
 
 
-def run_call(options: Options, output_file: Path | None, *, watch: bool) -> int:
+def run_call(options: Options) -> int:
     """Does what was typed, once or until somebody interrupts; the exit code."""
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("openlineage.client.transport.console").setLevel(logging.INFO)
-    runner = _Runner(options, output_file)
+    runner = _Runner(options)
     try:
-        return runner.watch() if watch else runner.run()
+        return runner.watch() if options.watch else runner.run()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     finally:
@@ -122,7 +65,6 @@ class _Runner:
     """Runs the same call, once or often, over one Spark session."""
 
     options: Options
-    output_file: Path | None
     _spark: Spark | None = None
     _read: Stamps = field(default_factory=dict)
 
@@ -153,11 +95,12 @@ class _Runner:
         codes: list[int] = []
         with ExitStack() as opened:
             file = None
-            if self.output_file is not None:
+            output_file = self.options.output_file
+            if output_file is not None:
                 try:
-                    file = opened.enter_context(self.output_file.open("w", encoding="utf-8"))
+                    file = opened.enter_context(output_file.open("w", encoding="utf-8"))
                 except OSError as error:
-                    _tell_error(f"{self.output_file} cannot be written: {error.strerror or error}")
+                    _tell_error(f"{output_file} cannot be written: {error.strerror or error}")
                     return EXIT_WRONG_CALL
             reports = self._reports(call, self._spark, codes)
             earliest = [*islice(reports, 1)]

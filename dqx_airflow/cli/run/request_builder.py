@@ -55,7 +55,6 @@ from dqx_airflow.values import (
     GateRequest,
     RunKey,
     Selection,
-    Severity,
     ShadowSuite,
     SourceFile,
     Span,
@@ -76,7 +75,8 @@ _DATA = "data"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed. None stands for what was not. `data` to `unsupported` are for contracts
+    """What was typed. None stands for what was not. `run_options` are those of `RunOptions` that
+    were typed, by name. `data` to `unsupported` are for contracts
     alone, `shadow` for one suite."""
 
     paths: tuple[Path, ...]
@@ -88,9 +88,7 @@ class Options:
     output: Output | None = None
     results: str | None = None
     recompute: bool = False
-    fail_on: Severity | None = None
-    allow_empty: bool | None = None
-    require_history: bool | None = None
+    run_options: Mapping[str, Any] = field(default_factory=dict)
     data: str | None = None
     server: str | None = None
     expect_version: str | None = None
@@ -99,6 +97,8 @@ class Options:
     unsupported: Unsupported | None = None
     shadow: Path | None = None
     selection: Selection | None = None
+    output_file: Path | None = None
+    watch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,22 +185,11 @@ class _Reader:
             suite=SourceFile("", ""),
             datasets=(),
             results_root=results or "",
-            fail_on=options.fail_on or settings.defaults.fail_on,
-            allow_empty=(
-                settings.defaults.allow_empty
-                if options.allow_empty is None
-                else options.allow_empty
-            ),
-            require_history=(
-                settings.defaults.require_history
-                if options.require_history is None
-                else options.require_history
-            ),
-            skip_dates=skipped,
             recompute=options.recompute,
             # Of what is not stored, nobody can ask for more than is shown.
             sample_rows=DEFAULT_SAMPLE_ROWS if results else SHOWN_ROWS,
             date_from=date_from,
+            **{**settings.defaults.keywords, **options.run_options, "skip_dates": skipped},
         )
         self.settings = settings
         datasets = {**settings.refs, **given}

@@ -1,0 +1,29 @@
+"""How a run judges: the options that every way of running has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import date
+from typing import Any
+
+from dqx_airflow.values.outcomes import Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a run judges, whether a gate, the command line or Python started it.
+
+    A failure of `fail_on` or worse blocks. `allow_empty` leaves out the implicit assertions that
+    the datasets have rows. With `require_history` a run is broken where an assertion of `fail_on`
+    or worse lacks data of other dates. `skip_dates` are dates without data, for lagged metrics.
+    """
+
+    fail_on: Severity = Severity.P1
+    allow_empty: bool = False
+    require_history: bool = False
+    skip_dates: tuple[date, ...] = ()
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The options by name, to make others of them."""
+        return {field.name: getattr(self, field.name) for field in fields(RunOptions)}
