@@ -38,6 +38,7 @@ from sqlalchemy import and_, func, or_, select, tuple_
 from dqx_airflow.operators.outcome import XCOM_KEY
 from dqx_airflow.operators.results_location import ResultsPlace, results_place
 from dqx_airflow.plugin.dag_graph import DagGraph, graph_of
+from dqx_airflow.plugin.summaries import as_pushed, summaries_of
 
 __all__ = [
     "MOST_INSTANCES",
@@ -406,13 +407,15 @@ def recent_runs(
         recent.c.number <= depth,
     )
     rows = session.execute(
-        _instances()
+        _instances(XComModel.timestamp)
         .join(recent, newest)
         .where(tuple_(TaskInstance.dag_id, TaskInstance.task_id).in_(tasks))
         .order_by(recent.c.number, TaskInstance.map_index)
         .limit(_MOST_ROWS)
-    )
-    return tuple(_task_run(row) for row in rows)
+    ).all()
+    left = {row.id: row.timestamp for row in rows if row.timestamp is not None}
+    summaries = summaries_of(session, left)
+    return tuple(_task_run((*row[:-1], summaries.get(row.id))) for row in rows)
 
 
 def known_results() -> ResultsPlace | None:
@@ -424,8 +427,11 @@ def known_results() -> ResultsPlace | None:
         return None
 
 
-def _instances() -> Any:
-    """Selects task instances with what they pushed."""
+def _instances(of_pushed: Any = XComModel.value) -> Any:
+    """Selects task instances with what they pushed.
+
+    :param of_pushed: the column that is wanted of it.
+    """
     of_run = and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
     pushed = and_(
         XComModel.dag_id == TaskInstance.dag_id,
@@ -449,7 +455,7 @@ def _instances() -> Any:
             DagRun.run_after,
             DagRun.logical_date,
             DagRun.state,
-            XComModel.value,
+            of_pushed,
         )
         .join(DagRun, of_run)
         .join(XComModel, pushed, isouter=True)
@@ -459,12 +465,6 @@ def _instances() -> Any:
 def _task_run(row: Sequence[Any]) -> TaskRun:
     dag_id, run_id, task_id, map_index, state, operator, attempt, *times, run_state, value = row
     started, ended, label, run_after, logical_date = times
-    if isinstance(value, str):
-        # Some ways into the table store the text of the JSON, not the JSON.
-        try:
-            value = json.loads(value)
-        except ValueError:
-            value = None
     return TaskRun(
         dag_id=dag_id,
         run_id=run_id,
@@ -474,7 +474,7 @@ def _task_run(row: Sequence[Any]) -> TaskRun:
         operator=operator,
         attempt_id=str(attempt),
         run_after=run_after,
-        pushed=value,
+        pushed=as_pushed(value),
         logical_date=logical_date,
         started=started,
         ended=ended,

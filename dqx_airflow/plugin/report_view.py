@@ -163,6 +163,13 @@ def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
     return PromotionView(snapshot.name, snapshot.version, snapshot.promote_to, None, None)
 
 
+class Summary(dict[str, Any]):
+    """What a task left under our key: a mapping, which nobody changes, and its view once known."""
+
+    __slots__ = ("view",)
+    view: ReportView | None
+
+
 def outcome_of_summary(pushed: object) -> Outcome | None:
     """The outcome in what a task left as its summary; None for anything that is not one."""
     return _member(Outcome, pushed.get("outcome")) if isinstance(pushed, Mapping) else None
@@ -173,6 +180,14 @@ def view_of_summary(pushed: object) -> ReportView | None:
 
     Any task can leave anything under our key, so nothing in it is taken for granted.
     """
+    if not isinstance(pushed, Summary):
+        return _view_of(pushed)
+    if not hasattr(pushed, "view"):
+        pushed.view = _view_of(pushed)
+    return pushed.view
+
+
+def _view_of(pushed: object) -> ReportView | None:
     outcome = outcome_of_summary(pushed)
     if outcome is None or not isinstance(pushed, Mapping):
         return None

@@ -219,3 +219,23 @@ def test_a_gate_that_never_left_a_report_is_on_the_board(get: Get, scene: Scene)
     assert "no report" in text
     assert "lake.gate" in text
     assert "lake.load" not in text
+
+
+def test_a_summary_that_is_left_anew_is_read_anew(get: Get, scene: Scene) -> None:
+    from airflow.models.xcom import XComModel
+    from sqlalchemy import select, update
+
+    scene.dag()
+    runs_of(scene, "p")
+    assert "passing for 1 run" in Html(get("board").text).text
+    left = scene.session.scalar(select(XComModel.value).where(XComModel.dag_id == "lake"))
+    scene.session.execute(
+        update(XComModel)
+        .where(XComModel.dag_id == "lake")
+        .values(
+            value={**left, "outcome": "blocked"},
+            timestamp=datetime.now(timezone.utc) + timedelta(seconds=1),
+        )
+    )
+    scene.session.commit()
+    assert "failing for 1 run" in Html(get("board").text).text

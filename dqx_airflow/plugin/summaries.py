@@ -1,0 +1,64 @@
+"""The summaries that tasks left, read once: the board looks at thousands of them, over and over.
+
+An attempt of a task has an id of its own, and what it left has the time at which it did.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.xcom import XComModel
+from sqlalchemy import and_, select
+
+from dqx_airflow.operators.outcome import XCOM_KEY
+from dqx_airflow.plugin.report_view import Summary
+
+_MOST_KEPT = 10_000
+_ASKED_AT_ONCE = 500
+
+_kept: dict[tuple[object, datetime], object] = {}
+"""What was left, by the attempt and the time."""
+
+
+def summaries_of(session: Any, left: Mapping[Any, datetime]) -> dict[Any, object]:
+    """What attempts left under our key.
+
+    :param left: the attempts, each with the time at which it left something.
+    """
+    found = {one: _kept[one, at] for one, at in left.items() if (one, at) in _kept}
+    missing = iter([one for one in left if one not in found])
+    while some := list(islice(missing, _ASKED_AT_ONCE)):
+        for one, at, value in session.execute(_pushed().where(TaskInstance.id.in_(some))):
+            _kept[one, at] = found[one] = as_pushed(value)
+    for key in [*islice(_kept, max(len(_kept) - _MOST_KEPT, 0))]:
+        _kept.pop(key, None)
+    return found
+
+
+def as_pushed(value: object) -> object:
+    """What a task left, as it is in Airflow's table."""
+    if isinstance(value, str):
+        # Some ways into the table store the text of the JSON, not the JSON.
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    if isinstance(value, dict) and not isinstance(value, Summary):
+        return Summary(value)
+    return value
+
+
+def _pushed() -> Any:
+    pushed = and_(
+        XComModel.dag_id == TaskInstance.dag_id,
+        XComModel.task_id == TaskInstance.task_id,
+        XComModel.run_id == TaskInstance.run_id,
+        XComModel.map_index == TaskInstance.map_index,
+        XComModel.key == XCOM_KEY,
+    )
+    return select(TaskInstance.id, XComModel.timestamp, XComModel.value).join(XComModel, pushed)
