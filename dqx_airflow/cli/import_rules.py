@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.migration.double_quotes import DoubleQuotes
 
 if TYPE_CHECKING:
     from dqx_airflow.migration.suite import ImportedRule
@@ -48,6 +49,10 @@ def import_rules(
         str | None,
         typer.Option(help="The dataset of all rules; default: the one that the file names."),
     ] = None,
+    double_quotes: Annotated[
+        DoubleQuotes | None,
+        typer.Option(help="What double quotes hold in the SQL of Soda and dbt: columns, strings."),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="The name of the suite; default: that of the first file.")
     ] = None,
@@ -83,7 +88,9 @@ def import_rules(
         try:
             if isinstance(source, Unreadable):
                 raise UntranslatableError(source.reason)
-            found, of_file = read_rules(source, tool=tool, dataset=dataset)
+            found, of_file = read_rules(
+                source, tool=tool, dataset=dataset, double_quotes=double_quotes
+            )
         except UntranslatableError as error:
             typer.echo(f"error: {path}: {error}", err=True)
             wrong = True

@@ -1,7 +1,7 @@
-"""Deequ and PyDeequ: suggested constraints as JSON, and chains of `Check` in a Python file.
+"""Deequ and PyDeequ: suggested constraints as JSON, and chains of `Check` in Python and Scala.
 
-`.isComplete("id").hasMin("price", lambda x: x >= 0)` is read, never run; the Scala that Deequ
-suggests (`_ >= 0.9`, `Array("a")`) is read as the same in Python. What a constraint makes of NULL
+`.isComplete("id").hasMin("price", lambda x: x >= 0)` is read, never run; Scala (`_ >= 0.9`,
+`Array("a")`) is read as the same in Python. What a constraint makes of NULL
 is taken from Deequ: it passes `isContainedIn` and `isNonNegative`, and fails a pattern or
 `satisfies`.
 """
@@ -30,14 +30,23 @@ from dqx_airflow.migration.request import Request
 from dqx_airflow.values import Severity
 
 _SCALA = (
-    (re.compile(r"\bArray\("), "list_of("),
-    (re.compile(r"\bSeq\("), "list_of("),
+    (re.compile(r"\b(Array|Seq|List|Set)\("), "list_of("),
     (re.compile(r"\bSome\("), "some("),
-    (re.compile(r"(?<![\w\"])_ (?=[<>=!])"), "lambda x: x "),
+    (re.compile(r"(?<![\w\"])_ ?(?=[<>=!])"), "lambda x: x "),
+    (re.compile(r"\(?\b(\w+)(?:\s*:\s*\w+\))?\s*=>"), r"lambda \1:"),
+    (re.compile(r"&&"), " and "),
+    (re.compile(r"\|\|"), " or "),
+    (re.compile(r"\b(\d+(?:\.\d+)?)[dDfFL]\b"), r"\1"),
+    (re.compile(r"//[^\n]*"), ""),
 )
+"""What Scala writes otherwise than Python, outside of strings."""
+_STRINGS = re.compile(r'("""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*")(\.r\b)?')
 _OPS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_TYPES = {"Integral": "bigint", "Fractional": "double", "Boolean": "boolean"}
+_TYPES = {"Integral": "bigint", "Boolean": "boolean"}
+_TYPES |= dict.fromkeys(("Fractional", "Numeric"), "double")
+
+_EXACT = "Deequ approximates the value, which is exact here"
 
 Assertion = Sequence[tuple[str, float]]
 """What a metric is compared with: `((">=", 0.8),)`."""
@@ -49,8 +58,8 @@ def recognises(document: Any) -> bool:
     )
 
 
-def recognises_python(text: str) -> bool:
-    return "Check(" in text and ("pydeequ" in text or "addCheck" in text)
+def recognises_code(text: str) -> bool:
+    return "Check(" in text and any(word in text for word in ("deequ", "addCheck", "CheckLevel"))
 
 
 def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
@@ -62,37 +71,97 @@ def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignR
         yield from _of_chain("check" + code, code, dataset, place, None)
 
 
-def rules_of_python(text: str, request: Request) -> Iterator[ForeignRule]:
-    """The constraints of all checks of a Python file.
+def rules_of_code(text: str, request: Request) -> Iterator[ForeignRule]:
+    """The constraints of all checks of a file of Python or Scala.
 
-    :raises UntranslatableError: it is no Python.
+    :raises UntranslatableError: it is neither, or has no chain of constraints on a `Check`.
     """
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as error:
-        raise UntranslatableError(f"line {error.lineno}: not Python") from None
     dataset = request.dataset or "data"
+    try:
+        found = list(_of_python(ast.parse(text), dataset, request.file))
+    except SyntaxError as error:
+        if _SCALA_CHECK.search(text) is None:
+            raise UntranslatableError(f"line {error.lineno}: not Python") from None
+        found = list(_of_scala(text, dataset, request.file))
+    if not found:
+        raise UntranslatableError("there is no chain of constraints on a Check(...) in it")
+    yield from found
+
+
+def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRule]:
     inner = {
         id(node.func.value)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     }
+    checks: dict[str, ast.Call] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            _, start = _links(node.value)
+            if isinstance(start, ast.Call) and _name(start.func) == "Check":
+                checks[node.targets[0].id] = start
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and id(node) not in inner:
             links, start = _links(node)
-            if links and isinstance(start, ast.Call) and _name(start.func) == "Check":
-                is_warning = any("Warning" in ast.unparse(one) for one in start.args)
+            made = checks.get(start.id) if isinstance(start, ast.Name) else start
+            if links and isinstance(made, ast.Call) and _name(made.func) == "Check":
+                is_warning = any("Warning" in ast.unparse(one) for one in made.args)
                 severity = Severity.P3 if is_warning else None
-                yield from _of_links(links, dataset, request.file, severity)
+                yield from _of_links(links, dataset, file, severity)
+
+
+_SCALA_CHECK = re.compile(r"\bCheck\(\s*(?:level\s*=\s*)?CheckLevel\s*\.\s*(?P<level>\w+)")
+_LINK = re.compile(r"(?:\s|//[^\n]*)*\.\s*\w+\s*(?=\()")
+
+
+def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
+    """The chains that start from `Check(CheckLevel.Error, ...)`."""
+    for found in _SCALA_CHECK.finditer(text):
+        end = start = _end_of_call(text, text.index("(", found.start()))
+        while (link := _LINK.match(text, end)) is not None:
+            end = _end_of_call(text, link.end())
+        if end > start:
+            place = f"{file}: line {text.count(chr(10), 0, found.start()) + 1}"
+            severity = Severity.P3 if found["level"] == "Warning" else None
+            code = text[start:end]
+            yield from _of_chain(f"check{code}", " ".join(code.split()), dataset, place, severity)
+
+
+def _end_of_call(text: str, opening: int) -> int:
+    """The place after the parenthesis that closes the one at `opening`; the end without one."""
+    depth, place = 0, opening
+    while place < len(text):
+        if (string := _STRINGS.match(text, place)) is not None:
+            place = string.end()
+            continue
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        place += 1
+        if depth == 0:
+            return place
+    return len(text)
+
+
+def _as_python(code: str) -> str:
+    """A chain of Scala in the syntax of Python; strings stay as they are."""
+    written = []
+    for index, part in enumerate(_STRINGS.split(code)):
+        if index % 3 == 2:  # `.r` after a string makes a pattern of it, and no other string
+            continue
+        if index % 3 == 1:
+            written.append(f"r{part}" if part.startswith('"""') else part)
+            continue
+        plain = part
+        for pattern, python in _SCALA:
+            plain = pattern.sub(python, plain)
+        written.append(" ".join(plain.split("\n")))
+    return "".join(written)
 
 
 def _of_chain(
     code: str, shown: str, dataset: str, place: str, severity: Severity | None
 ) -> Iterator[ForeignRule]:
-    for pattern, python in _SCALA:
-        code = pattern.sub(python, code)
     try:
-        links, _ = _links(ast.parse(code, mode="eval").body)
+        links, _ = _links(ast.parse(_as_python(code), mode="eval").body)
     except SyntaxError:
         links = []
     if not links:
@@ -129,13 +198,20 @@ def _of_links(
             if name not in _CONSTRAINTS:
                 raise UntranslatableError(f"{name} has no counterpart")
             given = [_value(one) for one in link.args]
-            given += [_value(one.value) for one in link.keywords if one.arg == "assertion"]
+            given += [
+                _value(one.value)
+                for one in link.keywords
+                if one.arg not in ("hint", "analyzerOptions") and one.arg is not None
+            ]
             meaning: Claims | Translation | str = _CONSTRAINTS[name](given)
         except UntranslatableError as error:
             meaning = str(error)
         except (IndexError, TypeError):
             meaning = f"{name} has other arguments"
-        yield ForeignRule(dataset, at, shown, meaning, severity=severity, where=where)
+        difference = _EXACT if name.startswith("hasApprox") else None
+        yield ForeignRule(
+            dataset, at, shown, meaning, severity=severity, where=where, difference=difference
+        )
 
 
 def _name(node: ast.expr) -> str:
@@ -293,13 +369,33 @@ def _pair(op: str) -> Callable[[list[Any]], _Meaning]:
 
 
 def _satisfies(given: list[Any]) -> _Meaning:
-    share = _share(given[1:])
+    condition = next((one for one in given[1:] if isinstance(one, _Condition)), _ALL)
     name = given[1] if len(given) > 1 and isinstance(given[1], str) else "satisfies"
-    if share != 1:
+    if condition != _ALL:
         subject = f"sql({value_text(f'count_if({given[0]}) / count(*)')})"
-        return Claims(name, (f"{subject} >= {percent_text(share)}",))
+        return Claims(name, _compared(subject, condition, is_share=True))
     failing = value_text(f"count_if(NOT coalesce({given[0]}, false))")
     return Claims(name, (f"sql({failing}) == 0",))
+
+
+def _complete_columns(link: str) -> Callable[[list[Any]], _Meaning]:
+    """A constraint on the rows in which all columns, or any, have a value."""
+
+    def meaning(given: list[Any]) -> _Meaning:
+        there = f" {link} ".join(f"{column_text(one)} is not null" for one in given[0])
+        condition = next((one for one in given[1:] if isinstance(one, _Condition)), _ALL)
+        if condition == _ALL:
+            return Claims("complete", (rows_text(there),))
+        subject = f"num_rows(where {there}) / num_rows()"
+        return Claims("complete", _compared(subject, condition, is_share=True))
+
+    return meaning
+
+
+def _quantile(given: list[Any]) -> _Meaning:
+    column = column_text(given[0])
+    subject = f"percentile({column}, {percent_text(given[1])})"
+    return Claims("quantile", _compared(subject, given[2]), column)
 
 
 def _pattern(given: list[Any]) -> _Meaning:
@@ -348,6 +444,10 @@ _CONSTRAINTS: dict[str, Callable[[list[Any]], _Meaning]] = {
     "hasApproxCountDistinct": _metric("unique_count({})"),
     "hasNumberOfDistinctValues": _metric("unique_count({})"),
     "hasCorrelation": _correlation,
+    "hasExactQuantile": _quantile,
+    "hasApproxQuantile": _quantile,
+    **dict.fromkeys(("areComplete", "haveCompleteness"), _complete_columns("and")),
+    **dict.fromkeys(("areAnyComplete", "haveAnyCompleteness"), _complete_columns("or")),
     "hasPattern": _pattern,
     "hasDataType": _data_type,
     "isNonNegative": _rows("non_negative", "{} >= 0"),

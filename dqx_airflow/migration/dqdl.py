@@ -35,28 +35,102 @@ _PRIMARY = re.compile(r"\bprimary\b")
 _EMPTY_FILTER = "a rule whose filter selects no rows passes in Glue"
 
 
+_RULES_SECTION = re.compile(r"^\s*Rules\s*=\s*\[", re.MULTILINE)
+
+
 def recognises(text: str) -> bool:
-    head = text.lstrip()
-    return head.startswith(("Rules", "Analyzers", "#")) and "Rules" in text and "[" in text
+    return _RULES_SECTION.search(text) is not None
 
 
 def rules_of(text: str, request: Request) -> Iterator[ForeignRule]:
-    """:raises UntranslatableError: it is no DQDL."""
+    """The rules of a file; what is no DQDL in one of them leaves the others as they are.
+
+    :raises UntranslatableError: it is no DQDL.
+    """
     dataset = request.dataset or "data"
+    filled = _with_variables(text)
     try:
-        tree = _parser().parse(text)
+        sections = [child for child in _parser().parse(filled).children if isinstance(child, Tree)]
     except UnexpectedInput as error:
-        raise UntranslatableError(f"line {error.line}: not DQDL") from None
-    sections = (child for child in tree.children if isinstance(child, Tree))
+        entries = _entries(filled)
+        if not entries:
+            raise UntranslatableError(f"line {error.line}: not DQDL") from None
+        for line, entry_text in entries:
+            yield _single_rule(entry_text, dataset, f"{request.file}: line {line}")
+        return
     for section in sections:
-        name, *entries = section.children
+        name, *entries_ = section.children
         if name != "Rules":
             continue
-        for entry in entries:
+        for entry in entries_:
             assert isinstance(entry, Tree)
             place = f"{request.file}: line {entry.meta.line}"
-            shown = " ".join(text[entry.meta.start_pos : entry.meta.end_pos].split())
+            shown = " ".join(filled[entry.meta.start_pos : entry.meta.end_pos].split())
             yield _rule(entry, dataset, place, shown)
+
+
+_DICTIONARY = re.compile(r"\b(?:Metadata|DataSources)\s*=\s*\{[^{}]*\}")
+_LABELS = re.compile(r"\bDefaultLabels\s*=\s*\[[^\]]*\]")
+_DECLARED = re.compile(r'^[ \t]*(?P<name>\w+)\s*=\s*(?P<value>\[[^\]]*\]|"(?:\\.|[^"\\])*")', re.M)
+_USED = re.compile(r"\$(\w+)")
+_SECTIONS = ("Rules", "Analyzers")
+
+
+def _with_variables(text: str) -> str:
+    """The text with the values of its variables; sections that have no rules are blank lines."""
+    values: dict[str, str] = {}
+
+    def blank(found: re.Match[str]) -> str:
+        return "\n" * found[0].count("\n")
+
+    def declare(found: re.Match[str]) -> str:
+        if found["name"] in _SECTIONS:
+            return found[0]
+        values[found["name"]] = " ".join(found["value"].split())
+        return blank(found)
+
+    head, rules, rest = text.partition("Rules")
+    head = _DECLARED.sub(declare, _LABELS.sub(blank, _DICTIONARY.sub(blank, head)))
+    return _USED.sub(lambda found: values.get(found[1], found[0]), head + rules + rest)
+
+
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|.', re.DOTALL)
+_START = re.compile(r"\s*(?:#[^\n]*\s*)*Rules\s*=\s*\[")
+
+
+def _entries(text: str) -> list[tuple[int, str]]:
+    """The entries of `Rules = [...]` with their lines; none where the brackets do not match."""
+    start = _START.match(text)
+    if start is None:
+        return []
+    found: list[tuple[int, str]] = []
+    depth, begun = 1, start.end()
+    for token in _TOKEN.finditer(text, start.end()):
+        depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(token[0], 0)
+        if depth == 0 or (depth == 1 and token[0] == ","):
+            entry = text[begun : token.start()]
+            begun = token.end()
+            if entry.strip():
+                ahead = len(entry) - len(entry.lstrip())
+                found.append((text.count("\n", 0, token.start() - len(entry) + ahead) + 1, entry))
+        if depth == 0:
+            rest = text[token.end() :].lstrip()
+            return found if not rest or rest.startswith("Analyzers") else []
+    return []
+
+
+def _single_rule(text: str, dataset: str, place: str) -> ForeignRule:
+    document = f"Rules = [\n{text}\n]"
+    try:
+        (section,) = _parser().parse(document).children
+    except UnexpectedInput:
+        shown = " ".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
+        return ForeignRule(dataset, place, " ".join(shown.split()), "not DQDL that is known")
+    assert isinstance(section, Tree)
+    entry = section.children[1]
+    assert isinstance(entry, Tree)
+    shown = " ".join(document[entry.meta.start_pos : entry.meta.end_pos].split())
+    return _rule(entry, dataset, place, shown)
 
 
 @cache
@@ -124,7 +198,7 @@ def _ungrouped(entry: Tree[Token]) -> Tree[Token]:
 
 def _claims(rule: _Rule) -> Claims:
     if rule.name not in _RULES:
-        raise UntranslatableError(f"{rule.name} has no counterpart")
+        raise UntranslatableError(_REASONS.get(rule.name, f"{rule.name} has no counterpart"))
     reader, takes_threshold = _RULES[rule.name]
     if rule.threshold is not None and not takes_threshold:
         raise UntranslatableError("its threshold has no counterpart")
@@ -166,6 +240,8 @@ def _read(tree: Tree[Token], dataset: str) -> tuple[_Rule, str | None]:
         match child:
             case Token(type="NAME"):
                 name = str(child)
+            case Token(type="BARE"):
+                parameters.append(str(child))
             case Token(type="STRING"):
                 parameters.append(_string(child))
             case Tree(data="threshold"):
@@ -211,13 +287,31 @@ def _operand(tree: Any) -> Any:
         case "string":
             return _string(tree.children[0])
         case "keyword":
-            return _Keyword(str(tree.children[0]))
+            return _Keyword(str(tree.children[0]).upper())
         case "duration":
             count, unit = map(str, tree.children)
             return _Duration(f"{count} {unit}")
         case "grouped_operand":
             return _operand(tree.children[0])
-    raise UntranslatableError("a computed operand has no counterpart: write its value")
+        case "call" if str(tree.children[0]) == "now":
+            return _Moment("current_timestamp()")
+        case "computed":
+            left, sign, right = tree.children
+            start, length = _operand(left), _operand(right)
+            if isinstance(start, _Moment) and isinstance(length, _Duration) and sign in "+-":
+                count, unit = length.text.split()
+                step = f"{unit.upper().removesuffix('S')}, {sign}{count}"
+                return _Moment(f"timestampadd({step}, {start.sql})")
+    raise UntranslatableError(
+        "a computed operand has no counterpart: write its value, or `within 3 stddev of 30 days`"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """`now()`, or a time before or after it, as Spark SQL."""
+
+    sql: str
 
 
 # Rules about numbers -----------------------------------------------------------------------------
@@ -274,7 +368,9 @@ def _column_count(rule: _Rule) -> Claims:
 
 def _custom_sql(rule: _Rule) -> Claims:
     if len(rule.parameters) != 1 or rule.condition is None:
-        raise UntranslatableError("a query that returns failing rows has no counterpart")
+        raise UntranslatableError(
+            "Glue takes the rows of its query for those that pass: write it as a row predicate"
+        )
     query = _PRIMARY.sub(lambda _: rule.dataset, rule.parameters[0].strip().rstrip(";"))
     return Claims("custom_sql", _compared(f"query({value_text(query)})", rule.condition))
 
@@ -290,6 +386,34 @@ def _rows_against(rule: _Rule) -> Claims:
     other = column_text(rule.parameters[0])
     subject = f"num_rows(dataset {rule.dataset}) / num_rows(dataset {other})"
     return Claims("row_count_match", _compared(subject, rule.condition), others=(other,))
+
+
+_AGGREGATE = re.compile(r"\s*(?P<metric>sum|avg)\s*\((?P<column>[^()]+)\)\s*", re.IGNORECASE)
+
+
+def _aggregates_match(rule: _Rule) -> Claims:
+    """The ratio of an aggregate to that of another dataset."""
+    found = [_AGGREGATE.fullmatch(one) for one in rule.parameters]
+    if len(found) != 2 or found[0] is None or found[1] is None:
+        raise UntranslatableError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
+    dataset, _, name = found[1]["column"].rpartition(".")
+    if not dataset:
+        raise UntranslatableError("its second aggregate names no dataset")
+    other = column_text(dataset)
+    metrics = {"sum": "sum", "avg": "average"}
+    own = f"{metrics[found[0]['metric'].lower()]}({column_text(found[0]['column'])}"
+    theirs = f"{metrics[found[1]['metric'].lower()]}({column_text(name)}"
+    subject = f"{own}, dataset {rule.dataset}) / {theirs}, dataset {other})"
+    return Claims("aggregate_match", _compared(subject, rule.condition), others=(other,))
+
+
+def _schemas_match(rule: _Rule) -> Claims:
+    match rule.parameters, rule.condition:
+        case [reference], _Condition("==", (1 | 1.0,), False):
+            other = column_text(reference)
+            text = f"columns of {rule.dataset} match {other}"
+            return Claims("schema_match", (text,), others=(other,))
+    raise UntranslatableError("a share of columns that match has no counterpart: write = 1.0")
 
 
 # Rules about columns -----------------------------------------------------------------------------
@@ -361,16 +485,50 @@ def _of_values(rule: _Rule, kind: str, subject: str) -> Claims:
     column, condition = rule.column, rule.condition
     if condition is None:
         raise UntranslatableError("it has no condition")
+    if any(isinstance(one, _Moment) for one in condition.operands):
+        return _in_time(rule, kind)
+    if condition.op in _LIMITING:
+        for one in condition.operands:
+            if isinstance(one, str) and _DAY.match(one) is None:
+                raise UntranslatableError(f'"{one}" is neither a number nor a date')
     predicate = _predicate(column, subject.format(column), condition)
-    share: float = 1
     match rule.threshold:
-        case None:
-            pass
+        case None | _Condition(">=", (1 | 1.0,), False) | _Condition("==", (1 | 1.0,), False):
+            return Claims(kind, (rows_text(predicate),), column)
         case _Condition(">=", (int() | float() as share,), False):
-            pass
+            return Claims(kind, (rows_text(predicate, share),), column)
+    share_of_rows = f"num_rows(where {predicate}) / num_rows()"
+    return Claims(kind, _compared(share_of_rows, rule.threshold, unit="share"), column)
+
+
+_LIMITING = ("<", "<=", ">", ">=", "between")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _in_time(rule: _Rule, kind: str) -> Claims:
+    """That each value compares so with the time of the run."""
+    condition, column = rule.condition, rule.column
+    if rule.threshold is not None or condition is None or condition.is_negated:
+        raise UntranslatableError("a threshold for times has no counterpart")
+    limits = []
+    for one in condition.operands:
+        match one:
+            case _Moment(sql):
+                limits.append(sql)
+            case str() if _DAY.fullmatch(one):
+                limits.append(f"DATE '{one}'")
+            case _:
+                raise UntranslatableError("it compares times with something else")
+    name = f"`{column.strip('`')}`"
+    match condition.op, limits:
+        case "between", [low, high]:
+            holds = f"{name} > {low} AND {name} < {high}"
+        case ("<" | "<=" | ">" | ">=") as op, [limit]:
+            holds = f"{name} {op} {limit}"
         case _:
-            raise UntranslatableError("its threshold is a share, such as >= 0.9")
-    return Claims(kind, (rows_text(predicate, share),), column)
+            raise UntranslatableError("it compares times with something else")
+    failing = value_text(f"count_if(NOT coalesce({holds}, false))")
+    return Claims(kind, (f"sql({failing}) == 0",), column)
 
 
 def _predicate(column: str, value: str, condition: _Condition) -> str:
@@ -424,6 +582,20 @@ def _listed(
     return " or ".join(parts)
 
 
+_BY_HISTORY = (
+    "Glue learns its bounds from past runs: write a bound, or `within 3 stddev of 30 days`"
+)
+_REASONS = {
+    "DetectAnomalies": _BY_HISTORY,
+    "AllStatistics": _BY_HISTORY,
+    "FileFreshness": "it is about files, not rows: `commit_age()` or `freshness(column)`",
+    "FileUniqueness": "it is about files, not rows",
+    "FileMatch": "it is about files, not rows",
+    "FileSize": "it is about files, not rows",
+    "DatasetMatch": "it compares all columns, and names none: write `rows of a match b on (key) "
+    "comparing [columns]`",
+    "ColumnNamesMatchPattern": "names of columns are listed: `extra_column_count([...]) == 0`",
+}
 _RULES: dict[str, tuple[Callable[[_Rule], Claims], bool]] = {
     "RowCount": (_row_count, False),
     "ColumnCount": (_column_count, False),
@@ -450,5 +622,7 @@ _RULES: dict[str, tuple[Callable[[_Rule], Claims], bool]] = {
     "ReferentialIntegrity": (_references, False),
     "DataFreshness": (_freshness, False),
     "RowCountMatch": (_rows_against, False),
+    "AggregateMatch": (_aggregates_match, False),
+    "SchemaMatch": (_schemas_match, False),
 }
 """The rule types: how each is read, and whether it takes a threshold."""

@@ -35,6 +35,15 @@ def columns_text(names: Sequence[object]) -> str:
     return ", ".join(map(column_text, names))
 
 
+def groups_text(columns: Sequence[str]) -> str:
+    """That an assertion is about each group: ` for each (shop, day)`; empty without columns.
+
+    :param columns: as DQL writes them.
+    """
+    listed = ", ".join(columns)
+    return f" for each {listed if len(columns) == 1 else f'({listed})'}" if columns else ""
+
+
 def value_text(value: object) -> str:
     """A literal: a number, a string, a truth value or a date.
 
@@ -46,7 +55,7 @@ def value_text(value: object) -> str:
         case int():
             return str(value)
         case float() if isfinite(value):
-            return format(value, "f") if abs(value) < 1e-4 else repr(value)
+            return format(value, "f") if 0 < abs(value) < 1e-4 else repr(value)
         case datetime():
             return show_text(value.isoformat(sep=" "))
         case date():

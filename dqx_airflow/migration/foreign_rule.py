@@ -33,7 +33,8 @@ class ForeignRule:
     `place` says where in the file it stands, and `shown` is the rule on one line. `meaning` is
     what it becomes: claims in DQL, or demands, which are compiled to them; a string says why there
     is no counterpart. `where` is a filter in SQL: the rule is about the rows for which it is true.
-    `difference` says when the verdicts of the two tools differ.
+    `groups` are columns, as DQL writes them: the rule is about each group by them. `difference`
+    says when the verdicts of the two tools differ.
     """
 
     dataset: str
@@ -43,4 +44,5 @@ class ForeignRule:
     name: str | None = None
     severity: Severity | None = None
     where: str | None = None
+    groups: tuple[str, ...] = ()
     difference: str | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from dqx_airflow.contracts.dialects.foreign import great_expectations
 from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 from dqx_airflow.migration.documents import one_line
+from dqx_airflow.migration.dql_text import column_text, columns_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
 from dqx_airflow.migration.request import Request
 
@@ -94,7 +95,11 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
     arguments = dict(given) if isinstance(given, Mapping) else {}
     condition = arguments.get("row_condition")
     bare = {key: value for key, value in arguments.items() if key not in _OF_CONDITIONS}
-    meaning = table_claims(str(_kind(expectation)), bare) or great_expectations.translate(
+    kind = _snake_case(str(_kind(expectation)))
+    if "table_row_count" in kind or "table_column" in kind:
+        bare.pop("mostly", None)  # profilers write it, and nothing reads it
+    is_parsed = bool(bare.pop("parse_strings_as_datetimes", None))
+    meaning = table_claims(kind, bare, dataset) or great_expectations.translate(
         {**expectation, "kwargs": bare}, None
     )
     severity = expectation.get("severity")
@@ -106,8 +111,11 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
         meaning,
         severity=severity_of(severity) if isinstance(severity, str) else None,
         where=row_condition(str(condition)) if condition else None,
-        difference=_difference(_snake_case(str(_kind(expectation))), arguments),
+        difference=_PARSED if is_parsed else _difference(kind, arguments),
     )
+
+
+_PARSED = "strings are compared as they are: a date in another form than 2024-02-29 is not parsed"
 
 
 def _difference(kind: str, arguments: Mapping[str, Any]) -> str | None:
@@ -134,12 +142,10 @@ def row_condition(condition: str) -> str:
     return sql.replace("==", "=").replace(" & ", " AND ").replace(" | ", " OR ")
 
 
-def table_claims(kind: str, arguments: Mapping[str, Any]) -> Claims | str | None:
-    """What an expectation about the columns of a table claims; None for any other."""
-    from dqx_airflow.migration.dql_text import columns_text
-
+def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claims | str | None:
+    """What an expectation about a table as a whole claims; None for any other."""
     try:
-        match _snake_case(kind):
+        match kind:
             case "expect_table_columns_to_match_set":
                 columns = list(arguments.get("column_set") or ())
                 exist = tuple(f"column {columns_text([one])} exists" for one in columns)
@@ -149,6 +155,11 @@ def table_claims(kind: str, arguments: Mapping[str, Any]) -> Claims | str | None
                 return Claims("columns", (*exist, closed))
             case "expect_table_columns_to_match_ordered_list":
                 return "the order of columns is not checked: use expect_table_columns_to_match_set"
+            case "expect_table_row_count_to_equal_other_table":
+                other = column_text(arguments.get("other_table_name"))
+                own = column_text(dataset)
+                claim = f"num_rows(dataset {own}) == num_rows(dataset {other})"
+                return Claims("row_count", (claim,), others=(other,))
     except UntranslatableError as error:
         return str(error)
     return None

@@ -22,11 +22,30 @@ from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, Untranslatab
 from dqx_airflow.migration.request import Request
 
 _TYPES = {
-    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"), "bigint"),
-    **dict.fromkeys(("float16", "float32", "float64"), "double"),
+    **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "integer"), "bigint"),
+    **dict.fromkeys(("uint8", "uint16", "uint32"), "bigint"),
+    **dict.fromkeys(("float", "float16", "float32", "float64", "double"), "double"),
     **dict.fromkeys(("str", "string", "object", "string[python]", "string[pyarrow]"), "string"),
     **dict.fromkeys(("bool", "boolean"), "boolean"),
-    **dict.fromkeys(("datetime64[ns]", "datetime64[us]"), "timestamp"),
+    **dict.fromkeys(("datetime64[ns]", "datetime64[us]", "datetime64", "datetime"), "timestamp"),
+    **dict.fromkeys(("datetime64[ns, utc]", "datetime64[us, utc]"), "timestamp"),
+    **dict.fromkeys(("date",), "date"),
+}
+_OF_COLUMNS = (
+    *("dtype", "pandas_dtype", "nullable", "unique", "allow_duplicates", "required", "checks"),
+    *("coerce", "regex", "title", "description", "metadata", "default", "name"),
+    *("report_duplicates", "drop_invalid_rows"),
+)
+"""What a column has beside checks that are written as keys of their own."""
+_OF_FRAMES = (
+    *("schema_type", "version", "api", "columns", "checks", "index", "coerce", "strict", "name"),
+    *("unique", "report_duplicates", "title", "description", "metadata", "drop_invalid_rows"),
+)
+_NO_CLAIMS = {
+    "ordered": "the order of columns is not checked",
+    "dtype": "a type of all columns: write it for each column",
+    "unique_column_names": "a table of Spark has each column once",
+    "add_missing_columns": "data is judged as it is: no column is added",
 }
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
 _WIDER = "Spark's type may be narrower than that of pandas"
@@ -67,10 +86,16 @@ def _of_frame(
         yield ForeignRule(
             dataset, f"{file}: unique", f"unique {one_line(keys)}", Claims("unique", (claim,))
         )
-    for kind in ("checks", "index"):
-        if document.get(kind):
-            reason = f"the {kind} of the frame have no counterpart"
-            yield ForeignRule(dataset, f"{file}: {kind}", one_line(document[kind]), reason)
+    for key, reason in (
+        ("checks", "checks of the whole frame have no counterpart"),
+        ("index", "a table of Spark has no index"),
+    ):
+        if document.get(key):
+            yield ForeignRule(dataset, f"{file}: {key}", one_line(document[key]), reason)
+    for key, value in document.items():
+        if key not in _OF_FRAMES and value not in (None, False, []):
+            reason = _NO_CLAIMS.get(key, f"'{key}' has no counterpart")
+            yield ForeignRule(dataset, f"{file}: {key}", f"{key}: {one_line(value)}", reason)
 
 
 def _of_column(
@@ -84,8 +109,9 @@ def _of_column(
 
     if described.get("required", True) is not False:
         yield rule("required", Claims("exists", (f"column {path} exists",), path))
-    if (written := described.get("dtype")) is not None:
-        kind = _TYPES.get(str(written))
+    written = described.get("dtype") or described.get("pandas_dtype")
+    if written is not None:
+        kind = _TYPES.get(str(written).lower())
         if kind is None:
             yield rule(f"dtype {written}", f"Spark has no type '{written}'")
         else:
@@ -93,10 +119,15 @@ def _of_column(
             yield rule(f"dtype {written}", claims, difference=_WIDER)
     if described.get("nullable", False) is False:
         yield rule("nullable: false", Translation("not_null", (Required(),), path))
-    if described.get("unique"):
+    if described.get("unique") or described.get("allow_duplicates") is False:
         yield rule("unique", Translation("unique", (Unique((path,)),), path))
-    checks = described.get("checks")
-    for kind, given in _checks(checks):
+    # Newer versions write the checks of a column as keys of their own.
+    own = {
+        key: given
+        for key, given in described.items()
+        if key not in _OF_COLUMNS and given is not None
+    }
+    for kind, given in (*_checks(described.get("checks")), *_checks(own)):
         try:
             if kind not in _CHECKS:
                 raise UntranslatableError(f"the check '{kind}' has no counterpart")
@@ -132,7 +163,12 @@ _Demands = tuple[Demand, ...]
 
 
 def _bound(op: str) -> Callable[[str, Any], _Demands]:
-    return lambda path, value: (Bound(op, value),)
+    return lambda path, given: (Bound(op, _only(given)),)
+
+
+def _only(given: Any) -> Any:
+    """The value of a check, which some versions write below a key such as `min_value`."""
+    return next(iter(given.values())) if isinstance(given, Mapping) and len(given) == 1 else given
 
 
 def _range(path: str, given: Any) -> _Demands:
@@ -142,7 +178,7 @@ def _range(path: str, given: Any) -> _Demands:
 
 
 def _lengths(path: str, given: Any) -> _Demands:
-    found = [("min_value", ">="), ("max_value", "<=")]
+    found = (("min_value", ">="), ("max_value", "<="), ("exact_value", ">="), ("exact_value", "<="))
     return tuple(Length(op, given[key]) for key, op in found if given.get(key) is not None)
 
 
@@ -169,7 +205,7 @@ def _matches(before: str, after: str, *, is_literal: bool) -> Callable[[str, Any
 
 def _equal(op: str) -> Callable[[str, Any], _Demands]:
     def demands(path: str, value: Any) -> _Demands:
-        return (RowsSatisfy(f"{sql_name(path)} {op} {literals((value,))}"),)
+        return (RowsSatisfy(f"{sql_name(path)} {op} {literals((_only(value),))}"),)
 
     return demands
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from dqx_airflow.contracts.compile import terms
@@ -11,14 +11,17 @@ from dqx_airflow.contracts.compile.demands import DEMANDS
 from dqx_airflow.contracts.compile.rule_context import Claim, RuleContext
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, row_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
-from dqx_airflow.contracts.demands import Demand
+from dqx_airflow.contracts.demands import AmongRows, Demand, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
+from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatting.formatter import format_source
 from dqx_airflow.dql.printer import show, show_name, show_text
+from dqx_airflow.migration.dql_text import groups_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule
+from dqx_airflow.migration.variables import VARIABLE
 from dqx_airflow.values import SourceFile
 
 _FILE = "suite.dql"
@@ -90,36 +93,71 @@ class _Draft:
 def _drafted(rule: ForeignRule) -> _Draft:
     meaning = rule.meaning
     try:
-        filter_text = _filter(rule)
         match meaning:
             case str():
                 return _Draft(rule, (), meaning)
             case Claims():
-                claims = tuple(Claim(text, meaning.others) for text in meaning.texts)
+                filter_text = _filter(rule)
+                texts = (f"{text}{filter_text}" for text in meaning.texts)
+                claims = tuple(Claim(text, meaning.others) for text in texts)
                 kind, column = meaning.kind, meaning.column
             case Translation():
-                claims = tuple(_compiled(rule.dataset, meaning, one) for one in meaning.demands)
+                demands = (_among(rule, meaning, one) for one in meaning.demands)
+                claims = tuple(_compiled(rule.dataset, meaning, one) for one in demands)
                 kind, column = meaning.name or meaning.kind, meaning.column
     except UnenforceableError as error:
         return _Draft(rule, (), str(error))
-    if filter_text is not None:
-        claims = tuple(Claim(f"{one.text} {filter_text}", one.others) for one in claims)
+    if rule.groups:
+        each = groups_text(rule.groups)
+        claims = tuple(Claim(f"{one.text}{each}", one.others) for one in claims)
     return _Draft(rule, claims, rule.difference or "", rule.name or kind, column)
 
 
-def _filter(rule: ForeignRule) -> str | None:
-    """The filter of a rule as a modifier of its assertions.
+def _filter(rule: ForeignRule) -> str:
+    """The filter of a rule as a modifier of its assertions; empty if it has none.
 
     :raises UnenforceableError: DQL cannot say it.
     """
+    where = _predicate_of_filter(rule)
+    if where is None:
+        return ""
+    if isinstance(where, RowSql):
+        raise UnenforceableError("its filter is more than a predicate of DQL")
+    return f" where {show(where)}"
+
+
+def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Demand:
+    """A demand on the rows that the filter of the rule selects.
+
+    Where DQL has no word for the filter, a demand on each row holds for all others.
+
+    :raises UnenforceableError: DQL cannot say it.
+    """
+    where = _predicate_of_filter(rule)
+    if where is None or rule.where is None:
+        return demand
+    match demand:
+        case RowsSatisfy(predicate, dialect, share) if share == translation.share == 1:
+            claim = row_rule(predicate, dialect, rule.dataset, lambda table: table)
+            if isinstance(where, RowSql) or isinstance(claim, RowSql):
+                return replace(
+                    demand, predicate=f"coalesce(NOT ({rule.where}), true) OR ({predicate})"
+                )
+    if isinstance(where, RowSql):
+        raise UnenforceableError("its filter is more than a predicate of DQL")
+    return AmongRows(demand, rule.where)
+
+
+def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
+    """:raises UnenforceableError: the filter is not a condition over a row."""
     if rule.where is None:
         return None
+    if (variable := VARIABLE.search(rule.where)) is not None:
+        raise UnenforceableError(f"its filter has the variable {variable[0]}: write its value")
     found = row_rule(rule.where, None, rule.dataset, lambda table: table)
-    match found:
-        case RowSql() | TableSql() | Query():
-            raise UnenforceableError("its filter is more than a predicate of DQL")
-        case _:
-            return f"where {show(found)}"
+    if isinstance(found, TableSql | Query):
+        raise UnenforceableError("its filter is more than a condition over a row")
+    return found
 
 
 def _compiled(dataset: str, translation: Translation, demand: Demand) -> Claim:

@@ -17,6 +17,7 @@ from dqx_airflow.migration import (
     soda,
 )
 from dqx_airflow.migration.documents import document_of
+from dqx_airflow.migration.double_quotes import DoubleQuotes, rewritten
 from dqx_airflow.migration.foreign_rule import ForeignRule, UntranslatableError
 from dqx_airflow.migration.request import Request
 from dqx_airflow.values import SourceFile
@@ -45,19 +46,25 @@ TOOLS = {
     "deequ": Tool(
         "Deequ",
         (deequ.recognises, deequ.rules_of),
-        (deequ.recognises_python, deequ.rules_of_python),
+        (deequ.recognises_code, deequ.rules_of_code),
     ),
     "pandera": Tool("pandera", (pandera.recognises, pandera.rules_of)),
 }
 
 
 def read_rules(
-    source: SourceFile, *, tool: str | None = None, dataset: str | None = None
+    source: SourceFile,
+    *,
+    tool: str | None = None,
+    dataset: str | None = None,
+    double_quotes: DoubleQuotes | None = None,
 ) -> tuple[str, tuple[ForeignRule, ...]]:
     """The tool that a file is of, and its rules.
 
     :param tool: a name of `TOOLS`; by default the tool is recognised.
     :param dataset: the dataset of all rules; by default, what the file says.
+    :param double_quotes: what they hold in the SQL of the file. Without it, a rule of Soda or dbt
+        whose SQL has some is not translated.
     :raises UntranslatableError: the file cannot be read, or is of no tool that is known.
     """
     request = Request(Path(source.name).name, source.text, dataset, _beside(Path(source.name)))
@@ -77,6 +84,8 @@ def read_rules(
         raise
     for name, known in asked.items():
         if known.of_document and known.of_document[0](document):
+            if double_quotes is not None:
+                document = rewritten(document, double_quotes)
             return name, tuple(known.of_document[1](document, request))
     titles = ", ".join(one.title for one in asked.values())
     raise UntranslatableError(f"not recognised as a file of {titles}")

@@ -20,6 +20,7 @@ from dqx_airflow.contracts.demands import (
     QueryGives,
     Refers,
     Required,
+    RowsSatisfy,
 )
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation
@@ -32,8 +33,11 @@ from dqx_airflow.contracts.dialects.foreign.thresholds import (
 from dqx_airflow.contracts.dialects.foreign.values import (
     ValueDemand,
     aggregate_query,
+    all_hold,
     invalid_values,
+    literals,
     repeated_rows,
+    rlike,
     sql_name,
     values_in,
 )
@@ -186,9 +190,20 @@ def _invalid(check: _Check) -> _Found:
     reference = check.keys.get("valid_values_reference_data")
     if reference is not None:
         return _reference(check, reference)
-    valid = _valid(check)
-    if isinstance(valid, str):
-        return valid
+    valid, refused = _valid(check), _refused(check)
+    if isinstance(valid, str) or isinstance(refused, str):
+        return valid if isinstance(valid, str) else str(refused)
+    if refused is not None:
+        named = (*refused, f"NOT ({all_hold(str(check.column), valid)})") if valid else refused
+        broken = " OR ".join(named)
+        counted = f"count_if({broken})"
+        counted = f"100 * {counted} / count(*)" if check.is_percent else counted
+        return tuple(
+            RowsSatisfy(f"NOT ({broken})")
+            if permits_none(condition, is_percent=check.is_percent)
+            else QueryGives(aggregate_query(counted), condition)
+            for condition in check.compared
+        )
     if not valid:
         return f"{check.kind} has no key that says what is valid, such as valid_values"
     return tuple(
@@ -198,6 +213,20 @@ def _invalid(check: _Check) -> _Found:
             str(check.column), valid, condition, is_percent=check.is_percent
         )
     )
+
+
+def _refused(check: _Check) -> tuple[str, ...] | str | None:
+    """The predicates of SQL for values that are named as invalid; None where none is named."""
+    keys, name = check.keys, sql_name(str(check.column))
+    found = []
+    if "invalid_values" in keys:
+        values = values_in(keys["invalid_values"])
+        if values is None:
+            return "invalid_values takes a list of values"
+        found.append(f"{name} IN ({literals(values)})")
+    if "invalid_regex" in keys:
+        found.append(rlike(name, str(keys["invalid_regex"])))
+    return tuple(found) or None
 
 
 def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
@@ -300,7 +329,7 @@ class _Kind:
 
 _NONE = (Condition("==", 0),)
 _MISSING_KEYS = ("missing_values", *_MISSING_REGEX_KEYS)
-_INVALID_KEYS = (*_VALIDITY, "valid_values_reference_data")
+_INVALID_KEYS = (*_VALIDITY, "invalid_values", "invalid_regex", "valid_values_reference_data")
 _KINDS = {
     "row_count": _Kind(_row_count, needs_column=False),
     "rows_exist": _Kind(_row_count, needs_column=False, implied=(Condition(">", 0),)),

@@ -48,12 +48,14 @@ def translate(check: object) -> Translation | str:
     arguments = _names(parts["arguments"] or "")
     if parts["metric"] == "freshness":
         return _freshness(arguments, parts["comparison"])
-    threshold = _threshold(parts["comparison"])
-    if threshold is None:
+    compared = threshold(parts["comparison"])
+    if compared is None:
         return f"SodaCL's check '{text}' compares with no number"
     if parts["metric"] == "percentile":
-        return _percentile(arguments, threshold)
-    rule = {"type": parts["metric"], **settings, **threshold}
+        return _percentile(arguments, compared)
+    if (own := _own_metric(parts["metric"], settings)) is not None and not arguments:
+        return soda.translate({**own, **compared}, None)
+    rule = {"type": parts["metric"], **settings, **compared}
     if parts["metric"] in _OF_COLUMNS and len(arguments) > 1:
         return soda.translate({**rule, "columns": arguments}, None)
     expected = 0 if parts["metric"] in _OF_ROWS else 1
@@ -78,7 +80,18 @@ def _number(text: str) -> int | float | None:
     return float(bare) if "." in bare else int(bare)
 
 
-def _threshold(comparison: str) -> dict[str, Any] | None:
+def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The metric that a check defines itself: `avg_span expression: AVG(a - b)`."""
+    given = dict(settings)
+    for kind in ("expression", "query"):
+        if (sql := given.pop(f"{metric}_{kind}", None)) is not None:
+            return {"type": f"metric_{kind}", f"{kind}_sql": sql, **given}
+    return None
+
+
+def threshold(comparison: str) -> dict[str, Any] | None:
+    """A comparison with numbers as Soda's keys: `> 5` is `must_be_greater_than: 5`; None if it
+    compares with something else."""
     if found := _RANGE.fullmatch(comparison):
         bounds = [_number(found["low"]), _number(found["high"])]
         key = "must_not_be_between" if found["negation"] else "must_be_between"

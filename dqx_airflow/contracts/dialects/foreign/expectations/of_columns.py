@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from dqx_airflow.contracts.demands import Condition, Demand, MetricRule, OneOf, Presence, QueryGives
 from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
@@ -31,6 +32,19 @@ def _measured(metric: str) -> Callable[[ExpectationArguments], Demands]:
         return tuple(MetricRule(metric, (column,), item) for item in conditions_in(arguments))
 
     return demands
+
+
+def _non_null_share(arguments: ExpectationArguments) -> Demands:
+    column = arguments.own_column()
+    percentages = (
+        replace(
+            item,
+            bound=round(100 * item.bound, 9),
+            high=None if item.high is None else round(100 * item.high, 9),
+        )
+        for item in conditions_in(arguments)
+    )
+    return tuple(MetricRule("count", (column,), one, is_percent=True) for one in percentages)
 
 
 def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
@@ -135,6 +149,7 @@ OF_COLUMNS: Expectations = {
     "expect_column_median_to_be_between": _measured("median"),
     "expect_column_min_to_be_between": _measured("minimum"),
     "expect_column_most_common_value_to_be_in_set": _most_common,
+    "expect_column_proportion_of_non_null_values_to_be_between": _non_null_share,
     **dict.fromkeys(
         (
             "expect_column_proportion_of_unique_values_to_be_between",

@@ -15,7 +15,12 @@ from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
     conditions_in,
 )
 from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
-from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.contracts.dialects.foreign.values import (
+    aggregate_query,
+    is_value,
+    literals,
+    sql_name,
+)
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import TypeTextError, canonical_type
 
@@ -63,9 +68,33 @@ def _pair_equal(arguments: ExpectationArguments) -> Demands:
     return _pair(arguments, "=")
 
 
+def _pair_in_set(arguments: ExpectationArguments) -> Demands:
+    one, other = sql_name(arguments.path("column_A")), sql_name(arguments.path("column_B"))
+    pairs = []
+    for pair in arguments.items("value_pairs_set"):
+        match pair:
+            case [first, second]:
+                pairs.append(f"({_equals(one, first)} AND {_equals(other, second)})")
+            case _:
+                raise NoCounterpartError("its value_pairs_set is not a list of pairs")
+    return _of_pair(arguments, one, other, " OR ".join(pairs))
+
+
+def _equals(name: str, value: Any) -> str:
+    if value is None:
+        return f"{name} IS NULL"
+    if not is_value(value):
+        raise NoCounterpartError(f"{value!r} is not a value to compare with")
+    return f"{name} = {literals((value,))}"
+
+
 def _pair(arguments: ExpectationArguments, op: str) -> Demands:
     one, other = sql_name(arguments.path("column_A")), sql_name(arguments.path("column_B"))
-    predicate = f"{one} {op} {other}"
+    return _of_pair(arguments, one, other, f"{one} {op} {other}")
+
+
+def _of_pair(arguments: ExpectationArguments, one: str, other: str, predicate: str) -> Demands:
+    """The predicate over two columns, with what it says of rows in which they are NULL."""
     match arguments.take("ignore_row_if", "both_values_are_missing"):
         case "both_values_are_missing":
             predicate = f"coalesce({predicate}, {one} IS NULL AND {other} IS NULL)"
@@ -146,10 +175,12 @@ def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
 OF_TABLES: Expectations = {
     "expect_column_pair_values_a_to_be_greater_than_b": _a_greater_than_b,
     "expect_column_pair_values_to_be_equal": _pair_equal,
+    "expect_column_pair_values_to_be_in_set": _pair_in_set,
     "expect_column_values_to_be_in_type_list": _in_type_list,
     "expect_column_values_to_be_of_type": _of_type,
     "expect_compound_columns_to_be_unique": _compound_unique,
     "expect_multicolumn_sum_to_equal": _multicolumn_sum,
+    "expect_multicolumn_values_to_be_unique": _unique_within_record,
     "expect_select_column_values_to_be_unique_within_record": _unique_within_record,
     "expect_table_column_count_to_be_between": _column_count_between,
     "expect_table_column_count_to_equal": _column_count_equal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -137,6 +138,36 @@ def _like(key: str, negation: str = "") -> Callable[[ExpectationArguments], Dema
     return demands
 
 
+_DIRECTIVES = {"Y": "yyyy", "y": "yy", "m": "M", "d": "d", "H": "H", "M": "m", "S": "s", "b": "MMM"}
+_PART_OF_FORM = re.compile(r"%(?P<directive>.)|(?P<word>[A-Za-z']+)|(?P<sign>[^%A-Za-z']+)")
+
+
+def _strftime(arguments: ExpectationArguments) -> Demands:
+    name, share = sql_name(arguments.own_column()), arguments.mostly()
+    form = quote_literal(_form_of_spark(arguments.text("strftime_format")))
+    parsed = f"try_to_timestamp({name}, {form}) IS NOT NULL"
+    return (RowsSatisfy(f"if({name} IS NULL, NULL, {parsed})", share=share),)
+
+
+def _form_of_spark(written: str) -> str:
+    """A form of Python for Spark. A single letter reads 5 and 05, as Python does; where the next
+    number follows at once, two digits are meant."""
+    parts = list(_PART_OF_FORM.finditer(written))
+    form = []
+    for index, part in enumerate(parts):
+        if part["directive"] is None:
+            word = (part["word"] or "").replace("'", "''")
+            form.append(f"'{word}'" if word else part["sign"])
+            continue
+        letters = _DIRECTIVES.get(part["directive"])
+        if letters is None:
+            raise NoCounterpartError(f"%{part['directive']} has no counterpart in Spark")
+        around = (parts[near] for near in (index - 1, index + 1) if 0 <= near < len(parts))
+        is_adjacent = any(near["directive"] is not None for near in around)
+        form.append(letters * 2 if is_adjacent and len(letters) == 1 else letters)
+    return "".join(form)
+
+
 OF_VALUES: Expectations = {
     "expect_column_value_lengths_to_be_between": _lengths_between,
     "expect_column_value_lengths_to_equal": _lengths_equal,
@@ -147,6 +178,7 @@ OF_VALUES: Expectations = {
     "expect_column_values_to_match_like_pattern": _like("like_pattern"),
     "expect_column_values_to_match_like_pattern_list": _like("like_pattern_list"),
     "expect_column_values_to_match_regex": _match_regex,
+    "expect_column_values_to_match_strftime_format": _strftime,
     "expect_column_values_to_match_regex_list": _match_regex_list,
     "expect_column_values_to_not_be_in_set": _not_in_set,
     "expect_column_values_to_not_be_null": _not_null,

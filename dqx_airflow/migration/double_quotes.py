@@ -1,0 +1,56 @@
+"""Double quotes in the SQL of rule files: a column in some databases, a string in others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from dqx_airflow.migration.foreign_rule import UntranslatableError
+
+
+class DoubleQuotes(str, Enum):
+    """What double quotes hold in SQL: columns in Postgres and Snowflake, strings in BigQuery."""
+
+    COLUMNS = "columns"
+    STRINGS = "strings"
+
+
+_KEYS = re.compile(
+    r"where|filter|row_condition|from_condition|(.*[ _])?(expression|query|condition)(_sql)?"
+)
+_PARTS = re.compile(r"""(?P<string>'(?:[^'\\]|''|\\.)*'|`[^`]*`)|"(?P<held>[^"]*)\"""")
+
+
+def rewritten(document: Any, held: DoubleQuotes) -> Any:
+    """A document whose SQL has backticks or single quotes, as Spark, and no double quotes."""
+    match document:
+        case Mapping():
+            return {key: _value(str(key), item, held) for key, item in document.items()}
+        case list():
+            return [rewritten(item, held) for item in document]
+    return document
+
+
+def _value(key: str, item: Any, held: DoubleQuotes) -> Any:
+    if not isinstance(item, str) or _KEYS.fullmatch(key) is None:
+        return rewritten(item, held)
+    sign = "`" if held is DoubleQuotes.COLUMNS else "'"
+    return _PARTS.sub(lambda part: part["string"] or f"{sign}{part['held']}{sign}", item)
+
+
+def spark_sql(text: object) -> str:
+    """SQL of a tool that runs on databases of several kinds, where Spark reads it in the same way.
+
+    :raises UntranslatableError: it is no SQL, or has double quotes.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise UntranslatableError("it has no SQL")
+    quoted = next((part for part in _PARTS.finditer(text) if part["string"] is None), None)
+    if quoted is not None:
+        raise UntranslatableError(
+            f"{quoted[0]} is a column in some databases and a string in others: "
+            "add --double-quotes columns, or strings"
+        )
+    return text

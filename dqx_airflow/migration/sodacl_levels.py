@@ -1,0 +1,63 @@
+"""What a check of SodaCL compares with, at each level that it has."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dqx_airflow.migration.foreign_rule import UntranslatableError
+from dqx_airflow.values import Severity
+
+
+def levels_of(text: str, settings: dict[str, Any]) -> list[tuple[Severity | None, str | None]]:
+    """The text of a check for each level that it has, as what holds there; None where a level is
+    not a comparison. `fail` and `warn` are taken from the settings."""
+    levels = [
+        (severity, settings.pop(key))
+        for key, severity in (("fail", None), ("warn", Severity.P3))
+        if key in settings
+    ]
+    if not levels:
+        return [(None, text)]
+    return [
+        (severity, f"{text} {_negated(str(condition)[5:])}")
+        if str(condition).startswith("when ")
+        else (severity, None)
+        for severity, condition in levels
+    ]
+
+
+_OPPOSITES = {"<=": ">", ">=": "<", "<": ">=", ">": "<=", "!=": "=", "=": "!="}
+
+
+def _negated(condition: str) -> str:
+    """What holds where a condition of a failure does not."""
+    bare = condition.strip()
+    if bare.startswith("between "):
+        return f"not {bare}"
+    if bare.startswith("not between "):
+        return bare.removeprefix("not ")
+    for op, opposite in _OPPOSITES.items():
+        if bare.startswith(op):
+            return f"{opposite} {bare.removeprefix(op).strip()}"
+    return condition
+
+
+_SIGNS = {"=": "==", "<>": "!="}
+_BOUND = r"[-+]?\d+(?:\.\d+)?"
+_BETWEEN = re.compile(rf"between\s+({_BOUND})\s*%?\s+and\s+({_BOUND})\s*%?")
+_SIGNED = re.compile(rf"(<=|>=|!=|<>|<|>|=)\s*({_BOUND})\s*%?")
+
+
+def comparison_text(comparison: str, unit: str) -> str:
+    """A comparison as DQL has it: `between 1% and 5%`.
+
+    :param unit: of the bounds, `%` or none.
+    :raises UntranslatableError: it compares with no number."""
+    bare = comparison.strip()
+    if (found := _BETWEEN.fullmatch(bare)) is not None:
+        low, high = (one.removeprefix("+") for one in found.groups())
+        return f"between {low}{unit} and {high}{unit}"
+    if (found := _SIGNED.fullmatch(bare)) is not None:
+        return f"{_SIGNS.get(found[1], found[1])} {found[2].removeprefix('+')}{unit}"
+    raise UntranslatableError(f"'{bare}' compares with no number")
