@@ -97,7 +97,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plan": {"sympy"},
     "reference": set(),
     "registry": {"deltalake", "pyarrow"},
-    "migration": {"lark", "yaml"},
+    "migration": {"lark", "sqlglot", "yaml"},
     "editor": {"lark", "pygls", "lsprotocol", "pyarrow", "deltalake"},
     "tuning": {"sympy", "yaml"},
     "learning": {"gymnasium"},
