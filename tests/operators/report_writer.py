@@ -1,7 +1,8 @@
 """Writes the reports of all stubs of `spark-submit`, in processes that need not import anything.
 
-To import what writes a report takes ten times as long as to write it. So one process does it, and
-has a child for each report; the child gets the variables and the output of the stub that asks.
+To import what writes a report, and to write the first one, takes 15 times as long as to write
+another one. So one process writes them all, one after the other, each with the variables and the
+output of the stub that asks.
 
 Started as `report_writer.py ADDRESS` by the tests, and ends with them; called as
 `report_writer.py ADDRESS ACTION ARGUMENT...` by the shell script of `gate_stubs.py`.
@@ -29,11 +30,9 @@ def ask(address: str, words: list[str]) -> int:
 def serve(address: str) -> None:
     """Answers until its input ends, as it does with the tests."""
     import select
-    import signal
 
-    import spark_submit_stub  # noqa: F401 (for the children)
+    import spark_submit_stub  # noqa: F401 (before the first report is asked for)
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()
@@ -41,35 +40,37 @@ def serve(address: str) -> None:
         while server in select.select([server, sys.stdin], [], [])[0]:
             connection, _ = server.accept()
             with connection:
-                if os.fork() == 0:
-                    server.close()
-                    _answer(connection)
+                _answer(connection)
 
 
 def _answer(connection: socket.socket) -> None:
-    """In a process of its own, which ends here."""
     import traceback
+    from contextlib import redirect_stderr, redirect_stdout
 
     from spark_submit_stub import main
 
-    code = 70
-    try:
-        _, (out, err), _, _ = socket.recv_fds(connection, 1, 2)
-        os.dup2(out, 1)
-        os.dup2(err, 2)
+    _, (out, err), _, _ = socket.recv_fds(connection, 1, 2)
+    with os.fdopen(out, "w") as output, os.fdopen(err, "w") as errors:
         with connection.makefile("rb") as file:
             words, variables = json.loads(file.read())
-        os.environ.clear()
-        os.environ.update(variables)
-        main(words[0], words[1:])
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        connection.sendall(bytes([code]))
-        os._exit(code)
+        _set_variables(variables)
+        code = 70
+        try:
+            with redirect_stdout(output), redirect_stderr(errors):
+                main(words[0], words[1:])
+            code = 0
+        except Exception:
+            traceback.print_exc(file=errors)
+    connection.sendall(bytes([code]))
+
+
+def _set_variables(wanted: dict[str, str]) -> None:
+    """Leaves alone what is as it should be: threads of the store may read it meanwhile."""
+    for name in os.environ.keys() - wanted.keys():
+        del os.environ[name]
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
 
 
 if __name__ == "__main__":
