@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,9 @@ class CpuCosts:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         if call.when == "teardown":
-            item.user_properties.append((_COST, _spent_s(os.getpid()) - self.began))
+            # The JVM ends with the last test, and what it has spent is no longer seen.
+            cost = max(0.0, _spent_s(os.getpid()) - self.began)
+            item.user_properties.append((_COST, cost))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "teardown":
@@ -50,13 +54,16 @@ def _spent_s(process: int) -> float:
     """Of a process and its children, those that have ended too if they were waited for."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(errors="replace")
-        threads = os.listdir(f"/proc/{process}/task")
-        times = stat.rpartition(")")[2].split()[11:15]
-        children = [
-            int(child)
-            for thread in threads
-            for child in Path(f"/proc/{process}/task/{thread}/children").read_text().split()
-        ]
     except OSError:
         return 0.0  # it has ended meanwhile
-    return sum(map(int, times)) / _TICKS_A_SECOND + sum(map(_spent_s, children))
+    times = stat.rpartition(")")[2].split()[11:15]
+    return sum(map(int, times)) / _TICKS_A_SECOND + sum(map(_spent_s, _children(process)))
+
+
+def _children(process: int) -> Iterator[int]:
+    """Threads of a JVM end all the time; the children of the others are there all the same."""
+    threads = Path(f"/proc/{process}/task")
+    with suppress(OSError):
+        for thread in os.listdir(threads):
+            with suppress(OSError):
+                yield from map(int, (threads / thread / "children").read_text().split())
