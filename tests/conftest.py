@@ -17,7 +17,18 @@ from stopwatch import judge_times
 
 # Tests run many short queries on small tables. The first compiler of the JVM is enough for them;
 # the second one would take more than half of the time of the run, beside them.
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+_JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+
+# For the same reason, expressions are interpreted: to write and to compile Java for a query on ten
+# rows takes a quarter of its time. The second lane has them compiled, as those of a gate are.
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.ui.explainMode": "simple",  # a plan is described for each query, and never shown
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -60,8 +71,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A classic local session, started once a process, with the settings of a local gate."""
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
+    """A classic local session, started once a process, with the settings of a local gate.
+
+    In the default lane, it does not compile expressions.
+    """
     from dqx_airflow.engine.session.java import java_environment
     from dqx_airflow.engine.session.spark_session import create_session
 
@@ -76,9 +90,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     settings = {
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
+        **({} if _is_compiled(pytestconfig) else _INTERPRETED),
     }
     session = create_session("tests", settings)
     yield session
     session.stop()
     os.environ.clear()
     os.environ.update(before)
+
+
+def _is_compiled(config: pytest.Config) -> bool:
+    """In all lanes but the default one."""
+    return "not matrix" not in (config.option.markexpr or "")

@@ -70,7 +70,9 @@ def test_a_column_that_is_missing_or_of_another_type_breaks_its_clauses(case: Ca
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case", [CASES[0], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:])], ids=str
+)
 def test_spark_finds_the_sound_data_sound_and_every_clause_broken(case: Case, spark: Any) -> None:
     suite, tables = _suite(case), _tables(case)
     assert not _failed(suite, _on_spark(tables, spark), "error") - _elsewhere(case)

@@ -17,7 +17,7 @@ from dqx_airflow.engine.job import run_gate
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import GateReport, Status, from_json, to_json
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 ROWS = 50_000
 BIG = 2**53 + 1

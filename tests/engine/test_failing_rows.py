@@ -26,7 +26,7 @@ from dqx_airflow.request_arguments import to_arguments
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 LOSES_ITS_JVM = """
 import os, signal, sys

@@ -15,7 +15,7 @@ from lake import TODAY, YESTERDAY, delta, request
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.values import GateReport
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=timezone.utc)
 MOMENT = pa.timestamp("us", "UTC")

@@ -18,7 +18,7 @@ from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.values import GateReport
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 KEYS = pa.table(
     {

@@ -18,7 +18,7 @@ from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.errors import SparkError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 Gate = Callable[..., GateReport]
 

@@ -22,7 +22,7 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 Run = Callable[[GateRequest], GateReport]
 

@@ -22,7 +22,7 @@ from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 ROWS, CLAIMS = 400, 60
 ON = date(2024, 11, 29)

@@ -60,6 +60,7 @@ def test_what_is_stored_of_groups_is_judged_alike(case: Case) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.compiled
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_spark_judges_the_groups_of_the_case(case: Case, spark: Any) -> None:
     from dqx_airflow.engine.measure import measure as measure_in_spark

@@ -172,6 +172,7 @@ def test_what_is_asked_first_finds_nothing_else() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "collation", ["UTF8_BINARY", pytest.param("UTF8_LCASE", marks=pytest.mark.slow)]
 )
@@ -207,6 +208,7 @@ def _decides_any_length(pattern: str) -> bool:
 
 
 @pytest.mark.spark
+@pytest.mark.compiled
 def test_what_spark_pads_is_not_taken_for_the_text_itself(spark: Any, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE padded (t char(5)) USING parquet LOCATION '{tmp_path / 'padded'}'")
     try:
@@ -222,6 +224,7 @@ def test_what_spark_pads_is_not_taken_for_the_text_itself(spark: Any, tmp_path: 
 
 
 @pytest.mark.spark
+@pytest.mark.compiled
 def test_spark_finds_the_same_with_expressions_written_out(spark: Any) -> None:
     patterns = [pattern for pattern in _random_patterns(500) if _finds(pattern)]
     patterns += [pattern for pattern, _ in WRITTEN_OUT]
