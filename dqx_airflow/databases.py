@@ -188,22 +188,22 @@ def connection_of(conn_id: str, told: Mapping[str, Any]) -> DatabaseConnection:
         )
     properties = {str(key): _text(value) for key, value in driver_settings.items()}
     if kind == "jdbc":
-        found = _JDBC_URL.fullmatch(host)
-        if found is None:
+        match = _JDBC_URL.fullmatch(host)
+        if match is None:
             raise RequestError(
                 f"{about} has no JDBC URL as its host",
                 "write jdbc:postgresql://HOST:PORT/DATABASE, credentials into login and password",
             )
-        kind, host = found["scheme"], found["host"]
-        given = dict(parse_qsl((found["properties"] or "").replace(";", "&")))
+        kind, host = match["scheme"], match["host"]
+        given = dict(parse_qsl((match["properties"] or "").replace(";", "&")))
         secrets = [key for key in given if is_secret_setting(key) or key.lower() == "user"]
         if secrets:
             raise RequestError(
                 f"{about} has {secrets[0]} in its JDBC URL",
                 "write credentials into its login and password",
             )
-        fields["port"] = found["port"]
-        fields["schema"] = given.pop("databaseName", None) or found["schema"]
+        fields["port"] = match["port"]
+        fields["schema"] = given.pop("databaseName", None) or match["schema"]
         properties = {**given, **properties}
     database = DATABASES.get(kind)
     if database is None:

@@ -130,7 +130,7 @@ def _database(
 
 def _told(results: Results, contract: Contract, model: Model) -> Validation:
     rules = contract.rules_of(results)
-    told = Validation(
+    validation = Validation(
         valid=results.outcome in (Outcome.PASSED, Outcome.WARNED),
         schema_errors=[],
         field_errors={},
@@ -145,12 +145,12 @@ def _told(results: Results, contract: Contract, model: Model) -> Validation:
         rule = rules.get(verdict.name)
         field = _field_of(verdict, model) if rule is not None else None
         if rule is not None and isinstance(rule.demand, _OF_SCHEMA):
-            told["schema_errors"].append(line)
+            validation["schema_errors"].append(line)
         elif field is not None and rule is not None and not isinstance(rule.demand, _OF_QUALITY):
-            told["field_errors"].setdefault(field, []).append(line)
+            validation["field_errors"].setdefault(field, []).append(line)
         else:
-            told["quality_errors"].append(line)
-    return told
+            validation["quality_errors"].append(line)
+    return validation
 
 
 def _line(verdict: Verdict) -> str:

@@ -204,18 +204,18 @@ class VerificationSuite:
 
         :raises SourceError: there are errors.
         """
-        found: list[Diagnostic] = []
-        suite = self._suite(found)
+        diagnostics: list[Diagnostic] = []
+        suite = self._suite(diagnostics)
         # What a check uses by its value leaves no trace.
-        found += check_suite(suite, used={tunable.name for tunable in self._tunables})
-        files = dict.fromkeys(span.file for span in _spans(suite, found))
+        diagnostics += check_suite(suite, used={tunable.name for tunable in self._tunables})
+        files = dict.fromkeys(span.file for span in _spans(suite, diagnostics))
         order = {file: number for number, file in enumerate(files)}
-        found.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
-        checked = Checked(suite, tuple(found), {file: source_of(file) for file in files})
+        diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
+        checked = Checked(suite, tuple(diagnostics), {file: source_of(file) for file in files})
         raise_errors(checked.errors, checked)
         return checked
 
-    def _suite(self, found: list[Diagnostic]) -> nodes.Suite:
+    def _suite(self, diagnostics: list[Diagnostic]) -> nodes.Suite:
         span, threshold = self._place.span, None
         if self._threshold is not None:
             place = self._place.of(str(self._threshold))
@@ -224,18 +224,20 @@ class VerificationSuite:
             nodes.Text(self.name, self._place.of(self.name)),
             threshold,
             tuple(tunable.constant(span) for tunable in self._tunables),
-            tuple(self._check(item, found) for item in self.checks),
-            parse_profiles(self._profiles, self._place, found.append) if self._profiles else (),
+            tuple(self._check(item, diagnostics) for item in self.checks),
+            parse_profiles(self._profiles, self._place, diagnostics.append)
+            if self._profiles
+            else (),
             (),
             (),
             (),
             span,
         )
 
-    def _check(self, item: PythonCheck, found: list[Diagnostic]) -> nodes.Check:
+    def _check(self, item: PythonCheck, diagnostics: list[Diagnostic]) -> nodes.Check:
         place, context = item.place, Context()
         item(MetricProvider(), context)
-        found += context.diagnostics
+        diagnostics += context.diagnostics
         datasets = item.datasets or tuple(ref.name for ref in self.db.datasets)
         if not datasets:
             hint = f'write @check(name="{item.name}", datasets=["orders"])'
@@ -245,12 +247,12 @@ class VerificationSuite:
         return nodes.Check(name, names, context.assertions, place.span, item.where)
 
 
-def _spans(suite: nodes.Suite, found: Iterable[Diagnostic]) -> Iterator[Span]:
+def _spans(suite: nodes.Suite, diagnostics: Iterable[Diagnostic]) -> Iterator[Span]:
     """The places of a suite and of what was found in it; its checks may stand in several files."""
     yield suite.span
     for made in suite.checks:
         yield made.span
         yield from (assertion.span for assertion in made.assertions)
-    for item in found:
+    for item in diagnostics:
         yield item.span
         yield from (related.span for related in item.related)

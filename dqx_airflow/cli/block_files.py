@@ -34,7 +34,7 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
 
     :param given: the manifest that counts for all; by default the nearest to each file.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     sources: dict[str, str] = {}
     manifests: dict[Path | None, Manifest | None] = {None: None}
     checked: dict[Path | None, list[CheckedBlocks]] = {}
@@ -43,21 +43,21 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
         if place not in manifests and place is not None:
             read = read_source(place, _shown(place))
             if isinstance(read, Unreadable):
-                found.append(read.diagnostic)
+                diagnostics.append(read.diagnostic)
                 manifests[place] = None
             else:
                 manifests[place] = read_manifest(read)
                 sources[read.name] = read.text
         blocks = check_blocks(source, manifests[place])
         checked.setdefault(place, []).append(blocks)
-        found += blocks.diagnostics
+        diagnostics += blocks.diagnostics
     for place, blocks_of in checked.items():
         manifest = manifests[place]
         if manifest is not None:
-            found += manifest_findings(manifest, blocks_of)
+            diagnostics += manifest_findings(manifest, blocks_of)
     bindings = (it for blocks_of in checked.values() for it in blocks_of)
     return CheckedFiles(
-        tuple(found), sources, tuple(binding for it in bindings for binding in it.bindings)
+        tuple(diagnostics), sources, tuple(binding for it in bindings for binding in it.bindings)
     )
 
 

@@ -65,14 +65,14 @@ def check(
     files, missing = suite_files(paths)
     for path in missing:
         typer.echo(f"error: no .dql file found at {path}", err=True)
-    found: dict[Diagnostic, None] = {}  # a library that two suites import is checked twice
+    diagnostics: dict[Diagnostic, None] = {}  # a library that two suites import is checked twice
     sources: dict[str, str] = {}
     block_files: list[tuple[Path, SourceFile]] = []
     bindings: tuple[Binding, ...] = ()
     for file in files:
         source = read_source(file, str(file))
         if isinstance(source, Unreadable):
-            found[source.diagnostic] = None
+            diagnostics[source.diagnostic] = None
             sources[str(file)] = source.text
             continue
         if is_block_file(source.text):
@@ -82,51 +82,51 @@ def check(
         # A path of this file is read as one from where the user stands, and from DQL_PATH.
         reader = FileReader(source.name, file, Path.cwd(), search_path(os.environ))
         checked = check_source(source, reader)
-        found |= dict.fromkeys(checked.diagnostics)
+        diagnostics |= dict.fromkeys(checked.diagnostics)
         sources |= checked.sources
     if block_files:
         from dqx_airflow.cli.block_files import check_block_files
 
         checked_files = check_block_files(block_files, datalex)
-        found |= dict.fromkeys(checked_files.diagnostics)
+        diagnostics |= dict.fromkeys(checked_files.diagnostics)
         sources |= checked_files.manifests
         bindings = checked_files.bindings
-    text = written(tuple(found), sources, format)
+    text = written(tuple(diagnostics), sources, format)
     if text:
         typer.echo(text)
     if emit:
         from dqx_airflow.cli.block_events import emit_block_events
 
         emit_block_events((it.block, it.contract, it.problem) for it in bindings)
-    errors = len(missing) + sum(diagnostic.level is Level.ERROR for diagnostic in found)
+    errors = len(missing) + sum(diagnostic.level is Level.ERROR for diagnostic in diagnostics)
     if format is Format.TEXT:
         # Errors sort before warnings.
-        code = min((item.code for item in found if item.code), default=None)
+        code = min((item.code for item in diagnostics if item.code), default=None)
         more = f"; see `dql explain {code}`" if code else ""
         typer.echo(f"{counted(len(files), 'file')} checked, {counted(errors, 'error')}{more}")
     if errors:
         raise typer.Exit(EXIT_ERRORS)
 
 
-def written(found: Sequence[Diagnostic], sources: Mapping[str, str], format: Format) -> str:
+def written(diagnostics: Sequence[Diagnostic], sources: Mapping[str, str], format: Format) -> str:
     """The findings in a format; empty where people have nothing to read."""
     match format:
         case Format.JSON:
             from dqx_airflow.diagnostics.as_json import json_list
 
-            return json_list(found)
+            return json_list(diagnostics)
         case Format.GITHUB:
             from dqx_airflow.diagnostics.github import github_annotations
 
-            return github_annotations(found)
+            return github_annotations(diagnostics)
         case Format.SARIF:
             from dqx_airflow.diagnostics.sarif import sarif_log
 
-            return sarif_log(found)
+            return sarif_log(diagnostics)
         case Format.TEXT:
             from dqx_airflow.diagnostics.text import draw
 
-            drawn = draw(found, sources, colour=sys.stdout.isatty())
+            drawn = draw(diagnostics, sources, colour=sys.stdout.isatty())
             return drawn + "\n" if drawn else ""
 
 

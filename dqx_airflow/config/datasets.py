@@ -43,20 +43,20 @@ def mistakes_in(name: str, settings: Mapping[str, Any]) -> list[Mistake]:
 
     Those of a dataset without a place are looked at one by one.
     """
-    found = [
+    mistakes = [
         mistake
         for key, value in settings.items()
         if (mistake := _mistake_of(name, key, value)) is not None
     ]
-    if not found and any(settings.get(place) for place in _PLACES):
+    if not mistakes and any(settings.get(place) for place in _PLACES):
         try:
             dataset_ref(name, settings)
         except RequestError as error:
             named = (
                 key for key in settings if re.search(_WORDS.get(key, rf"\b{key}\b"), error.problem)
             )
-            found.append(Mistake(next(named, ""), error.problem, error.hint or None))
-    return found
+            mistakes.append(Mistake(next(named, ""), error.problem, error.hint or None))
+    return mistakes
 
 
 def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
@@ -84,7 +84,7 @@ def datasets_of_arguments(texts: Iterable[str]) -> tuple[dict[str, DatasetRef], 
 
     Their diagnostics point into a text in which each stands on a line of its own.
     """
-    found: dict[str, DatasetRef] = {}
+    refs: dict[str, DatasetRef] = {}
     first: dict[str, Span] = {}
     problems: list[Diagnostic] = []
     for line, text in enumerate(texts, start=1):
@@ -94,13 +94,13 @@ def datasets_of_arguments(texts: Iterable[str]) -> tuple[dict[str, DatasetRef], 
         if ref is None:
             continue
         span = argument.span(0, len(ref.name))
-        if ref.name in found:
+        if ref.name in refs:
             related = (Related(first[ref.name], "first given here"),)
             message = f"dataset '{ref.name}' is defined twice"
             problems.append(Diagnostic(message, span, related=related))
-        found.setdefault(ref.name, ref)
+        refs.setdefault(ref.name, ref)
         first.setdefault(ref.name, span)
-    return found, problems
+    return refs, problems
 
 
 class _Argument:
@@ -141,11 +141,11 @@ class _Argument:
         return None if self.problems else dataset_ref(name, settings)
 
     def _read_end_of_path(self, name: str, location: str) -> None:
-        found = _BEFORE_A_SETTING.search(location)
-        if found is not None:
-            start, end = len(name) + 1 + found.start(), len(name) + 1 + len(location)
-            settings_text = _BEFORE_A_SETTING.sub("&", location[found.end() :])
-            hint = f"write '{name}={location[: found.start()]}?{settings_text}'"
+        match = _BEFORE_A_SETTING.search(location)
+        if match is not None:
+            start, end = len(name) + 1 + match.start(), len(name) + 1 + len(location)
+            settings_text = _BEFORE_A_SETTING.sub("&", location[match.end() :])
+            hint = f"write '{name}={location[: match.start()]}?{settings_text}'"
             self._add("settings follow a '?'", start, end, hint)
 
     def _read_setting(

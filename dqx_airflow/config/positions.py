@@ -40,12 +40,12 @@ class Positions:
         in_text = False
         for number, line in enumerate(self.text.split("\n"), start=1):
             if not in_text:
-                if found := _TABLE.match(line):
-                    table = _path(found[1])
-                    span = self._span(number, found.start(1), found.end(1))
+                if match := _TABLE.match(line):
+                    table = _path(match[1])
+                    span = self._span(number, match.start(1), match.end(1))
                     self._places.setdefault(table, KeyLocation(span, span))
-                elif found := _SETTING.match(line):
-                    self._add(table, found, number, line)
+                elif match := _SETTING.match(line):
+                    self._add(table, match, number, line)
             in_text ^= len(_LONG_TEXT.findall(line)) % 2 == 1
 
     def key(self, *path: str) -> Span:
@@ -62,12 +62,12 @@ class Positions:
         first = self._span(1, 0, 1)
         return self._places.get(path, KeyLocation(first, first))
 
-    def _add(self, table: Path, found: re.Match[str], number: int, line: str) -> None:
-        path = (*table, *_path(found[1]))
+    def _add(self, table: Path, match: re.Match[str], number: int, line: str) -> None:
+        path = (*table, *_path(match[1]))
         end = len(line.rstrip())
-        value = self._span(number, found.end(), end)
-        self._places[path] = KeyLocation(self._span(number, found.start(1), found.end(1)), value)
-        for inner in _INNER.finditer(line, found.end()):
+        value = self._span(number, match.end(), end)
+        self._places[path] = KeyLocation(self._span(number, match.start(1), match.end(1)), value)
+        for inner in _INNER.finditer(line, match.end()):
             behind = re.compile(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^,}]*").match(line, inner.end())
             value = self._span(number, inner.end(), behind.end() if behind else end)
             key = self._span(number, inner.start(1), inner.end(1))

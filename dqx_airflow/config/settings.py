@@ -213,13 +213,13 @@ def date_of(text: str, today: date) -> date | None:
 
 
 def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
-    found = _PLACE_OF_ERROR.match(str(error))
-    if found is None:
+    match = _PLACE_OF_ERROR.match(str(error))
+    if match is None:
         return Diagnostic(f"invalid TOML: {error}", Span(name, 1, 1, 1, 2))
     lines = text.split("\n")
-    line = int(found[2]) if found[2] else len(lines)
-    column = int(found[3]) if found[3] else len(lines[-1]) + 1
-    return Diagnostic(f"invalid TOML: {found[1]}", Span(name, line, column, line, column + 1))
+    line = int(match[2]) if match[2] else len(lines)
+    column = int(match[3]) if match[3] else len(lines[-1]) + 1
+    return Diagnostic(f"invalid TOML: {match[1]}", Span(name, line, column, line, column + 1))
 
 
 class _Reader:

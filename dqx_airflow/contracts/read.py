@@ -83,29 +83,29 @@ def read_contract(
 
 
 def _reader(
-    document: Document, dialect: Dialect | None, found: list[Diagnostic]
+    document: Document, dialect: Dialect | None, diagnostics: list[Diagnostic]
 ) -> DialectReader | None:
     root = document.root
     assert root is not None
     if not isinstance(root, Mapping):
         message, help_line = "a contract is a mapping", "write its keys, such as `id: ...`"
-        found.append(Diagnostic(message, root.span, "E403", help=help_line))
+        diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line))
         return None
     readers = recognised(root)
     if not readers:
         message = "this is a contract of no dialect that is known"
-        found.append(Diagnostic(message, root.span, "E403", help=_signs()))
+        diagnostics.append(Diagnostic(message, root.span, "E403", help=_signs()))
         return None
     if dialect is not None:
         if all(reader.dialect is not dialect for reader in readers):
             message = f"this contract is written as {readers[0].dialect}, not as {dialect}"
-            found.append(Diagnostic(message, root.span, "E403", help=reader_of(dialect).sign))
+            diagnostics.append(Diagnostic(message, root.span, "E403", help=reader_of(dialect).sign))
             return None
         return reader_of(dialect)
     if len(readers) > 1:
         names = " and ".join(reader.dialect for reader in readers)
         message = f"this contract is written as {names} at once"
-        found.append(Diagnostic(message, root.span, "E403", help=_signs()))
+        diagnostics.append(Diagnostic(message, root.span, "E403", help=_signs()))
         return None
     return readers[0]
 
@@ -133,7 +133,7 @@ def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:
                     yield Diagnostic(message, one.span, "E405", related=related, help=help_line)
 
 
-def _check_version(root: Mapping, reader: DialectReader, found: list[Diagnostic]) -> None:
+def _check_version(root: Mapping, reader: DialectReader, diagnostics: list[Diagnostic]) -> None:
     """Reports a version of the dialect that is not read; what is there is read all the same."""
     if reader.version_key is None:
         return
@@ -142,4 +142,4 @@ def _check_version(root: Mapping, reader: DialectReader, found: list[Diagnostic]
     if written.removeprefix("v") not in (*reader.versions, ""):
         message = f"version {written} of {reader.dialect} is not known"
         hint = did_you_mean(written, reader.versions)
-        found.append(Diagnostic(message, node.span if node else root.span, "E404", help=hint))
+        diagnostics.append(Diagnostic(message, node.span if node else root.span, "E404", help=hint))

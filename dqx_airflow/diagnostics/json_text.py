@@ -15,4 +15,4 @@ _STEERING = re.compile(
 def json_text(value: Any, *, default: Callable[[Any], Any] | None = None) -> str:
     """The value as JSON: letters as they are, control and bidirectional characters escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=default)
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

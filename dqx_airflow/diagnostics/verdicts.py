@@ -59,10 +59,10 @@ def format_in_unit(value: MetricValue, verdict: Verdict) -> str:
     limit = verdict.threshold
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         return format_value(value)
-    told = _PERCENTAGE.search(verdict.expected)
-    if told is None:
+    match = _PERCENTAGE.search(verdict.expected)
+    if match is None:
         return format_value(value)
-    stated = float(told[1].replace("_", "")) / 100
+    stated = float(match[1].replace("_", "")) / 100
     if not isinstance(limit, int | float | Fraction):
         return format_percent(value, stated)
     lower = _PERCENTAGE_BEFORE.search(verdict.expected)
@@ -71,8 +71,8 @@ def format_in_unit(value: MetricValue, verdict: Verdict) -> str:
     return format_value(value)
 
 
-def _lower(found: re.Match[str] | None) -> tuple[float, ...]:
-    return (float(found[1].replace("_", "")) / 100,) if found else ()
+def _lower(match: re.Match[str] | None) -> tuple[float, ...]:
+    return (float(match[1].replace("_", "")) / 100,) if match else ()
 
 
 def show_in_full(value: MetricValue) -> str:

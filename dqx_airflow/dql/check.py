@@ -147,37 +147,39 @@ def _cascades_of(parsed: Parsed, source: SourceFile) -> frozenset[str]:
 
 
 def _check_file(
-    file: nodes.File, source: SourceFile, linker: Linker, found: list[Diagnostic]
+    file: nodes.File, source: SourceFile, linker: Linker, diagnostics: list[Diagnostic]
 ) -> nodes.Suite | None:
     """Links, expands and checks; the expanded suite, None for a library file."""
     scope = linker.link(file, source.name)
-    expander = Expander(scope, found.append)
+    expander = Expander(scope, diagnostics.append)
     expander.check_macros()
     for another in file.suites[1:]:
         related = (Related(file.suites[0].name.span, "the first suite"),)
         help_line = "a file has one suite: move this one to a separate file"
         message = "second suite in this file"
-        found.append(
+        diagnostics.append(
             Diagnostic(message, another.name.span, code="E015", related=related, help=help_line)
         )
     if file.suite is None:
         earlier: dict[str, nodes.Constant] = {}
         for constant in file.constants:
-            found += _check_constant(constant, earlier, set())
+            diagnostics += _check_constant(constant, earlier, set())
             earlier.setdefault(constant.name.text, settle_one(constant, earlier))
         return None
     suite = expander.expand(file.suite)
     used = expander.used
-    found += check_suite(suite, used)
+    diagnostics += check_suite(suite, used)
     for macro in (*file.macros, *file.suite.macros):
         if not macro.is_exported and macro.name.text not in used:
             message = f"macro '{macro.name.text}' is never used"
-            found.append(Diagnostic(message, macro.name.span, code="W005", help="remove it"))
+            diagnostics.append(Diagnostic(message, macro.name.span, code="W005", help="remove it"))
     for brought in scope.imports:
         if brought.names and not brought.names & used:
             statement = brought.statement
             message = f"nothing from '{statement.path.value}' is used"
-            found.append(Diagnostic(message, statement.span, code="W007", help="remove the import"))
+            diagnostics.append(
+                Diagnostic(message, statement.span, code="W007", help="remove the import")
+            )
     return suite
 
 
@@ -198,22 +200,22 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
 
     :param used: takes the names of the constants that are used.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     constants: dict[str, nodes.Constant] = {}
     sound: list[nodes.Constant] = []
     for constant in suite.constants:
         wrong = list(_check_constant(constant, constants, used))
-        found += wrong
+        diagnostics += wrong
         if not wrong:
             sound.append(constant)
         constants.setdefault(constant.name.text, settle_one(constant, constants))
     threshold = suite.availability_threshold
     if threshold is not None and threshold.value > 1:
-        found.append(Diagnostic("a share is at most 100%", threshold.span, code="E109"))
+        diagnostics.append(Diagnostic("a share is at most 100%", threshold.span, code="E109"))
     for repeated in suite.repeated:
         message, help_line = "duplicate modifier", "remove one of them"
-        found.append(Diagnostic(message, repeated, code="E013", help=help_line))
-    found += _check_title(suite.name)
+        diagnostics.append(Diagnostic(message, repeated, code="E013", help=help_line))
+    diagnostics += _check_title(suite.name)
     meaning = MeaningChecker.of(sound)
     rules = [rule for profile in suite.profiles for rule in profile.rules]
     selection = Selection(suite.checks)
@@ -227,38 +229,40 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
         and is_about_share(assertion.claim, constants, check.datasets[0].text)
     }
     for check in suite.checks:
-        found += _check_head(check)
+        diagnostics += _check_head(check)
         datasets = tuple(dict.fromkeys(check.datasets))
-        around = _check_filter(check, ClaimChecker(datasets, constants, found.append, used))
+        around = _check_filter(check, ClaimChecker(datasets, constants, diagnostics.append, used))
         for assertion in check.assertions:
-            report = _reporter(found, assertion.uses)
+            report = _reporter(diagnostics, assertion.uses)
             holes = list(placeholders_of(assertion))
             for hole in holes:
                 report(_unfilled(hole, assertion.uses))
             if holes:
                 continue
-            earlier = len(found)
+            earlier = len(diagnostics)
             ClaimChecker(datasets, constants, report, used).check(assertion, around)
-            if not any(item.level is Level.ERROR for item in found[earlier:]):
+            if not any(item.level is Level.ERROR for item in diagnostics[earlier:]):
                 is_scaled = id(assertion) in scaled - shares
                 filtered = replace(check, where=around)
                 for item in meaning.check(assertion, filtered, is_scaled=is_scaled):
                     report(item)
             for item in _check_assertion(assertion):
                 report(item)
-        found += _check_names(check)
-    found += _check_unique_titles(suite)
-    found += _check_that_something_is_checked(suite)
+        diagnostics += _check_names(check)
+    diagnostics += _check_unique_titles(suite)
+    diagnostics += _check_that_something_is_checked(suite)
     for annotation in suite.annotations:
-        found += check_annotation(annotation, "suite")
+        diagnostics += check_annotation(annotation, "suite")
     for profile in suite.profiles:
-        found += _check_profile(profile, selection, shares)
+        diagnostics += _check_profile(profile, selection, shares)
     for constant in suite.constants:
         is_own = constant.span.file == suite.span.file and not constant.is_exported
         if is_own and constant.name.text not in used:
             message = f"constant '{constant.name.text}' is never used"
-            found.append(Diagnostic(message, constant.name.span, code="W004", help="remove it"))
-    return found
+            diagnostics.append(
+                Diagnostic(message, constant.name.span, code="W004", help="remove it")
+            )
+    return diagnostics
 
 
 def _check_title(title: nodes.Text) -> Iterator[Diagnostic]:
@@ -301,7 +305,9 @@ def _unfilled(hole: nodes.Placeholder, uses: tuple[Span, ...]) -> Diagnostic:
     return Diagnostic(message, hole.span, code="E205", help=help_line)
 
 
-def _reporter(found: list[Diagnostic], uses: tuple[Span, ...]) -> Callable[[Diagnostic], None]:
+def _reporter(
+    diagnostics: list[Diagnostic], uses: tuple[Span, ...]
+) -> Callable[[Diagnostic], None]:
     """Adds the uses that led there to what is found in the body of a macro."""
 
     def report(item: Diagnostic) -> None:
@@ -311,7 +317,7 @@ def _reporter(found: list[Diagnostic], uses: tuple[Span, ...]) -> Callable[[Diag
             # What is wrong with an argument stands in the use itself.
             if use.file != item.span.file or not use.line <= item.span.line <= use.end_line
         )
-        found.append(replace(item, related=(*item.related, *led)))
+        diagnostics.append(replace(item, related=(*item.related, *led)))
 
     return report
 

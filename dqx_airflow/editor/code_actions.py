@@ -12,12 +12,12 @@ _PROPOSAL = re.compile(r"did you mean ['`](?P<word>[^'`]+)['`]\?")
 _WORD = re.compile(r'[\w.]+\Z|"[^"]*"\Z')
 
 
-def proposed(found: Diagnostic, lines: Lines) -> Edit | None:
+def proposed(diagnostic: Diagnostic, lines: Lines) -> Edit | None:
     """The edit that a diagnostic proposes for its own place; None where it proposes none."""
-    proposal = _PROPOSAL.search(f"{found.label}\n{found.help or ''}")
-    start, end = lines.stretch(found.span)
+    proposal = _PROPOSAL.search(f"{diagnostic.label}\n{diagnostic.help or ''}")
+    start, end = lines.stretch(diagnostic.span)
     guilty = lines.text[start:end]
     if proposal is None or not _WORD.match(guilty):
         return None
     word = proposal["word"]
-    return Edit(found.span, f'"{word}"' if guilty.startswith('"') else word)
+    return Edit(diagnostic.span, f'"{word}"' if guilty.startswith('"') else word)

@@ -43,10 +43,10 @@ class Board:
 
     def findings(self, file: str) -> list[Diagnostic]:
         """What is wrong in a file: once, however many files import it."""
-        found: dict[object, Diagnostic] = {}
+        diagnostics: dict[object, Diagnostic] = {}
         for item in self._all(file):
-            found.setdefault((item.code, item.span, item.message), item)
-        return list(found.values())
+            diagnostics.setdefault((item.code, item.span, item.message), item)
+        return list(diagnostics.values())
 
     def text(self, file: str) -> str | None:
         """The text of a file when it was checked."""

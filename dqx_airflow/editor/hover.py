@@ -55,31 +55,31 @@ def _word(text: str, offset: int) -> Hover | None:
     return None
 
 
-def _about(found: Occurrence, reading: ParsedFile, catalog: Catalog) -> str:
-    match found.kind:
+def _about(occurrence: Occurrence, reading: ParsedFile, catalog: Catalog) -> str:
+    match occurrence.kind:
         case SymbolKind.CALL:
-            return _called(MEASURES[found.text])
+            return _called(MEASURES[occurrence.text])
         case SymbolKind.ROW_CALL:
-            return _called(IN_ROWS[found.text])
+            return _called(IN_ROWS[occurrence.text])
         case SymbolKind.ANNOTATION:
-            meaning = keyword_docs.ANNOTATIONS.get(found.text)
-            return f"`@{found.text}`\n\n{meaning}" if meaning else ""
+            meaning = keyword_docs.ANNOTATIONS.get(occurrence.text)
+            return f"`@{occurrence.text}`\n\n{meaning}" if meaning else ""
         case SymbolKind.CONSTANT:
-            return _constant(found, reading)
+            return _constant(occurrence, reading)
         case SymbolKind.MACRO:
-            return _macro(found, reading)
+            return _macro(occurrence, reading)
         case SymbolKind.PARAMETER:
-            return f"```dql\n{{{found.text}}}\n```\n\nparameter of the macro"
+            return f"```dql\n{{{occurrence.text}}}\n```\n\nparameter of the macro"
         case SymbolKind.DATASET:
-            return _dataset(found.text, catalog)
+            return _dataset(occurrence.text, catalog)
         case SymbolKind.COLUMN:
-            return _column(found, catalog)
+            return _column(occurrence, catalog)
         case SymbolKind.ITEM:
-            return f"`{found.text}` of `{found.array}`"
+            return f"`{occurrence.text}` of `{occurrence.array}`"
         case SymbolKind.PATH:
-            return "".join(f"the file `{_path(span, reading)}`" for span in found.definitions)
+            return "".join(f"the file `{_path(span, reading)}`" for span in occurrence.definitions)
         case SymbolKind.ALIAS:
-            return "".join(_place(span, reading) for span in found.definitions)
+            return "".join(_place(span, reading) for span in occurrence.definitions)
     return ""
 
 
@@ -93,22 +93,22 @@ def _called(called: Called) -> str:
     return "\n\n".join(parts)
 
 
-def _constant(found: Occurrence, reading: ParsedFile) -> str:
+def _constant(occurrence: Occurrence, reading: ParsedFile) -> str:
     known = (*reading.constants, *reading.scope.constants.values())
-    constant = next((item for item in known if item.name.span in found.definitions), None)
+    constant = next((item for item in known if item.name.span in occurrence.definitions), None)
     if constant is None:
         return ""
-    text = f"```dql\nconst {found.text} = {show_constant(constant)}\n```"
+    text = f"```dql\nconst {occurrence.text} = {show_constant(constant)}\n```"
     return f"{text}\n\n{_place(constant.name.span, reading)}"
 
 
-def _macro(found: Occurrence, reading: ParsedFile) -> str:
+def _macro(occurrence: Occurrence, reading: ParsedFile) -> str:
     known = (defined.macro for defined in reading.scope.macros.values())
-    macro = next((item for item in known if item.name.span in found.definitions), None)
+    macro = next((item for item in known if item.name.span in occurrence.definitions), None)
     if macro is None:
         return ""
     parts = [f"```dql\nmacro {show_macro_head(macro)}\n```", _place(macro.name.span, reading)]
-    made = reading.expand(found.use) if found.use else ()
+    made = reading.expand(occurrence.use) if occurrence.use else ()
     if made:
         lines = [line for item in made[:_MOST_SHOWN] for line in show_assertion(item)]
         parts += ["Here it creates:", "```dql\n" + "\n".join(lines) + "\n```"]
@@ -126,10 +126,10 @@ def _dataset(name: str, catalog: Catalog) -> str:
     return "\n\n".join([*parts, "\n".join(listed)]) if listed else parts[0]
 
 
-def _column(found: Occurrence, catalog: Catalog) -> str:
-    for dataset in found.datasets:
+def _column(occurrence: Occurrence, catalog: Catalog) -> str:
+    for dataset in occurrence.datasets:
         for column in catalog.columns(dataset):
-            if column.name == found.text:
+            if column.name == occurrence.text:
                 return f"column `{column.name}` of `{dataset}` {column.type}".rstrip()
     return ""
 

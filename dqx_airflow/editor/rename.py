@@ -44,14 +44,14 @@ def renamable(reading: ParsedFile, offset: int) -> Occurrence:
 
     :raises RequestError: there is none that can be renamed.
     """
-    found = occurrence_at(reading, offset)
-    if found is None:
+    occurrence = occurrence_at(reading, offset)
+    if occurrence is None:
         raise RequestError("nothing to rename here")
-    if found.kind not in _RENAMED:
-        raise RequestError(f"'{found.text}' cannot be renamed: {_FOREIGN[found.kind]}")
-    if not found.definitions:
-        raise RequestError(f"'{found.text}' is not defined, so nothing can be renamed")
-    return found
+    if occurrence.kind not in _RENAMED:
+        raise RequestError(f"'{occurrence.text}' cannot be renamed: {_FOREIGN[occurrence.kind]}")
+    if not occurrence.definitions:
+        raise RequestError(f"'{occurrence.text}' is not defined, so nothing can be renamed")
+    return occurrence
 
 
 def rename(
@@ -73,11 +73,11 @@ def rename(
     return tuple(edit for of_file in edits.values() for edit in of_file)
 
 
-def _edits(reading: ParsedFile, found: Occurrence, name: str) -> list[Edit]:
+def _edits(reading: ParsedFile, occurrence: Occurrence, name: str) -> list[Edit]:
     same = [
         item
         for item in occurrences(reading)
-        if item.kind is found.kind and set(item.definitions) & set(found.definitions)
+        if item.kind is occurrence.kind and set(item.definitions) & set(occurrence.definitions)
     ]
     return [Edit(span, name) for span in dict.fromkeys(item.span for item in same)]
 

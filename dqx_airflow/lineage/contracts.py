@@ -33,13 +33,16 @@ def contract_event(
     :param namespace: that of tables without a path.
     """
     name = name_of_path(location) if is_path(location) else name_of_table(location, namespace)
-    found: dict[str, DatasetFacet] = {"dataSource": data_source(name), "tags": _tags(contract)}
+    dataset_facets: dict[str, DatasetFacet] = {
+        "dataSource": data_source(name),
+        "tags": _tags(contract),
+    }
     if contract.description:
-        found["documentation"] = documentation_dataset.DocumentationDatasetFacet(
+        dataset_facets["documentation"] = documentation_dataset.DocumentationDatasetFacet(
             description=sanitize.text(contract.description, sanitize.DESCRIPTION), producer=PRODUCER
         )
     if contract.owners:
-        found["ownership"] = ownership_dataset.OwnershipDatasetFacet(
+        dataset_facets["ownership"] = ownership_dataset.OwnershipDatasetFacet(
             owners=[
                 ownership_dataset.Owner(name=sanitize.text(owner, sanitize.NAME), type="MAINTAINER")
                 for owner in contract.owners
@@ -47,7 +50,7 @@ def contract_event(
             producer=PRODUCER,
         )
     if contract.fields:
-        found["schema"] = schema_dataset.SchemaDatasetFacet(
+        dataset_facets["schema"] = schema_dataset.SchemaDatasetFacet(
             fields=[_column(item) for item in contract.fields], producer=PRODUCER
         )
     made = {
@@ -58,13 +61,13 @@ def contract_event(
         if item.sources
     }
     if made:
-        found["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(
+        dataset_facets["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(
             fields=made, producer=PRODUCER
         )
     return DatasetEvent(
         eventTime=timestamp(when),
         producer=PRODUCER,
-        dataset=StaticDataset(name.namespace, name.name, facets=found),
+        dataset=StaticDataset(name.namespace, name.name, facets=dataset_facets),
     )
 
 

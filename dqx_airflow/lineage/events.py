@@ -161,7 +161,7 @@ def inputs(
     them are named in the parameters of the assertion. A verdict whose dataset is unknown stands
     in the run's test facet only.
     """
-    found: dict[tuple[str, str], InputDataset] = {}
+    input_datasets: dict[tuple[str, str], InputDataset] = {}
     for each in _subjects(request, report, catalog):
         verdicts = [
             verdict
@@ -180,8 +180,8 @@ def inputs(
             # dataset (Marquez) or from the input (the standard), so it stands in both.
             dataset.facets["dataQualityAssertions"] = assertions  # type: ignore[assignment]
             dataset.inputFacets["dataQualityAssertions"] = assertions
-        found[(dataset.namespace, dataset.name)] = dataset
-    return list(found.values())
+        input_datasets[(dataset.namespace, dataset.name)] = dataset
+    return list(input_datasets.values())
 
 
 def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[OutputDataset]:
@@ -191,7 +191,7 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
     """
     if report.outcome not in _COMPLETED:
         return []
-    found = []
+    output_datasets = []
     for snapshot in report.datasets:
         promotion = snapshot.promotion
         if promotion is None:
@@ -201,7 +201,7 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
         there = DatasetSnapshot(
             snapshot.name, place, "delta", promotion.version, fields=snapshot.fields
         )
-        found.append(
+        output_datasets.append(
             OutputDataset(
                 name.namespace,
                 name.name,
@@ -209,7 +209,7 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
                 outputFacets={"outputStatistics": facets.output_rows(promotion.rows)},
             )
         )
-    return found
+    return output_datasets
 
 
 def failure_message(report: GateReport) -> str:
@@ -321,17 +321,17 @@ def _event(
 
 
 def _run_facets(request: GateRequest, spark_version: str | None) -> dict[str, RunFacet]:
-    found: dict[str, RunFacet] = {"nominalTime": _nominal_time(request.run_key.date)}
+    run_facets: dict[str, RunFacet] = {"nominalTime": _nominal_time(request.run_key.date)}
     if request.parent is not None and (parent := _parent(request.parent)) is not None:
-        found["parent"] = parent
+        run_facets["parent"] = parent
     if spark_version:
-        found["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
+        run_facets["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
             version=spark_version,
             name="spark",
             openlineageAdapterVersion=__version__,
             producer=PRODUCER,
         )
-    return found
+    return run_facets
 
 
 def _nominal_time(day: date) -> nominal_time_run.NominalTimeRunFacet:

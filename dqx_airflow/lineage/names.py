@@ -54,14 +54,14 @@ def name_of_data(location: str) -> DatasetName:
     >>> name_of_data("s3a://lake/landing/orders/2026-11-23/*.csv").name
     'landing/orders'
     """
-    found = name_of_path(location)
-    name = trimmed(found.name)
-    if name == found.name:
-        return found
+    dataset_name = name_of_path(location)
+    name = trimmed(dataset_name.name)
+    if name == dataset_name.name:
+        return dataset_name
     uri = None
-    if found.uri is not None and found.uri.endswith(_quoted(found.name)):
-        uri = found.uri.removesuffix(_quoted(found.name)) + _quoted(name)
-    return DatasetName(found.namespace, name, uri)
+    if dataset_name.uri is not None and dataset_name.uri.endswith(_quoted(dataset_name.name)):
+        uri = dataset_name.uri.removesuffix(_quoted(dataset_name.name)) + _quoted(name)
+    return DatasetName(dataset_name.namespace, name, uri)
 
 
 def name_of_path(location: str) -> DatasetName:

@@ -59,9 +59,9 @@ def has_nanoseconds(text: str) -> bool:
     return match is not None and bool((match["part"] or "")[6:].strip("0"))
 
 
-def _date(found: re.Match[str]) -> date | None:
+def _date(match: re.Match[str]) -> date | None:
     try:
-        return date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))
+        return date(int(match["year"]), int(match["month"] or 1), int(match["day"] or 1))
     except ValueError:
         return None
 

@@ -23,11 +23,11 @@ def slip_in_schema(schema: str) -> tuple[str, str] | None:
     ('itn', 'int')
     """
     for column in _columns(schema):
-        found = _COLUMN.match(column.strip())
-        if found is not None and found[1].lower() not in (*TYPE_NAMES, *_RARE):
-            near = slip_of(found[1], TYPE_NAMES)
+        match = _COLUMN.match(column.strip())
+        if match is not None and match[1].lower() not in (*TYPE_NAMES, *_RARE):
+            near = slip_of(match[1], TYPE_NAMES)
             if near is not None:
-                return found[1], near
+                return match[1], near
     return None
 
 

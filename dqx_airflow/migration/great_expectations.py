@@ -136,7 +136,7 @@ def _kind(expectation: Mapping[str, Any]) -> object:
 
 def row_condition(condition: str) -> str:
     """A `row_condition` as SQL."""
-    sql = _COLUMN.sub(lambda found: "`" + found[2].replace("`", "``") + "`", condition)
+    sql = _COLUMN.sub(lambda match: "`" + match[2].replace("`", "``") + "`", condition)
     for pattern, words in _NULLS:
         sql = pattern.sub(words, sql)
     return sql.replace("==", "=").replace(" & ", " AND ").replace(" | ", " OR ")

@@ -111,18 +111,18 @@ class ContractGateOperator(GateOperator):
         self.source_file = found.place
         return enforcement.source
 
-    def _enforced(self, found: FoundSource, on: date | None) -> Enforcement:
+    def _enforced(self, source: FoundSource, on: date | None) -> Enforcement:
         """What there is to enforce; the version is only pinned where it is known."""
         from dqx_airflow.contracts.enforcement.enforced_contract import enforce
         from dqx_airflow.contracts.source.references import FolderReader, no_files
         from dqx_airflow.operators.mistakes import is_open
         from dqx_airflow.values import SourceFile
 
-        read = no_files if found.place is None else FolderReader(found.place.parent)
+        read = no_files if source.place is None else FolderReader(source.place.parent)
         # The file is looked up in its own folder, by its own name.
-        named = found.source
-        if found.place is not None:
-            named = SourceFile(found.place.name, named.text)
+        named = source.source
+        if source.place is not None:
+            named = SourceFile(source.place.name, named.text)
         pin = self.expect_version
         return enforce(
             named,

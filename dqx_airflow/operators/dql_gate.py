@@ -218,21 +218,21 @@ def _namesakes(name: str) -> str:
     return f"two suites are called '{name}': in the results, one would hide the other; rename one"
 
 
-def _checked(found: FoundSource) -> tuple[Checked, tuple[Path, ...]]:
+def _checked(source: FoundSource) -> tuple[Checked, tuple[Path, ...]]:
     """The suite with what there is to say about it, and the files that were read for it."""
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader
 
-    read = _reader(found)
-    checked = check_source(found.source, read, needs_suite=True)
+    read = _reader(source)
+    checked = check_source(source.source, read, needs_suite=True)
     return checked, read.files if isinstance(read, FileReader) else ()
 
 
-def _reader(found: FoundSource) -> Reader:
+def _reader(source: FoundSource) -> Reader:
     """What reads the imports of a suite."""
     from dqx_airflow.dql.imports import FileReader, no_imports, search_path
 
-    if found.place is None:
+    if source.place is None:
         return no_imports
-    root = found.folder or found.place.parent
-    return FileReader(found.source.name, found.place, root, search_path(os.environ))
+    root = source.folder or source.place.parent
+    return FileReader(source.source.name, source.place, root, search_path(os.environ))

@@ -122,8 +122,8 @@ class KubernetesPod:
 
 def yarn_exit_code(text: str) -> int | None:
     """The exit code of a driver, where YARN tells it in `text`."""
-    found = re.search(r"User application exited with status (\d+)", text)
-    return int(found[1]) if found else None
+    match = re.search(r"User application exited with status (\d+)", text)
+    return int(match[1]) if match else None
 
 
 def _pod_exit_code(status: Any) -> int | None:

@@ -83,11 +83,11 @@ def lineage_after(request: GateRequest, report: GateReport) -> Any:
 
 def _refs(settings: Iterable[tuple[str, DatasetSetting]]) -> tuple[DatasetRef, ...]:
     """Without any `DatasetRef`: its templates are rendered when the gate begins."""
-    found = []
+    refs = []
     for name, setting in settings:
         if not isinstance(setting, DatasetRef):
             try:
-                found.append(dataset_ref(str(name), setting))
+                refs.append(dataset_ref(str(name), setting))
             except RequestError:
                 continue  # the gate will say so
-    return tuple(found)
+    return tuple(refs)

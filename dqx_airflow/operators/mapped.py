@@ -18,27 +18,27 @@ class GatePartial(OperatorPartial):
 
         :raises GateMisconfigured: something is wrong that no template can set right.
         """
-        found = super().expand(**mapped_kwargs)
+        mapped = super().expand(**mapped_kwargs)
         require_sound_instances(self.operator_class, self.kwargs, [*_instances(mapped_kwargs)])
-        return found
+        return mapped
 
     def expand_kwargs(self, kwargs: Any, *, strict: bool = True) -> MappedOperator:
         """As of every operator; each mapping that stands in the DAG is checked.
 
         :raises GateMisconfigured: something is wrong that no template can set right.
         """
-        found = super().expand_kwargs(kwargs, strict=strict)
+        mapped = super().expand_kwargs(kwargs, strict=strict)
         if isinstance(kwargs, list | tuple):
             own = [one if isinstance(one, Mapping) else {} for one in kwargs]
             require_sound_instances(self.operator_class, self.kwargs, own)
-        return found
+        return mapped
 
 
-def checked_partial(found: OperatorPartial) -> GatePartial:
+def checked_partial(partial: OperatorPartial) -> GatePartial:
     """A partial gate that checks what it is expanded over."""
-    found._expand_called = True  # else it warns that nobody has expanded it
+    partial._expand_called = True  # else it warns that nobody has expanded it
     return GatePartial(
-        operator_class=found.operator_class, kwargs=found.kwargs, params=found.params
+        operator_class=partial.operator_class, kwargs=partial.kwargs, params=partial.params
     )
 
 

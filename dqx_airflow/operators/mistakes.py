@@ -122,10 +122,10 @@ def known_selection(gate: Any) -> Selection | None:
     if any(map(_has_open, given)):
         return None
     try:
-        found: Selection | None = gate.selection
+        selection: Selection | None = gate.selection
     except GateMisconfigured:
         return None
-    return found
+    return selection
 
 
 def _selection_mistakes(gate: Any) -> Iterator[str]:

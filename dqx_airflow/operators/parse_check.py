@@ -173,10 +173,10 @@ def _examined(gate: Any, dag: Any) -> Examined | None:
         return None
     from dqx_airflow.operators.mistakes import examine
 
-    found = examine(gate, Path(dag_file).parent if dag_file else None, dag)
-    if notes is not None and not found.mistakes:
-        _note(notes, key, found.files)
-    return found
+    examined = examine(gate, Path(dag_file).parent if dag_file else None, dag)
+    if notes is not None and not examined.mistakes:
+        _note(notes, key, examined.files)
+    return examined
 
 
 def _key_of(gate: Any, dag: Any) -> str:

@@ -75,7 +75,9 @@ def places_of(text: str, folder: Path | None) -> list[Path]:
     return [path] if path.is_absolute() or folder is None else [folder / path, path]
 
 
-def errors_in(found: Iterable[Diagnostic], sources: Mapping[str, str], name: str) -> list[str]:
+def errors_in(
+    diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], name: str
+) -> list[str]:
     """The errors of a source, drawn, as one mistake; none where it has none.
 
     :param name: the source, as messages name it.
@@ -83,7 +85,7 @@ def errors_in(found: Iterable[Diagnostic], sources: Mapping[str, str], name: str
     from dqx_airflow.diagnostics.diagnostic import Level
     from dqx_airflow.diagnostics.text import draw, shown
 
-    errors = [diagnostic for diagnostic in found if diagnostic.level is Level.ERROR]
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR]
     if not errors:
         return []
     kept, rest = shown(errors)

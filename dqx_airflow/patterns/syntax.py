@@ -179,10 +179,10 @@ class _Reader:
         return self.pattern[self.position - 1]
 
     def _match(self, expression: re.Pattern[str]) -> re.Match[str] | None:
-        found = expression.match(self.pattern, self.position)
-        if found:
-            self.position = found.end()
-        return found
+        match = expression.match(self.pattern, self.position)
+        if match:
+            self.position = match.end()
+        return match
 
     def _choice(self) -> Node:
         branches = [self._row()]

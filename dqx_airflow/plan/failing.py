@@ -80,7 +80,7 @@ class FailingRows:
 def faults_of(
     plan: Plan,
     verdicts: Sequence[Verdict],
-    found: Scanned,
+    scanned: Scanned,
     schemas: Mapping[str, Schema],
     *,
     skip_dates: Collection[date] = (),
@@ -95,8 +95,8 @@ def faults_of(
     return tuple(
         tuple(
             fault
-            for part in _failing_parts(assertion, plan, found, skip_dates, now)
-            for fault in _faults(part, plan, found, schemas, skip_dates, now)
+            for part in _failing_parts(assertion, plan, scanned, skip_dates, now)
+            for fault in _faults(part, plan, scanned, schemas, skip_dates, now)
         )
         if verdict.status is Status.FAILED and assertion.groups is None
         else ()
@@ -107,7 +107,7 @@ def faults_of(
 def _failing_parts(
     assertion: PlannedAssertion,
     plan: Plan,
-    found: Scanned,
+    scanned: Scanned,
     skip_dates: Collection[date],
     now: datetime | None,
 ) -> Iterator[PlannedAssertion]:
@@ -117,8 +117,8 @@ def _failing_parts(
         return
     parts = assertion.term.parts
     for part in parts[1:] if assertion.term.junctor is nodes.Junctor.IF else parts:
-        if judge_one(part, plan, found, skip_dates, now=now).status is Status.FAILED:
-            yield from _failing_parts(part, plan, found, skip_dates, now)
+        if judge_one(part, plan, scanned, skip_dates, now=now).status is Status.FAILED:
+            yield from _failing_parts(part, plan, scanned, skip_dates, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +133,14 @@ class _Excess:
 def _faults(
     assertion: PlannedAssertion,
     plan: Plan,
-    found: Scanned,
+    scanned: Scanned,
     schemas: Mapping[str, Schema],
     skip_dates: Collection[date],
     now: datetime | None,
 ) -> Iterator[FailingRows]:
-    scaled, bounds = sides_of(assertion, plan, found, skip_dates, now)
-    voids = tuple(void_requests(assertion.requests, plan, found))
-    yield from _void_faults(voids, found, schemas)
+    scaled, bounds = sides_of(assertion, plan, scanned, skip_dates, now)
+    voids = tuple(void_requests(assertion.requests, plan, scanned))
+    yield from _void_faults(voids, scanned, schemas)
     if voids or scaled is None or not bounds or None in bounds:
         return
     excess = _excess(assertion.condition, scaled, bounds)
@@ -180,7 +180,7 @@ def _faults(
 
 
 def _void_faults(
-    voids: Iterable[MetricRequest], found: Scanned, schemas: Mapping[str, Schema]
+    voids: Iterable[MetricRequest], scanned: Scanned, schemas: Mapping[str, Schema]
 ) -> Iterator[FailingRows]:
     """The rows that take the values from metrics."""
     with_nan = METRICS["nan_count"].raised_by
@@ -190,7 +190,7 @@ def _void_faults(
         if schema is None:
             continue
         types = RowTypes(schema.type_of)
-        behind = infinite_values if found.details[request] == INFINITE else with_nan
+        behind = infinite_values if scanned.details[request] == INFINITE else with_nan
         for column in voids_of(request, types):
             rows = behind((column,))
             condition = _chosen(request, rows.condition, types)

@@ -25,12 +25,12 @@ def undecided_rows(where: RowPredicate, types: RowTypes) -> Aggregate | None:
     return rows_where(f"NOT {left_out} AND NOT coalesce({chosen}, false)")
 
 
-def fail_undecided(request: MetricRequest, count: int, types: RowTypes, found: Scanned) -> None:
+def fail_undecided(request: MetricRequest, count: int, types: RowTypes, scanned: Scanned) -> None:
     """Leaves a request without a value, for so many rows that its filter cannot decide."""
     assert request.where is not None
     causes = dict.fromkeys(cause.words for cause in causes_of(request.where.node, types))
     rows = "1 row" if count == 1 else f"{count} rows"
-    found.failures[request] = (
+    scanned.failures[request] = (
         f"the filter `{show(request.where.node)}` cannot be decided for {rows}: "
         f"{' or '.join(causes)}"
     )

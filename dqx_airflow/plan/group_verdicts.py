@@ -45,18 +45,18 @@ class Judged(NamedTuple):
     note: str | None = None
 
 
-def seen_in(assertion: PlannedAssertion, found: Scanned) -> frozenset[Group]:
+def seen_in(assertion: PlannedAssertion, scanned: Scanned) -> frozenset[Group]:
     """The groups that have rows, on any of the dates that an assertion asks for."""
     return frozenset(
         group
         for request in assertion.requests
-        for group in found.groups.get(request, GroupValues()).values
+        for group in scanned.groups.get(request, GroupValues()).values
     )
 
 
-def column_types(assertion: PlannedAssertion, found: Scanned) -> tuple[str, ...]:
+def column_types(assertion: PlannedAssertion, scanned: Scanned) -> tuple[str, ...]:
     """The types of the columns that make the groups of an assertion, where they are known."""
-    values = (found.groups[one] for one in assertion.requests if one in found.groups)
+    values = (scanned.groups[one] for one in assertion.requests if one in scanned.groups)
     return next((one.types for one in values), ())
 
 

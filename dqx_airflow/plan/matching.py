@@ -114,7 +114,7 @@ def pair_columns(match: Match, left: Schema, right: Schema) -> PairedColumns:
     )
 
 
-def answer_match(request: MetricRequest, differences: Differences, found: Scanned) -> None:
+def answer_match(request: MetricRequest, differences: Differences, scanned: Scanned) -> None:
     """Adds the value of a request about rows, with words where rows differ.
 
     :param differences: of the same keys; what is about keys alone passes over changed rows.
@@ -122,17 +122,17 @@ def answer_match(request: MetricRequest, differences: Differences, found: Scanne
     if Match.of(request).compared == ():
         differences = replace(differences, changed=0)
     metric = request.definition
-    found.values[request] = metric.value(request.arguments, differences.counts)
+    scanned.values[request] = metric.value(request.arguments, differences.counts)
     if differences.words and metric.is_internal:
-        found.details[request] = differences.words
+        scanned.details[request] = differences.words
 
 
-def answer_columns(request: MetricRequest, left: Schema, right: Schema, found: Scanned) -> None:
+def answer_columns(request: MetricRequest, left: Schema, right: Schema, scanned: Scanned) -> None:
     """Adds how many columns differ, and which."""
     differing = tuple(_differing_columns(left, right))
-    found.values[request] = len(differing)
+    scanned.values[request] = len(differing)
     if differing:
-        found.details[request] = listed(differing, "; ")
+        scanned.details[request] = listed(differing, "; ")
 
 
 def shared_matches(requests: Iterable[MetricRequest]) -> dict[Match, list[MetricRequest]]:

@@ -92,7 +92,7 @@ def requests_behind(assertion: PlannedAssertion) -> tuple[MetricRequest, ...]:
 
 
 def measurements_of(
-    assertion: PlannedAssertion, plan: Plan, found: Scanned, skip_dates: Collection[date] = ()
+    assertion: PlannedAssertion, plan: Plan, scanned: Scanned, skip_dates: Collection[date] = ()
 ) -> Measurements:
     """What was found out about the requests of an assertion, but for what must not be seen."""
     keys = {
@@ -102,25 +102,39 @@ def measurements_of(
     }
     dates = {request.date for request in keys}
     return Measurements(
-        {key: found.values[request] for request, key in keys.items() if request in found.values},
         {
-            key: without_values(found.failures[request]) if plan.masked else found.failures[request]
+            key: scanned.values[request]
             for request, key in keys.items()
-            if request in found.failures
+            if request in scanned.values
         },
-        {key: found.details[request] for request, key in keys.items() if request in found.details},
+        {
+            key: without_values(scanned.failures[request])
+            if plan.masked
+            else scanned.failures[request]
+            for request, key in keys.items()
+            if request in scanned.failures
+        },
+        {
+            key: scanned.details[request]
+            for request, key in keys.items()
+            if request in scanned.details
+        },
         frozenset((plan.date - day).days for day in skip_dates if day in dates),
         {name: plan.reads[name] for name in assertion.datasets if name in plan.reads},
-        {key: found.groups[request] for request, key in keys.items() if request in found.groups},
+        {
+            key: scanned.groups[request]
+            for request, key in keys.items()
+            if request in scanned.groups
+        },
     )
 
 
 def measured_json(
-    assertion: PlannedAssertion, plan: Plan, found: Scanned, skip_dates: Collection[date] = ()
+    assertion: PlannedAssertion, plan: Plan, scanned: Scanned, skip_dates: Collection[date] = ()
 ) -> str | None:
     """The measurements of an assertion as JSON; None where there are none, as of one that is
     disabled."""
-    measured = measurements_of(assertion, plan, found, skip_dates)
+    measured = measurements_of(assertion, plan, scanned, skip_dates)
     if not measured.values and not measured.failures and not measured.groups:
         return None
     told = {

@@ -75,11 +75,11 @@ def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Ag
     `voids_of` has them."""
     own = request.definition.aggregates(arguments_of(request, lambda node: _condition(node, types)))
     voids = voids_of(request, types).values()
-    found = (*(typed(item, types.of_column) for item in own), *voids)
+    aggregates = (*(typed(item, types.of_column) for item in own), *voids)
     if request.where is None:
-        return found
+        return aggregates
     where = predicate_sql(request.where.node, types)
-    return tuple(filtered(item, where) for item in found)
+    return tuple(filtered(item, where) for item in aggregates)
 
 
 def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:

@@ -76,28 +76,28 @@ def places_of(
     return {name: place for name, place in paths.items() if place is not None}
 
 
-def answer_from_schema(request: MetricRequest, schema: Schema, found: Scanned) -> None:
+def answer_from_schema(request: MetricRequest, schema: Schema, scanned: Scanned) -> None:
     """Adds the value of a request that the schema answers."""
     answer = request.definition.of_schema
     assert answer is not None
-    found.values[request], details = answer(request.arguments, schema.types)
+    scanned.values[request], details = answer(request.arguments, schema.types)
     if details:
-        found.details[request] = details
+        scanned.details[request] = details
 
 
-def void_with_nan(request: MetricRequest, counts: Mapping[str, int], found: Scanned) -> None:
+def void_with_nan(request: MetricRequest, counts: Mapping[str, int], scanned: Scanned) -> None:
     """Leaves a request without a value, for the values of its columns that are NaN.
 
     :param counts: how many there are of each column.
     """
-    found.values[request] = None
-    found.details[request] = nan_detail(counts)
+    scanned.values[request] = None
+    scanned.details[request] = nan_detail(counts)
 
 
-def void_without_end(request: MetricRequest, found: Scanned) -> None:
+def void_without_end(request: MetricRequest, scanned: Scanned) -> None:
     """Leaves a request without a value whose result is infinite."""
-    found.values[request] = None
-    found.details[request] = INFINITE
+    scanned.values[request] = None
+    scanned.details[request] = INFINITE
 
 
 def nan_detail(counts: Mapping[str, int]) -> str:

@@ -83,7 +83,7 @@ def with_requests_of(plan: Plan, shadow: Plan | None) -> Plan:
 def shadow_report(
     request: GateRequest,
     planned: tuple[Plan | None, str | None],
-    found: Scanned,
+    scanned: Scanned,
     skip_dates: Collection[date],
     now: datetime,
 ) -> ShadowReport | None:
@@ -97,7 +97,7 @@ def shadow_report(
     if plan is None:
         return ShadowReport(shadow.name, problem=problem)
     try:
-        verdicts = evaluate(plan, found, skip_dates, now=now)
+        verdicts = evaluate(plan, scanned, skip_dates, now=now)
         requires = request.require_history or plan.require_history
         outcome = decide(verdicts, request.fail_on, require_history=requires)
     except Exception as error:  # as above

@@ -11,7 +11,7 @@ from dqx_airflow.values import DatasetRef, DatasetSnapshot, Field, MetricResult
 def snapshot_of(
     ref: DatasetRef,
     plan: Plan,
-    found: Scanned,
+    scanned: Scanned,
     *,
     location: str | None = None,
     version: int | None = None,
@@ -19,7 +19,7 @@ def snapshot_of(
 ) -> DatasetSnapshot:
     """The snapshot of a dataset on the date of the plan; of an unreadable one only its place."""
     on = plan.date if ref.date_column else None
-    rows = found.values.get(row_count(ref.name, on))
+    rows = scanned.values.get(row_count(ref.name, on))
     return DatasetSnapshot(
         name=ref.name,
         location=location or ref.location,
@@ -29,7 +29,7 @@ def snapshot_of(
         fields=fields,
         metrics=tuple(
             MetricResult(request.metric, _column_of(request), value)
-            for request, value in found.values.items()
+            for request, value in scanned.values.items()
             if request.dataset == ref.name
             and request.date == on
             and request.where is None

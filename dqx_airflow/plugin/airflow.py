@@ -215,7 +215,7 @@ class TaskPlace:
 
 def places_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskPlace]:
     """The task instances of these attempts, also of earlier ones, as far as Airflow knows them."""
-    found: dict[str, TaskPlace] = {}
+    places: dict[str, TaskPlace] = {}
     for model, column in (
         (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
         (TaskInstance, TaskInstance.id),
@@ -228,8 +228,8 @@ def places_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskPlace
                     column.in_(wanted)
                 )
             )
-            found |= {str(attempt): TaskPlace(*place) for attempt, *place in rows}
-    return found
+            places |= {str(attempt): TaskPlace(*place) for attempt, *place in rows}
+    return places
 
 
 def _uuid(text: str) -> UUID | None:

@@ -72,11 +72,11 @@ class AlertsPage:
 
 
 def chosen_alerts(
-    found: Iterable[RecentAlert], filters: AlertFilters
+    recent: Iterable[RecentAlert], filters: AlertFilters
 ) -> tuple[tuple[RecentAlert, ...], int]:
     """The alerts that are shown, in the order of the page, and how many more are asked for."""
     groups: dict[AssertionKey, list[RecentAlert]] = {}
-    for one in found:
+    for one in recent:
         if filters.show == "all" or one.alert.label is None:
             groups.setdefault(one.key, []).append(one)
     ranked = sorted(groups.values(), key=_rank)
@@ -85,7 +85,7 @@ def chosen_alerts(
 
 
 def alerts_page(
-    found: Sequence[RecentAlert],
+    recent: Sequence[RecentAlert],
     shown: Sequence[RecentAlert],
     more: int,
     histories: Mapping[AssertionKey, Sequence[tuple[date, Verdict]]],
@@ -96,7 +96,7 @@ def alerts_page(
 ) -> AlertsPage:
     """The page of recent alerts.
 
-    :param found: all alerts of the gates that are asked for.
+    :param recent: all alerts of the gates that are asked for.
     :param shown: those to be shown, in order, with their failing rows.
     :param places: the tasks of attempts.
     :param editable: the DAGs that the user may edit.
@@ -104,7 +104,7 @@ def alerts_page(
     """
     editable = frozenset(editable)
     unlabelled: dict[AssertionKey, int] = {}
-    for one in found:
+    for one in recent:
         unlabelled[one.key] = unlabelled.get(one.key, 0) + (one.alert.label is None)
     groups: dict[AssertionKey, list[RecentAlert]] = {}
     for one in shown:
@@ -121,7 +121,7 @@ def alerts_page(
             for key, alerts in groups.items()
         ),
         unlabelled=sum(unlabelled.values()),
-        total=len(found),
+        total=len(recent),
         more=more,
         dags=tuple(sorted(dags)),
         filters=filters,

@@ -171,8 +171,8 @@ def clause_line(verdict: Verdict) -> str:
     subject = f"{verdict.datasets[0]}.{verdict.column}"
     rule = verdict.name.removeprefix(f"{subject}.")
     words = (key if rule == verdict.name else rule).replace("_", " ")
-    found = re.search(rf"""\b{re.escape(key)}["']?\s*:\s*{_SCALAR}""", verdict.source_line or "")
-    demanded = found[1].strip() if found else ""
+    match = re.search(rf"""\b{re.escape(key)}["']?\s*:\s*{_SCALAR}""", verdict.source_line or "")
+    demanded = match[1].strip() if match else ""
     return f"{subject}: {words}{'' if demanded in ('', 'true') else f' {demanded}'}"
 
 

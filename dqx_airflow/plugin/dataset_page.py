@@ -112,7 +112,7 @@ class DatasetPage:
 
 
 def dataset_page(
-    found: DatasetRow,
+    dataset: DatasetRow,
     past: Mapping[tuple[str, str], Sequence[GateReport]],
     page: int,
     pages: int,
@@ -121,22 +121,22 @@ def dataset_page(
 
     :param past: by DAG and task of a gate its reports, newest first, of those shown in full.
     """
-    shown = gates_of_page(found, page)
-    gates = (_gate(found.place, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
+    shown = gates_of_page(dataset, page)
+    gates = (_gate(dataset.place, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
     return DatasetPage(
-        found.place, found.names, found.gates, found.promoted_by, tuple(gates), page, pages
+        dataset.place, dataset.names, dataset.gates, dataset.promoted_by, tuple(gates), page, pages
     )
 
 
-def page_within(found: DatasetRow, page: int) -> tuple[int, int]:
+def page_within(dataset: DatasetRow, page: int) -> tuple[int, int]:
     """The nearest page of the gates of a dataset, and how many there are."""
-    pages = max(math.ceil(len(found.gates) / _GATES_OF_A_PAGE), 1)
+    pages = max(math.ceil(len(dataset.gates) / _GATES_OF_A_PAGE), 1)
     return min(max(page, 1), pages), pages
 
 
-def gates_of_page(found: DatasetRow, page: int) -> tuple[GateRow, ...]:
+def gates_of_page(dataset: DatasetRow, page: int) -> tuple[GateRow, ...]:
     """The gates that a page of a dataset shows in full."""
-    return found.gates[(page - 1) * _GATES_OF_A_PAGE : page * _GATES_OF_A_PAGE]
+    return dataset.gates[(page - 1) * _GATES_OF_A_PAGE : page * _GATES_OF_A_PAGE]
 
 
 def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:

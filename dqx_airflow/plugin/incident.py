@@ -246,10 +246,10 @@ def _gate(session: Any, desk: Desk, dag_id: str, task_id: str) -> tuple[str, str
     return stopped, gates.problem or runs.problem
 
 
-def _chosen(found: Sequence[Incident], on: date | None) -> Incident | None:
+def _chosen(incidents: Sequence[Incident], on: date | None) -> Incident | None:
     if on is None:
-        return found[0] if found else None
-    of_day = (one for one in found if one.first.run_key.date <= on <= one.last.run_key.date)
+        return incidents[0] if incidents else None
+    of_day = (one for one in incidents if one.first.run_key.date <= on <= one.last.run_key.date)
     return next(of_day, None)
 
 

@@ -55,12 +55,12 @@ class ReviewPage:
     done: tuple[ProposalView, ...]
 
 
-def review_page(found: Sequence[StoredProposal], editable: frozenset[str]) -> ReviewPage:
+def review_page(stored: Sequence[StoredProposal], editable: frozenset[str]) -> ReviewPage:
     """The page of these proposals, oldest first.
 
     :param editable: the ids of those about which the user may decide.
     """
-    views = [_view(one, one.proposal.id in editable) for one in found]
+    views = [_view(one, one.proposal.id in editable) for one in stored]
     by_stage: dict[Stage, list[ProposalView]] = {stage: [] for stage in Stage}
     for view in views:
         by_stage[view.stored.stage].append(view)

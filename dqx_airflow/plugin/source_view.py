@@ -70,13 +70,13 @@ class _Mark:
 
 
 def sources_of(
-    verdicts: Iterable[Verdict], fail_on: Severity | None, texts: Sequence[SourceFile] = ()
+    verdicts: Iterable[Verdict], fail_on: Severity | None, sources: Sequence[SourceFile] = ()
 ) -> tuple[SourceView, ...]:
     """The files of a gate, those with failures first.
 
     :param verdicts: the worst first.
     :param fail_on: the mildest severity whose failure is no warning.
-    :param texts: the files as far as they are kept.
+    :param sources: the files as far as they are kept.
     """
     marks: dict[str, list[_Mark]] = {}
     for verdict in verdicts:
@@ -89,11 +89,11 @@ def sources_of(
 
     views = []
     left = _MOST_LINES
-    for text in sorted(texts, key=lambda text: rank(text.name)):
+    for text in sorted(sources, key=lambda text: rank(text.name)):
         view = _whole(text, marks.get(text.name, ()), left)
         left -= sum(len(stretch.lines) for stretch in view.stretches)
         views.append(view)
-    known = {text.name for text in texts}
+    known = {text.name for text in sources}
     for file in sorted(marks.keys() - known):
         if excerpt := _excerpt(file, marks[file]):
             views.append(excerpt)
@@ -180,19 +180,19 @@ def _excerpt(file: str, marks: Sequence[_Mark]) -> SourceView | None:
 
 def _marked(texts: Mapping[int, str], marks: Sequence[_Mark]) -> dict[int, SourceLine]:
     """The lines that assertions stand in, by number; the worst assertion of each counts."""
-    found: dict[int, SourceLine] = {}
+    lines: dict[int, SourceLine] = {}
     notes: dict[int, list[str]] = {}
     for mark in marks:
         span = mark.span
         for number in range(span.line, min(span.end_line, span.line + _SHORT_FILE) + 1):
-            if number in texts and number not in found:
-                found[number] = _line(number, texts[number], mark)
+            if number in texts and number not in lines:
+                lines[number] = _line(number, texts[number], mark)
         if mark.note and span.line in texts:
             notes.setdefault(span.line, []).append(mark.note)
     for number, told in notes.items():
         more = max(len(told) - _MOST_NOTES, 0)
-        found[number] = replace(found[number], notes=tuple(told[:_MOST_NOTES]), more_notes=more)
-    return found
+        lines[number] = replace(lines[number], notes=tuple(told[:_MOST_NOTES]), more_notes=more)
+    return lines
 
 
 def _line(number: int, text: str, mark: _Mark) -> SourceLine:

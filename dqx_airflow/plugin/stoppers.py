@@ -27,12 +27,12 @@ class Stopper:
 def stopped_by(run: TaskRun, session: Any) -> tuple[Stopper, ...]:
     """What stopped a task, gates first; in the whole run where the graph of the DAG is unknown."""
     before = graph_of_dag(session, run.dag_id).before(run.task_id)
-    found = []
+    stoppers = []
     for one in ended_gates(session, run):
         if before and one.task_id not in before:
             continue
         report = view_of_summary(one.pushed)
         stops = report.outcome in _STOPS if report else one.state == "failed"
         if stops and one.state != "success":
-            found.append(Stopper(one, report))
-    return tuple(sorted(found, key=lambda one: one.report is None))
+            stoppers.append(Stopper(one, report))
+    return tuple(sorted(stoppers, key=lambda one: one.report is None))

@@ -91,8 +91,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     from dqx_airflow.pytest_plugin.suites import SuiteOfTests
 
-    found: pytest.Collector = SuiteOfTests.from_parent(parent, path=file_path)
-    return found
+    collector: pytest.Collector = SuiteOfTests.from_parent(parent, path=file_path)
+    return collector
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -156,10 +156,10 @@ def date_of_run(config: pytest.Config) -> date:
     :raises pytest.UsageError: the option is no date.
     """
     text = config.getoption("dql_date")
-    found = date_of(text, date.today())
-    if found is None:
+    day = date_of(text, date.today())
+    if day is None:
         raise pytest.UsageError(f"--dql-date {text}: write 2024-12-25, today or yesterday")
-    return found
+    return day
 
 
 def _session(config: pytest.Config, settings: Settings) -> Any:

@@ -63,40 +63,42 @@ def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table])
         for ref in refs
         if ref.name in tables
     }
-    found = Scanned()
+    scanned = Scanned()
     for ref in refs:
         requests = [request for request in plan.requests if request.dataset == ref.name]
         if ref.name not in readable:
             reason = f"missing table for dataset '{ref.name}'"
-            found.failures.update(dict.fromkeys(requests, reason))
+            scanned.failures.update(dict.fromkeys(requests, reason))
         elif ref.filter is not None:
             reason = f"the filter of dataset '{ref.name}' needs Spark"
-            found.failures.update(dict.fromkeys(requests, reason))
+            scanned.failures.update(dict.fromkeys(requests, reason))
         else:
             lookups = [lookup for lookup in plan.lookups if lookup.dataset == ref.name]
-            found.add(_measure_dataset(readable[ref.name], requests, lookups, readable, plan.date))
+            scanned.add(
+                _measure_dataset(readable[ref.name], requests, lookups, readable, plan.date)
+            )
     matches = [request for request in plan.requests if request.definition.scan is Scan.MATCH]
     for request in matches:
-        if request not in found.failures:
-            _answer_match(request, readable, plan.date, found)
-    return found
+        if request not in scanned.failures:
+            _answer_match(request, readable, plan.date, scanned)
+    return scanned
 
 
 def _answer_match(
-    request: MetricRequest, readable: Mapping[str, _Dataset], on: date, found: Scanned
+    request: MetricRequest, readable: Mapping[str, _Dataset], on: date, scanned: Scanned
 ) -> None:
     left, right = (readable.get(name) for name in request.datasets)
     if left is None or right is None or right.ref.filter is not None:
-        found.failures[request] = f"dataset '{request.reference}' could not be read"
+        scanned.failures[request] = f"dataset '{request.reference}' could not be read"
         return
     if not is_about_rows(request):
-        answer_columns(request, left.schema, right.schema, found)
+        answer_columns(request, left.schema, right.schema, scanned)
         return
     match = Match.of(request)
     try:
         columns = pair_columns(match, left.schema, right.schema)
     except Objection as objection:
-        found.failures[request] = str(objection)
+        scanned.failures[request] = str(objection)
         return
     sides = []
     for dataset in (left, right):
@@ -104,7 +106,7 @@ def _answer_match(
         values = ([dataset.column(name, rows).values for name in part] for part in names)
         keys, compared = (list(zip(*part, strict=True)) or [()] * len(rows) for part in values)
         sides.append(list(zip(keys, compared, strict=True)))
-    answer_match(request, differences(columns, match.tolerance, *sides), found)
+    answer_match(request, differences(columns, match.tolerance, *sides), scanned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,38 +171,38 @@ def _measure_dataset(
         else:
             there = reference.column(lookup.reference_column, reference.rows_on(on))
             known[lookup] = Known.of(there, dataset.schema.type_of(lookup.column))
-    found = Scanned()
+    scanned = Scanned()
     for request in requests:
         reason = objection_to(request, dataset.schema, unusable)
         if request.definition.scan is Scan.SCHEMA:
-            answer_from_schema(request, dataset.schema, found)
+            answer_from_schema(request, dataset.schema, scanned)
         elif request.definition.scan is Scan.LOG:
-            found.failures[request] = f"`{request.metric}` needs a Delta table"
+            scanned.failures[request] = f"`{request.metric}` needs a Delta table"
         elif request.definition.scan is Scan.MATCH:
             continue
         elif request.definition.in_python is None:
-            found.failures[request] = f"`{request.metric}` needs Spark"
+            scanned.failures[request] = f"`{request.metric}` needs Spark"
         elif reason is not None:
-            found.failures[request] = reason
+            scanned.failures[request] = reason
         else:
             try:
-                _answer(request, dataset, known, found)
+                _answer(request, dataset, known, scanned)
             except SumOverflow:
-                found.failures[request] = OVERFLOW
+                scanned.failures[request] = OVERFLOW
             except UntranslatableError as error:
-                found.failures[request] = f"a regular expression needs Spark: {error}"
-    return found
+                scanned.failures[request] = f"a regular expression needs Spark: {error}"
+    return scanned
 
 
 def _answer(
-    request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known], found: Scanned
+    request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known], scanned: Scanned
 ) -> None:
     rows, types = dataset.rows_on(request.date), RowTypes(dataset.schema.type_of)
     grouping = request.grouping
     if grouping is not None:
         rows = _rows_in_groups(grouping, dataset, rows, known)
         if len(_grouped(grouping, dataset, rows)) > grouping.most:
-            found.failures[request] = too_many_groups(dataset.ref.name, grouping, request.date)
+            scanned.failures[request] = too_many_groups(dataset.ref.name, grouping, request.date)
             return
     if request.where is not None:
         where, held = request.where.node, [_row(dataset, row, known) for row in rows]
@@ -208,21 +210,21 @@ def _answer(
         left_out = [row.holds(where, is_opposite=True) is not False for row in held]
         undecided = sum(not (one or other) for one, other in zip(chosen, left_out, strict=True))
         if undecided:
-            fail_undecided(request, undecided, types, found)
+            fail_undecided(request, undecided, types, scanned)
             return
         rows = list(compress(rows, chosen))
     if grouping is not None:
-        found.groups[request] = _values_by_group(request, grouping, dataset, rows, known)
+        scanned.groups[request] = _values_by_group(request, grouping, dataset, rows, known)
         return
     nan_counts = _nan_counts(request, dataset, rows)
     if any(nan_counts.values()):
-        void_with_nan(request, nan_counts, found)
+        void_with_nan(request, nan_counts, scanned)
         return
     value = _value(request, rows, dataset, known)
     if is_finite(value):
-        found.values[request] = plain(value)
+        scanned.values[request] = plain(value)
     else:
-        void_without_end(request, found)
+        void_without_end(request, scanned)
 
 
 def _rows_in_groups(

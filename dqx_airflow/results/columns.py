@@ -183,8 +183,8 @@ def _disabled_by(row: Row) -> str | None:
     """The profile that disabled an assertion, also of a row that was written without the column."""
     if name := row.get("disabled_by"):
         return str(name)
-    told = re.fullmatch(r"disabled by profile '(.*)'", row.get("reason") or "", re.DOTALL)
-    return told[1] if told and row["status"] == Status.SKIPPED else None
+    match = re.fullmatch(r"disabled by profile '(.*)'", row.get("reason") or "", re.DOTALL)
+    return match[1] if match and row["status"] == Status.SKIPPED else None
 
 
 def _span(row: Row) -> Span | None:

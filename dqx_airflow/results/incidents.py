@@ -50,7 +50,7 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
 
     :param runs: newest data first, none of them superseded by a later attempt.
     """
-    found: list[Incident] = []
+    incidents: list[Incident] = []
     goods: list[RunLine] = []
     bad: list[RunLine] = []
     open_: list[RunLine] = []
@@ -65,11 +65,11 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
         goods.append(run)
         open_ = [one for one in open_ if not _settles(run, one)]
         if bad and not open_:
-            found.append(Incident(tuple(reversed(bad)), before, run))
+            incidents.append(Incident(tuple(reversed(bad)), before, run))
             bad = []
     if bad:
-        found.append(Incident(tuple(reversed(bad)), before, None))
-    return tuple(reversed(found))
+        incidents.append(Incident(tuple(reversed(bad)), before, None))
+    return tuple(reversed(incidents))
 
 
 def _settles(good: RunLine, bad: RunLine) -> bool:

@@ -89,13 +89,13 @@ def read_reports(
     ]
     where = [*of_gates, f'"attempt_id" = {text_literal(attempt_id)}']
     order = 'ORDER BY "finished_at", "run_id"'
-    found: dict[RunKey, Row] = {}
+    rows: dict[RunKey, Row] = {}
     for row in select_rows(location, runs, RUNS_SCHEMA.names, where, order):
         key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
-        found.setdefault(key, row)
-    if not found.keys() >= set(run_keys):
+        rows.setdefault(key, row)
+    if not rows.keys() >= set(run_keys):
         return None
-    return _reports(location, [found[key] for key in run_keys], of_gates)
+    return _reports(location, [rows[key] for key in run_keys], of_gates)
 
 
 def find_report(

@@ -71,10 +71,10 @@ def recent_alerts(
     :param until: the last day; where it is not given, the newest of which a gate saw data.
     :raises StoreError: the store is there and cannot be read.
     """
-    found = []
+    recent = []
     for run, labels in _runs(select, gates, until, OF_VERDICTS):
-        found += [RecentAlert(alert, run.attempt_id) for alert in alerts_among([run], labels)]
-    return tuple(found)
+        recent += [RecentAlert(alert, run.attempt_id) for alert in alerts_among([run], labels)]
+    return tuple(recent)
 
 
 def unlabelled_counts(select: Select, gates: Collection[str]) -> tuple[tuple[str, int], ...]:

@@ -99,13 +99,13 @@ def instance_condition(map_index: int) -> str:
 
 def lines_of(rows: Sequence[Row]) -> tuple[RunLine, ...]:
     """The runs of their rows; one of a newer version that nobody here understands is left out."""
-    found = []
+    run_lines = []
     for row in rows:
         try:
-            found.append(_line(row))
+            run_lines.append(_line(row))
         except (ValueError, KeyError, TypeError):
             continue
-    return tuple(found)
+    return tuple(run_lines)
 
 
 def _line(row: Row) -> RunLine:

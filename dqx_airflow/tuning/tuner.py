@@ -239,11 +239,11 @@ def word_of(status: Status | None) -> str:
     return status.value if status else "unknown"
 
 
-def _plain(found: Counts) -> dict[str, float]:
+def _plain(counts: Counts) -> dict[str, float]:
     return {
-        "false_alarms": found.false_alarms,
-        "missed": found.missed,
-        "cost": round(found.cost, 6),
+        "false_alarms": counts.false_alarms,
+        "missed": counts.missed,
+        "cost": round(counts.cost, 6),
     }
 
 

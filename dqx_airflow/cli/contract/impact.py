@@ -49,13 +49,13 @@ def impact(
     before, after = manifests
     assert before is not None
     assert after is not None
-    found: list[Impact] = []
+    impacts: list[Impact] = []
     for file in files:
         source = read_source(file, str(file))
         if not isinstance(source, Unreadable) and is_block_file(source.text):
-            found += impact_of(before, after, read_blocks(source).blocks)
-    broken = [item for item in found if item.is_breaking]
-    typer.echo(_written(found, format))
+            impacts += impact_of(before, after, read_blocks(source).blocks)
+    broken = [item for item in impacts if item.is_breaking]
+    typer.echo(_written(impacts, format))
     if emit:
         from dqx_airflow.cli.block_events import emit_block_events
 
@@ -84,7 +84,7 @@ def _manifest(path: Path) -> Manifest | None:
     return manifest
 
 
-def _written(found: list[Impact], format: OutputFormat) -> str:
+def _written(impacts: list[Impact], format: OutputFormat) -> str:
     if format is OutputFormat.JSON:
         return json_text(
             [
@@ -98,17 +98,17 @@ def _written(found: list[Impact], format: OutputFormat) -> str:
                     "file": item.span.file,
                     "line": item.span.line,
                 }
-                for item in found
+                for item in impacts
             ]
         )
     lines = []
-    for item in found:
+    for item in impacts:
         said = "; ".join(item.reasons) or item.advice or ""
         kind = "breaks" if item.is_breaking else "may move on"
         if item.reasons and not item.is_certified:
             kind = "is not certified, and would break"
         lines.append(f"{item.span.file}:{item.span.line}: '{item.block}' {kind}: ")
         lines[-1] += f"{item.contract}: {said}"
-    broken = sum(item.is_breaking for item in found)
+    broken = sum(item.is_breaking for item in impacts)
     blocks = "block" if broken == 1 else "blocks"
     return "\n".join([*lines, f"{broken or 'no'} {blocks} broken"])

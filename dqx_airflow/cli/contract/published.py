@@ -46,13 +46,13 @@ def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion,
     from dqx_airflow.errors import DqxError
 
     try:
-        found = registry.versions(contract_id)
-        known = () if found else registry.ids()
+        versions = registry.versions(contract_id)
+        known = () if versions else registry.ids()
     except DqxError as error:
         fail(error)
-    if not found:
+    if not versions:
         wrong(f"no published version of {contract_id}", did_you_mean(contract_id, known))
-    return found
+    return versions
 
 
 def day_of(on: datetime | None) -> date:

@@ -71,10 +71,10 @@ def is_within(versions: str, version: str) -> bool:
     """Whether `version` obeys `versions`, such as `>=3.1,<3.4`. Pre-releases count as releases."""
     actual = _release(version)
     for part in filter(None, (part.strip() for part in versions.split(","))):
-        found = re.fullmatch(r"(>=|<=|==|!=|<|>)\s*([\d.]+)", part)
-        if found is None:
+        match = re.fullmatch(r"(>=|<=|==|!=|<|>)\s*([\d.]+)", part)
+        if match is None:
             continue  # an operator that our own metadata does not use
-        limit = _release(found[2])
+        limit = _release(match[2])
         width = max(len(actual), len(limit))
         left, right = (number + (0,) * (width - len(number)) for number in (actual, limit))
         holds = {
@@ -85,7 +85,7 @@ def is_within(versions: str, version: str) -> bool:
             "<": left < right,
             ">": left > right,
         }
-        if not holds[found[1]]:
+        if not holds[match[1]]:
             return False
     return True
 

@@ -75,18 +75,18 @@ def versions_of_native() -> tuple[tuple[str, str], ...]:
 
 def _with_required(names: Iterable[str]) -> Iterable[Distribution]:
     """The installed packages of these names, and all that they require."""
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     waiting = [*names]
     while waiting:
         try:
             package = distribution(waiting.pop())
         except PackageNotFoundError:
             continue  # required of another Python, or on another system
-        if package.name not in found:
-            found[package.name] = package
+        if package.name not in distributions:
+            distributions[package.name] = package
             required = (text for text in package.requires or () if "extra ==" not in text)
             waiting += [name[0] for text in required if (name := _NAME.match(text))]
-    return found.values()
+    return distributions.values()
 
 
 def _our_files() -> Iterator[tuple[str, Path]]:

@@ -529,8 +529,8 @@ class _Reader:
         self.sources.setdefault(flag, text)
         self.found[Diagnostic(message, span, is_mild=True)] = None
 
-    def _tell(self, found: Iterable[Diagnostic], sources: Mapping[str, str]) -> None:
-        self.found.update(dict.fromkeys(found))
+    def _tell(self, diagnostics: Iterable[Diagnostic], sources: Mapping[str, str]) -> None:
+        self.found.update(dict.fromkeys(diagnostics))
         self.sources.update(sources)
 
 

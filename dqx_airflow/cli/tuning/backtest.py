@@ -163,36 +163,39 @@ def _read(path: Path) -> str:
         raise RequestError(f"cannot read {path}: {error}") from error
 
 
-def _written(found: Comparison, output: Format) -> str:
+def _written(comparison: Comparison, output: Format) -> str:
     from dqx_airflow.tuning.calendar_picture import calendar_html, calendar_svg
 
     match output:
         case Format.SVG:
-            return calendar_svg(found)
+            return calendar_svg(comparison)
         case Format.HTML:
-            return calendar_html(found)
+            return calendar_html(comparison)
         case Format.JSON:
-            return json.dumps(_plain(found), ensure_ascii=False, indent=1) + "\n"
+            return json.dumps(_plain(comparison), ensure_ascii=False, indent=1) + "\n"
         case Format.TABLE:
             from io import StringIO
 
             out = StringIO()
-            _print_table(found, out)
+            _print_table(comparison, out)
             return out.getvalue()
 
 
-def _plain(found: Comparison) -> dict[str, Any]:
+def _plain(comparison: Comparison) -> dict[str, Any]:
     from dataclasses import asdict
     from fractions import Fraction
 
     from dqx_airflow.exact import nearest_float
 
     return {
-        "suite": found.suite,
-        "from": found.dates[0].isoformat() if found.dates else None,
-        "to": found.dates[-1].isoformat() if found.dates else None,
-        "values": {"today": dict(found.values_before), "proposed": dict(found.values_after)},
-        "summary": {"today": asdict(found.before), "proposed": asdict(found.after)},
+        "suite": comparison.suite,
+        "from": comparison.dates[0].isoformat() if comparison.dates else None,
+        "to": comparison.dates[-1].isoformat() if comparison.dates else None,
+        "values": {
+            "today": dict(comparison.values_before),
+            "proposed": dict(comparison.values_after),
+        },
+        "summary": {"today": asdict(comparison.before), "proposed": asdict(comparison.after)},
         "assertions": [
             {
                 "check": one.check,
@@ -212,22 +215,22 @@ def _plain(found: Comparison) -> dict[str, Any]:
                     for day in one.days
                 ],
             }
-            for one in found.assertions
+            for one in comparison.assertions
         ],
     }
 
 
-def _print_table(found: Comparison, file: Any = None) -> None:
+def _print_table(comparison: Comparison, file: Any = None) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
     from dqx_airflow.values import Status
 
     console = console_for(file)
-    is_same = found.values_before == found.values_after and not found.changed
+    is_same = comparison.values_before == comparison.values_after and not comparison.changed
     columns = ("passed", "failed", "skipped", "error", "unknown")
     table = table_of("assertion", *columns, *(() if is_same else ("changes side on",)))
-    for one in found.assertions:
+    for one in comparison.assertions:
         cells = []
         for status in (*Status, None):
             was, becomes = one.count(status, after=False), one.count(status, after=True)
@@ -237,11 +240,11 @@ def _print_table(found: Comparison, file: Any = None) -> None:
         last = () if is_same else (", ".join(days[:_MOST_NAMED]) + more,)
         table.add_row(*(Text(printable(cell)) for cell in (one.name, *cells, *last)))
     console.print(table)
-    before, after = found.before, found.after
-    lines = [f"{len(found.dates)} days, {len(found.assertions)} assertions"]
-    for name, value in found.values_after.items():
-        if found.values_before.get(name) != value:
-            lines.append(f"{name}: {found.values_before.get(name)} -> {value}")
+    before, after = comparison.before, comparison.after
+    lines = [f"{len(comparison.dates)} days, {len(comparison.assertions)} assertions"]
+    for name, value in comparison.values_after.items():
+        if comparison.values_before.get(name) != value:
+            lines.append(f"{name}: {comparison.values_before.get(name)} -> {value}")
     for told, name in (
         ("alarms", "failed"),
         ("of them false, by labels", "false_alarms"),

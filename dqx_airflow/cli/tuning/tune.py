@@ -171,8 +171,8 @@ def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
 
 
 def _file_name(proposal: Proposal) -> str:
-    found = re.search(r'profile "([^"]*)"', proposal.profile or "")
-    return re.sub(r"[^\w.]+", "-", found[1] if found else "profile").strip("-")
+    match = re.search(r'profile "([^"]*)"', proposal.profile or "")
+    return re.sub(r"[^\w.]+", "-", match[1] if match else "profile").strip("-")
 
 
 def _plain(tuned: Tuned) -> dict[str, object]:

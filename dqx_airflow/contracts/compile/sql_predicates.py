@@ -110,10 +110,10 @@ class _Predicate:
         if len(function.expressions) != 1:
             raise NotInDqlError
         within = replace(self, parameter=function.expressions[0].name)
-        found = quantifier(self._value(array), within.predicate(function.this))
-        if not is_about_items(found):
+        expression = quantifier(self._value(array), within.predicate(function.this))
+        if not is_about_items(expression):
             raise NotInDqlError
-        return found
+        return expression
 
     def _lookup(self, tree: exp.In) -> nodes.Expression:
         """`column IN (SELECT other FROM table)`"""

@@ -78,12 +78,12 @@ def filled_in(sql: str, names: Mapping[str, str]) -> str:
     :raises UnenforceableError: a placeholder is not known.
     """
 
-    def fill(found: re.Match[str]) -> str:
-        key = found["name"].lower()
+    def fill(match: re.Match[str]) -> str:
+        key = match["name"].lower()
         if key not in names:
             known = ", ".join(f"{{{known}}}" for known in names)
-            raise UnenforceableError(f"nothing is known for {found[0]}: there is {known}")
-        before = sql[found.start() - 1 : found.start()]
+            raise UnenforceableError(f"nothing is known for {match[0]}: there is {known}")
+        before = sql[match.start() - 1 : match.start()]
         is_plain = re.fullmatch(r"[A-Za-z_][\w.]*", names[key]) is not None
         if is_plain or (before and before in _QUOTES):
             return names[key]

@@ -47,8 +47,8 @@ def reference_of(block: Block) -> tuple[str, int | None] | None:
 
 def parsed_reference(written: str) -> tuple[str, int | None] | None:
     """The id and the pinned version of a reference such as `commerce.Customer.active@1`."""
-    found = _REFERENCE.match(written)
-    return (found[1], int(found[2]) if found[2] else None) if found else None
+    match = _REFERENCE.match(written)
+    return (match[1], int(match[2]) if match[2] else None) if match else None
 
 
 def promise_of(block: Block, manifest: Manifest) -> Promise | None:
@@ -183,5 +183,5 @@ def _missing(name: str, given: Outputs, promise: Promise, place: Span) -> Diagno
     return Diagnostic(message, place, "E506", related=related, help=hint)
 
 
-def _told_mildly(found: Diagnostic) -> Diagnostic:
-    return replace(found, is_mild=True)
+def _told_mildly(diagnostic: Diagnostic) -> Diagnostic:
+    return replace(diagnostic, is_mild=True)

@@ -141,15 +141,15 @@ def _unsupported_version(root: Mapping) -> Iterator[Diagnostic]:
         yield Diagnostic(message, place.span, "E501", help=help_line, is_mild=True)
 
 
-def _from_yaml(source: SourceFile, root: Mapping, found: list[Diagnostic]) -> Manifest:
+def _from_yaml(source: SourceFile, root: Mapping, diagnostics: list[Diagnostic]) -> Manifest:
     message = "this is the YAML of DataLex, and its manifest is what counts"
     help_line = "compile it, and name the manifest: what the compiler turns down is not seen here"
-    found.append(Diagnostic(message, root.span, "W042", help=help_line))
+    diagnostics.append(Diagnostic(message, root.span, "W042", help=help_line))
     promises: list[Promise] = []
     for entity in _mappings(root.get("entities")):
         promises += _promises(entity)
-    found += _repeated(promises)
-    return Manifest(source, tuple(promises), None, (), False, {}, tuple(found))
+    diagnostics += _repeated(promises)
+    return Manifest(source, tuple(promises), None, (), False, {}, tuple(diagnostics))
 
 
 def _promises(entity: Mapping) -> Iterator[Promise]:

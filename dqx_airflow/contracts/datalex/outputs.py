@@ -70,9 +70,9 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
         return Outputs(unknown="the query is nested too deeply")
 
 
-def _referred(found: re.Match[str]) -> str:
+def _referred(match: re.Match[str]) -> str:
     """`{{ ref('orders') }}` is the table orders."""
-    named = re.findall(r"['\"]([^'\"]+)['\"]", found["arguments"])
+    named = re.findall(r"['\"]([^'\"]+)['\"]", match["arguments"])
     return ".".join(f'"{name}"' for name in named) or "unknown_table"
 
 

@@ -41,8 +41,8 @@ def check_location(reading: ClauseReader, server: Mapping, kind: str) -> None:
         written = reading.text(server, key)
         if written is None or kind not in _SCHEMES or written.lstrip().startswith(("{", "$")):
             continue
-        found = _SCHEME.match(written.strip())
-        scheme = found[1].lower() if found else None
+        match = _SCHEME.match(written.strip())
+        scheme = match[1].lower() if match else None
         if scheme in _SCHEMES[kind] or (kind == "local" and scheme is None):
             continue
         named = f"begins with {scheme}://" if scheme else "has no scheme"

@@ -50,8 +50,8 @@ def seconds_of(text: str) -> float | None:
     True
     """
     written = text.strip()
-    if found := _ISO.fullmatch(written):
-        parts = zip(found.groups(), _ISO_UNITS, strict=True)
+    if match := _ISO.fullmatch(written):
+        parts = zip(match.groups(), _ISO_UNITS, strict=True)
         return _finite(sum(_number(count) * unit for count, unit in parts if count))
     total, position = 0.0, 0
     while position < len(written):
@@ -85,12 +85,12 @@ def _finite(seconds: float) -> float | None:
 def _hint(text: str) -> str:
     if re.fullmatch(_NUMBER, text):
         return f"{text} of what? write {text}h or PT{text}H for hours, {text}d or P{text}D for days"
-    if found := re.fullmatch(rf"{_NUMBER}\s*M", text):
-        return f"write '{found[1]} months' or '{found[1]} minutes'"
+    if match := re.fullmatch(rf"{_NUMBER}\s*M", text):
+        return f"write '{match[1]} months' or '{match[1]} minutes'"
     if text[:1].upper() == "P":
         return "ISO 8601 writes P1Y2M3DT4H5M6S, with a T before hours, minutes and seconds"
-    if found := re.fullmatch(rf"{_NUMBER}[\s_]*([A-Za-z]+)", text):
-        near = nearest(found[2].lower(), _UNITS)
-        if near is not None and found[2].lower() not in _UNITS:
-            return f"did you mean '{found[1]} {near}'?"
+    if match := re.fullmatch(rf"{_NUMBER}[\s_]*([A-Za-z]+)", text):
+        near = nearest(match[2].lower(), _UNITS)
+        if near is not None and match[2].lower() not in _UNITS:
+            return f"did you mean '{match[1]} {near}'?"
     return _EXAMPLES

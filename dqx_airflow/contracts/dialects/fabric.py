@@ -377,8 +377,8 @@ def _promises(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
 
 def _clock(reading: ClauseReader, freshness: Mapping | None) -> str | None:
     """The column that tells when a row came to be: `event_ts` of `max(event_ts) vs now()`."""
-    found = _AGE.fullmatch(reading.text(freshness, "measured_as") or "")
-    return column_path(found[1]) if found else None
+    match = _AGE.fullmatch(reading.text(freshness, "measured_as") or "")
+    return column_path(match[1]) if match else None
 
 
 def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
@@ -412,8 +412,8 @@ def _accuracy(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
     if predicate is None:
         reading.unsupported(entry, "it needs a `rule`, a predicate of SQL")
         return
-    if found := _IN_TABLE.fullmatch(predicate):
-        column, other, table = found.groups()
+    if match := _IN_TABLE.fullmatch(predicate):
+        column, other, table = match.groups()
         demand = Refers((column_path(column),), table, (column_path(other),))
         yield column_path(column), reading.rule("references", demand, entry.get("rule"))
     else:
@@ -491,13 +491,13 @@ def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]
         sla, "incident_response", "incident_runbook", "business_hours", reason="shown in failures"
     )
     for key, entry in sla.entries.items() if sla is not None else ():
-        if (found := _DELAY.fullmatch(key)) is None:
+        if (match := _DELAY.fullmatch(key)) is None:
             continue
-        named = f"x-{found['what']}"
+        named = f"x-{match['what']}"
         columns = reading.mapping(sla, named)
         source, processed = (reading.text(columns, end) for end in ("from", "to"))
         most = reading.number(sla, key)
-        digits = found["percentile"]
+        digits = match["percentile"]
         share = 1.0 if digits == "100" else float(f"0.{digits:0>2}")  # p99, p999
         if source is None or processed is None:
             reason = f"a delay between which columns? add `{named}: {{from: ..., to: ...}}`"
@@ -506,10 +506,10 @@ def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]
             reading.unsupported(entry.node, "no number of minutes above 0")
         else:
             ends = column_path(source), column_path(processed)
-            demand = Prompt(*ends, most * _UNITS_S[found["unit"]], share)
+            demand = Prompt(*ends, most * _UNITS_S[match["unit"]], share)
             assert columns is not None
             nodes = entry.node, columns.get("from"), columns.get("to")
-            yield None, reading.rule(f"{found['what']}_latency", demand, *nodes)
+            yield None, reading.rule(f"{match['what']}_latency", demand, *nodes)
 
 
 READER = DialectReader(

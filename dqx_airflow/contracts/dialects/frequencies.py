@@ -97,10 +97,10 @@ def _interval_of_other(text: str) -> float | None:
 
     try:
         runs = croniter(schedule_of(text), datetime.combine(_FIRST_DAY, time.min))
-        found: list[datetime] = [runs.get_next(datetime) for _ in range(_SAMPLED_RUNS)]
+        times: list[datetime] = [runs.get_next(datetime) for _ in range(_SAMPLED_RUNS)]
     except (CroniterError, CroniterBadDateError, ValueError, TypeError):
         return None
-    return max((later - earlier).total_seconds() for earlier, later in pairwise(found))
+    return max((later - earlier).total_seconds() for earlier, later in pairwise(times))
 
 
 def _values(field: str, least: int, most: int, names: tuple[str, ...] = ()) -> set[int] | None:

@@ -21,15 +21,15 @@ from dqx_airflow.contracts.source.yaml_document import Mapping
 KEY = "x-dqx-incident"
 
 
-def with_extension(reading: ClauseReader, said: Incident) -> Incident:
+def with_extension(reading: ClauseReader, incident: Incident) -> Incident:
     """What a dialect says, and what the extension of the document says beside it."""
     node = at_the_top(reading, KEY)
     found = node if isinstance(node, Mapping) else None
     reading.documented(found, "what is done in an incident")
     return replace(
-        said,
-        channel=reading.text(found, "channel") or said.channel,
-        runbook=reading.text(found, "runbook") or said.runbook,
-        response=reading.text(found, "response") or said.response,
-        business_hours=reading.text(found, "business_hours") or said.business_hours,
+        incident,
+        channel=reading.text(found, "channel") or incident.channel,
+        runbook=reading.text(found, "runbook") or incident.runbook,
+        response=reading.text(found, "response") or incident.response,
+        business_hours=reading.text(found, "business_hours") or incident.business_hours,
     )

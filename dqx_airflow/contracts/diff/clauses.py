@@ -27,7 +27,7 @@ _LONGEST_NAME = 200
 
 
 def compare_clauses(
-    old: Contract, new: Contract, told: Collection[Change], come_and_gone: frozenset[str]
+    old: Contract, new: Contract, changes: Collection[Change], come_and_gone: frozenset[str]
 ) -> Iterator[Change]:
     """The changes of clauses that the comparison of all the rest has not told.
 
@@ -35,7 +35,7 @@ def compare_clauses(
         versions alone: what is said of them is no change of its own.
     """
     before, after = _named_leaves(_leaves(old), _leaves(new))
-    known = _Told.of(told, old, new)
+    known = _Told.of(changes, old, new)
     parts_of_rules = _parts_of_rules(before, after) | _parts_of_rules(after, before)
     for path in dict.fromkeys((*before, *after)):
         one, other = before.get(path), after.get(path)
@@ -81,18 +81,18 @@ def _parts_of_rules(
 
 def _leaves(contract: Contract) -> dict[tuple[str, ...], _Leaf]:
     """All clauses by their paths."""
-    found: dict[tuple[str, ...], _Leaf] = {}
+    leaves: dict[tuple[str, ...], _Leaf] = {}
     for note in contract.notes:
         clause = note.clause
-        found[_parts(clause.path)] = _Leaf(clause.text, clause.span, note)
+        leaves[_parts(clause.path)] = _Leaf(clause.text, clause.span, note)
     for model, item, rule in contract.rules():
         paths = {contract.assertion_name(model, item, rule)}
         paths |= {f"{model.name}.{item.path}"} if item is not None else set()
         columns = frozenset(columns_of(rule.demand))
         for clause in rule.clauses:
             leaf = _Leaf(clause.text, clause.span, None, frozenset(paths), columns)
-            found[_parts(clause.path)] = leaf
-    return found
+            leaves[_parts(clause.path)] = leaf
+    return leaves
 
 
 def _named_leaves(

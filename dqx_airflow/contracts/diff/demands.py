@@ -165,7 +165,7 @@ _SQL = {"predicate", "query", "where"}
 
 def _in_sql(text: str, names: dict[str, str]) -> str:
     words = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    return re.sub(rf"(?<!\w)({words})(?!\w)", lambda found: names[found[1]], text)
+    return re.sub(rf"(?<!\w)({words})(?!\w)", lambda match: names[match[1]], text)
 
 
 # Bounds --------------------------------------------------------------------------------------

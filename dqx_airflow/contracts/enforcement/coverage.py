@@ -28,7 +28,7 @@ class ClauseCoverage:
 
 def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ...]:
     """All clauses in the order of the document, each once. Those of other files come behind."""
-    found: dict[tuple[str, str], ClauseCoverage] = {}
+    coverages: dict[tuple[str, str], ClauseCoverage] = {}
     accepted = {
         _key(clause): left.acceptance
         for left in compiled.unenforced
@@ -41,18 +41,22 @@ def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ..
         if treatment is Treatment.UNSUPPORTED and who is not None:
             treatment = Treatment.ACCEPTED
             reason = f"{reason}; accepted by {who.owner}: {who.reason}"
-        found[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
+        coverages[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
     left = {_key(clause) for item in compiled.unenforced for clause in item.clauses}
     for key, (clause, assertions) in _enforced(compiled).items():
-        if key in left and key in found:  # a definition that not all fields that refer to it hold
-            found[key] = replace(found[key], assertions=assertions)
+        if (
+            key in left and key in coverages
+        ):  # a definition that not all fields that refer to it hold
+            coverages[key] = replace(coverages[key], assertions=assertions)
         else:
-            found[key] = ClauseCoverage(clause.path, clause.span, Treatment.CHECKED, "", assertions)
-    files = dict.fromkeys((contract.span.file, *(file for file, _ in found)))
+            coverages[key] = ClauseCoverage(
+                clause.path, clause.span, Treatment.CHECKED, "", assertions
+            )
+    files = dict.fromkeys((contract.span.file, *(file for file, _ in coverages)))
     order = {file: number for number, file in enumerate(files)}
     return tuple(
         sorted(
-            found.values(),
+            coverages.values(),
             key=lambda item: (order[item.span.file], item.span.line, item.span.column),
         )
     )

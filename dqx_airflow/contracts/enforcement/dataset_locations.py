@@ -195,9 +195,9 @@ def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
 
 def _readable(location: str, server: Server) -> str:
     """A location as the file systems of Hadoop write it: `az` and `https` of Azure are `abfss`."""
-    if found := _AZURE.fullmatch(location):
+    if match := _AZURE.fullmatch(location):
         return "abfss://{container}@{account}.dfs.core.windows.net/{path}".format(
-            **found.groupdict()
+            **match.groupdict()
         )
     if location.startswith("az://"):
         container, _, path = location.removeprefix("az://").partition("/")

@@ -52,12 +52,12 @@ def objection_to_version(
         return f"{contract.id} names no version, and version {expected} is pinned"
     if written == expected.strip():
         return None
-    found = _VERSION.fullmatch(written.strip())
-    if found is None:
+    match = _VERSION.fullmatch(written.strip())
+    if match is None:
         return f"{contract.id} has version '{written}', which is none that a pin could mean"
-    wanted, there = pin[1].split("."), found[1].split(".")
+    wanted, there = pin[1].split("."), match[1].split(".")
     there += ["0"] * (len(wanted) - len(there))
-    is_itself = len(there) == len(wanted) and found[2] == pin[2]
+    is_itself = len(there) == len(wanted) and match[2] == pin[2]
     is_series = len(wanted) < _WHOLE and pin[2] is None
     same = [int(part) for part in there[: len(wanted)]] == [int(part) for part in wanted]
     if same and (is_series or is_itself):

@@ -175,8 +175,8 @@ def _resolved(text: str) -> Plain:
         return int(text.replace("_", ""))
     if _FLOAT.fullmatch(text) and text not in (".", "+.", "-."):
         return WrittenFloat(text)
-    if found := _SPECIAL.fullmatch(text):
-        return float("nan") if found[3] else float(f"{found[1]}inf")
+    if match := _SPECIAL.fullmatch(text):
+        return float("nan") if match[3] else float(f"{match[1]}inf")
     return text
 
 

@@ -13,11 +13,11 @@ def promise_reliances(
 ) -> tuple[Reliance, ...]:
     """What is relied on: the version that is pinned, else the newest of the manifest."""
     versions = [str(promise.version) for promise in manifest.versions_of(contract_id)]
-    found = []
+    reliances = []
     for use in uses:
         pin = use.pin or versions[0]
         concern = None if pin == versions[0] else f"version {versions[0]} is there"
         if pin not in versions:
             concern = f"{manifest.source.name} has no version {pin}"
-        found.append(Reliance(use, pin if pin in versions else None, concern))
-    return tuple(found)
+        reliances.append(Reliance(use, pin if pin in versions else None, concern))
+    return tuple(reliances)

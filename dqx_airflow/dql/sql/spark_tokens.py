@@ -67,17 +67,17 @@ def spark_tokens(text: str) -> list[Token]:
     tokens: list[Token] = []
     position = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
+        match = _TOKEN.match(text, position)
+        if match is None:
             raise UnreadableError(_unread(text, position))
-        kind, piece = found.lastgroup, found[0]
+        kind, piece = match.lastgroup, match[0]
         if kind == "string" and _is_raw(tokens, text, position):
             if piece[-2] == "\\" or piece[0] in piece[1:-1]:
                 raise UnreadableError("a raw string that contains a quotation mark")
             tokens[-1] = Token("string", tokens[-1].text + piece)
         elif kind in ("word", "quoted", "string", "sign"):
             tokens.append(Token(kind, piece))  # type: ignore[arg-type]
-        position = found.end()
+        position = match.end()
     return tokens
 
 
@@ -95,8 +95,8 @@ def _unread(text: str, position: int) -> str:
     return f"the character {shown} outside quotes"
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    short, long, octal, plain = found.groups()
+def _unescaped(match: re.Match[str]) -> str:
+    short, long, octal, plain = match.groups()
     if octal:
         return chr(int(octal, 8))
     if short or long:

@@ -281,4 +281,4 @@ def _tokens(source: SourceFile) -> Iterator[_Token]:
 def _unescaped(text: str) -> str:
     if text.startswith('"""'):
         return text[3:-3]
-    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text[1:-1])
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])

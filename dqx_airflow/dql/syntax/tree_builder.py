@@ -76,7 +76,7 @@ class _Builder:
         return nodes.Name(unquoted(str(token)), span_of(token, self.file))
 
     def _text_token(self, token: Token) -> nodes.Text:
-        body = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), token[1:-1])
+        body = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), token[1:-1])
         return nodes.Text(body, span_of(token, self.file))
 
     def _number_token(self, token: Token) -> nodes.Number:

@@ -74,7 +74,7 @@ def promote(
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
     request: GateRequest,
-    told: Sequence[DatasetSnapshot],
+    snapshots: Sequence[DatasetSnapshot],
     run_id: str,
     started: datetime,
 ) -> tuple[dict[str, Promotion], tuple[Verdict, ...]]:
@@ -84,10 +84,10 @@ def promote(
     than the one that promoted last promotes nothing. Nor is anything promoted where a target is
     known to refuse its rows: a verdict tells why.
 
-    :param told: what was validated.
+    :param snapshots: what was validated.
     :raises PromotionError: a dataset cannot be promoted as it is now.
     """
-    rows = {snapshot.name: snapshot.rows for snapshot in told}
+    rows = {snapshot.name: snapshot.rows for snapshot in snapshots}
     promotions = []
     for name, target in request.promote_to:
         dataset = opened.get(name)

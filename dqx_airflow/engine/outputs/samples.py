@@ -249,26 +249,26 @@ class _Sampler:
         pairs = ", ".join(f"{quote_literal(column)}, {self._cell(column)}" for column in columns)
         return f"to_json(named_struct({pairs}), map('ignoreNullFields', 'false'))"
 
-    def _json_of_texts(self, fault: FailingRows, texts: TextColumns) -> str:
+    def _json_of_texts(self, fault: FailingRows, text_columns: TextColumns) -> str:
         """The malformed texts behind the keys, without keys all texts; the line if it is broken."""
         ref = self.dataset.ref
-        asked = texts_of(fault.request, self.dataset.schema, texts.columns).columns
-        cells = {key: self._text_cell(key, texts) for key in ref.keys}
-        for column in dict.fromkeys((*asked, *(() if ref.keys else texts.columns))):
+        asked = texts_of(fault.request, self.dataset.schema, text_columns.columns).columns
+        cells = {key: self._text_cell(key, text_columns) for key in ref.keys}
+        for column in dict.fromkeys((*asked, *(() if ref.keys else text_columns.columns))):
             if column in cells:
                 continue
-            is_told = texts.is_misfit(column) if ref.keys else "true"
-            cell = self._text_cell(column, texts)
-            cells[column] = f"CASE WHEN {texts.line} IS NULL AND {is_told} THEN {cell} END"
-        whole = f"{quote_literal(WHOLE_LINE)}, {self._line(texts)}"
+            is_told = text_columns.is_misfit(column) if ref.keys else "true"
+            cell = self._text_cell(column, text_columns)
+            cells[column] = f"CASE WHEN {text_columns.line} IS NULL AND {is_told} THEN {cell} END"
+        whole = f"{quote_literal(WHOLE_LINE)}, {self._line(text_columns)}"
         shown = list(cells.items())[:_MOST_COLUMNS]
         pairs = [f"{quote_literal(column)}, {cell}" for column, cell in shown]
         return f"to_json(named_struct({', '.join([*pairs, whole])}))"
 
-    def _line(self, texts: TextColumns) -> str:
+    def _line(self, text_columns: TextColumns) -> str:
         """What is shown of a line that is broken as a whole; it may hold masked values."""
-        line = quote_literal(MASK) if self.dataset.ref.masked else cut(texts.line)
-        return f"CASE WHEN {texts.line} IS NOT NULL THEN {line} END"
+        line = quote_literal(MASK) if self.dataset.ref.masked else cut(text_columns.line)
+        return f"CASE WHEN {text_columns.line} IS NOT NULL THEN {line} END"
 
     def _malformed(self, faults: Sequence[FailingRows]) -> str:
         """The malformed texts of the columns that are shown, as JSON: their values are NULL.
@@ -294,11 +294,11 @@ class _Sampler:
                 cases.append(f"WHEN {number} THEN to_json(named_struct({pairs}))")
         return f"nullif(CASE {fault} {' '.join(cases)} END, '{{}}')" if cases else _NO_TEXT
 
-    def _text_cell(self, column: str, texts: TextColumns) -> str:
+    def _text_cell(self, column: str, text_columns: TextColumns) -> str:
         """What is shown of the text of a column."""
-        if column not in texts.cast or is_masked(column, self.dataset.ref.masked):
-            return self._cell_of(column, texts.text(column))
-        return cut(texts.text(column))
+        if column not in text_columns.cast or is_masked(column, self.dataset.ref.masked):
+            return self._cell_of(column, text_columns.text(column))
+        return cut(text_columns.text(column))
 
     def _cell(self, column: str) -> str:
         """What is shown of a column: masked, and cut where it may be long."""

@@ -30,8 +30,8 @@ COMPRESSION_HINT = "use gzip (.gz), bzip2 (.bz2) or zstd (.zst) for each file, o
 
 def refused_suffix(path: str) -> str | None:
     """The end of a name that says a compression or an archive which cannot be read as text."""
-    found = _REFUSED.search(path)
-    return None if found is None else found[0]
+    match = _REFUSED.search(path)
+    return None if match is None else match[0]
 
 
 def left_compression(head: bytes) -> str | None:

@@ -173,10 +173,10 @@ def _rules(rule: _Rule, found: Translation | str, *keys: str) -> Iterable[Placed
     ]
 
 
-def has_place(found: Translation, columns: Collection[str | None]) -> bool:
+def has_place(translation: Translation, columns: Collection[str | None]) -> bool:
     """False where demands do not name their column, and none of these is it."""
-    of_a_field = any(isinstance(demand, _OF_A_FIELD) for demand in found.demands)
-    return found.column is None or found.column in columns or not of_a_field
+    of_a_field = any(isinstance(demand, _OF_A_FIELD) for demand in translation.demands)
+    return translation.column is None or translation.column in columns or not of_a_field
 
 
 def _carrying(reading: ClauseReader, node: Node, remarks: tuple[str, ...]) -> Iterator[Node]:

@@ -81,8 +81,8 @@ def logical_type(word: str | None) -> str | None:
 def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> PhysicalType | None:
     """What a physical type is in Spark; None where it has nothing like it."""
     text = written.strip()
-    if found := _LENGTH_IN_BRACKETS.fullmatch(text):
-        text = f"{found[1]}({found[2]})"
+    if match := _LENGTH_IN_BRACKETS.fullmatch(text):
+        text = f"{match[1]}({match[2]})"
     if _BARE_NUMBER.fullmatch(text):
         return PhysicalType("number")
     spark_type = spark_type_of(text)

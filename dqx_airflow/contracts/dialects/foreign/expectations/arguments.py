@@ -49,10 +49,10 @@ class ExpectationArguments:
         return value
 
     def values(self, key: str) -> tuple[Literal, ...]:
-        found = values_in(self.take(key))
-        if found is None:
+        literals = values_in(self.take(key))
+        if literals is None:
             raise NoCounterpartError(f"its {key} is not a list of values")
-        return found
+        return literals
 
     def path(self, key: str) -> str:
         """A column as DQL writes it; a dot leads into a struct, as in Spark."""

@@ -26,9 +26,9 @@ def row_condition(arguments: ExpectationArguments) -> str | None:
         case "spark":
             return condition
         case "great_expectations" | "great_expectations__experimental__":
-            sql = _COLUMN_OF_GX.sub(lambda found: f"`{found['name']}`", condition)
+            sql = _COLUMN_OF_GX.sub(lambda match: f"`{match['name']}`", condition)
             word = {"is": " IS NULL", "not": " IS NOT NULL"}
-            return _NULL_OF_GX.sub(lambda found: word[found["word"].lower()], sql)
+            return _NULL_OF_GX.sub(lambda match: word[match["word"].lower()], sql)
         case "pandas" if _ONLY_PANDAS.search(condition) is None:
             return condition
         case "pandas":
