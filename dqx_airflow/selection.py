@@ -23,14 +23,14 @@ def selection_of(
 
     :raises RequestError: a severity is none, or an argument holds something else than words.
     """
-    found = Selection(
+    selection = Selection(
         _words("only", only),
         _words("tags", tags),
         _words("exclude_tags", exclude_tags),
         _severity(severity),
         tuple(word.lower() for word in _words("dimensions", dimensions)),
     )
-    return found if found != Selection() else None
+    return selection if selection != Selection() else None
 
 
 def require_whole_run(

@@ -55,8 +55,8 @@ def _git_folder(git: Path) -> Path:
 
 def _common(git: Path) -> Path:
     """The folder that a worktree shares with its repository."""
-    told = git / "commondir"
-    return (git / told.read_text(encoding="utf-8").strip()).resolve() if told.exists() else git
+    path = git / "commondir"
+    return (git / path.read_text(encoding="utf-8").strip()).resolve() if path.exists() else git
 
 
 def _origin(git: Path) -> str:

@@ -79,9 +79,9 @@ class Contract:
         place = Path(path).expanduser()
         source = read_source(place, place.name)
         if isinstance(source, Unreadable):
-            found = (source.diagnostic,)
-            drawn = draw(found, {place.name: source.text} if source.text else {})
-            raise SourceError(f"{place}: {drawn}", diagnostics=found)
+            diagnostics = (source.diagnostic,)
+            drawn = draw(diagnostics, {place.name: source.text} if source.text else {})
+            raise SourceError(f"{place}: {drawn}", diagnostics=diagnostics)
         return cls(
             enforce(
                 source,
@@ -169,8 +169,8 @@ class Contract:
         verdicts = with_clauses(report.verdicts, enforced.contract)
         verdicts += unenforced_verdicts(selected_clauses(enforced.contract, selection))
         outcome = decide(verdicts, report.fail_on, require_history=judged_by.require_history)
-        told = enforced.contract.in_report
-        report = replace(report, verdicts=verdicts, contract=told, outcome=outcome)
+        in_report = enforced.contract.in_report
+        report = replace(report, verdicts=verdicts, contract=in_report, outcome=outcome)
         return replace(results, report=report)
 
     @property

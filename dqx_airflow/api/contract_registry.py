@@ -43,12 +43,12 @@ class ContractRegistry:
         :raises RegistryError: something speaks against it, such as a breaking change without a
             major version; or the registry cannot be written.
         """
-        found = self._publication(path, on, is_dry=False)
-        if found.objections or found.published is None:
-            first = found.objections[0]
-            told = "; ".join(item.problem for item in found.objections)
+        publication = self._publication(path, on, is_dry=False)
+        if publication.objections or publication.published is None:
+            first = publication.objections[0]
+            told = "; ".join(item.problem for item in publication.objections)
             raise RegistryError(f"{path}: {told}", first.hint)
-        contract = found.published.contract
+        contract = publication.published.contract
         return f"{contract.id}:{contract.version}"
 
     def objections(
@@ -58,8 +58,8 @@ class ContractRegistry:
 
         :raises SourceError: the contract has errors.
         """
-        found = self._publication(path, on, is_dry=True)
-        return tuple(f"{item.problem}: {item.hint}" for item in found.objections)
+        publication = self._publication(path, on, is_dry=True)
+        return tuple(f"{item.problem}: {item.hint}" for item in publication.objections)
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all contracts."""
@@ -71,8 +71,8 @@ class ContractRegistry:
 
     def get_latest(self, contract_id: str) -> Contract | None:
         """The highest version of a contract; None where none is published."""
-        found = self.history(contract_id)
-        return max(found, key=lambda item: item.version).contract if found else None
+        versions = self.history(contract_id)
+        return max(versions, key=lambda item: item.version).contract if versions else None
 
     def get(self, contract_id: str, version: str) -> Contract:
         """A version of a contract: `2.3.0`, or the highest of `2.3` or `2`.
@@ -80,12 +80,12 @@ class ContractRegistry:
         :raises RequestError: it is not published.
         """
         known = self.history(contract_id)
-        found = [item for item in known if objection_to_version(item.contract, version) is None]
-        if not found:
+        versions = [item for item in known if objection_to_version(item.contract, version) is None]
+        if not versions:
             names = [str(item.contract.version) for item in known] or list(self.ids())
             what = f"{contract_id} {version}" if known else contract_id
             raise RequestError(f"{what} is not published", did_you_mean(version, names) or "")
-        return max(found, key=lambda item: item.version).contract
+        return max(versions, key=lambda item: item.version).contract
 
     def text(self, contract_id: str, version: str) -> str:
         """The text of a version.

@@ -172,9 +172,9 @@ def _scores(results: Results, rules: Mapping[str, Rule]) -> Iterator[tuple[str, 
         rule, value = rules.get(verdict.name), verdict.value
         if rule is None or value is None or isinstance(value, str):
             continue
-        found = _score(rule.demand, float(value), rows, verdict.expression)
-        if found is not None:
-            yield found
+        score = _score(rule.demand, float(value), rows, verdict.expression)
+        if score is not None:
+            yield score
 
 
 def _score(demand: Demand, value: float, rows: int, expression: str) -> tuple[str, float] | None:

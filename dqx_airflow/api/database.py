@@ -101,9 +101,9 @@ class MemoryDatabase:
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
         """The values that a plan asks for, measured in Python, and what the datasets were like."""
-        found = measure_in_memory(plan, self._datasets, self._tables)
-        return found, tuple(
-            snapshot_of(ref, plan, found, fields=self._tables[ref.name].fields)
+        scanned = measure_in_memory(plan, self._datasets, self._tables)
+        return scanned, tuple(
+            snapshot_of(ref, plan, scanned, fields=self._tables[ref.name].fields)
             for ref in self._datasets
             if ref.name in plan.reads
         )

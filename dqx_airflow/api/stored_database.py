@@ -51,11 +51,13 @@ class StoredDatabase:
         """
         day = self.day(plan.suite, plan.date)
         keys = keys_of(plan.requests, plan.date)
-        found = day.measured.scanned(keys)
+        scanned = day.measured.scanned(keys)
         for request, key in keys.items():
-            if not any(request in known for known in (found.values, found.groups, found.failures)):
-                found.failures[request] = f"no stored value of {key}"
-        return found, tuple(snapshot_of(ref, plan, found) for ref in self.datasets)
+            if not any(
+                request in known for known in (scanned.values, scanned.groups, scanned.failures)
+            ):
+                scanned.failures[request] = f"no stored value of {key}"
+        return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
 
     def day(self, suite: str, on: date) -> PastDay:
         """What is known of a day: values, verdicts, labels, and when the gate ran.

@@ -206,10 +206,10 @@ def date_of(text: str, today: date) -> date | None:
     if text in ("today", "yesterday"):
         return today - timedelta(days=text == "yesterday")
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.isoformat() == text else None
+    return day if day.isoformat() == text else None
 
 
 def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:

@@ -48,16 +48,16 @@ def read_contract(
     :param dialect: the dialect that the text has to be written in, any by default.
     """
     document = read_document(source)
-    found = list(document.diagnostics)
+    diagnostics = list(document.diagnostics)
     sources = {source.name: source.text}
     contract = None
     if document.root is not None:
-        reader = _reader(document, dialect, found)
+        reader = _reader(document, dialect, diagnostics)
         if reader is not None and isinstance(document.root, Mapping):
-            references = References(document, read, found.append, sources)
-            _check_version(document.root, reader, found)
-            found += schema_errors(document.root, reader.schema())
-            reading = ClauseReader(document.root, references, found.append)
+            references = References(document, read, diagnostics.append, sources)
+            _check_version(document.root, reader, diagnostics)
+            diagnostics += schema_errors(document.root, reader.schema())
+            reading = ClauseReader(document.root, references, diagnostics.append)
             contract = reader.read(reading)
             unknown = unknown_keys(
                 document.root, reader.schema(), references, is_open=reader.is_open
@@ -73,9 +73,9 @@ def read_contract(
                 incident=incident,
                 renames=renames,
             )
-            found += _repeated_names(contract)
+            diagnostics += _repeated_names(contract)
     order = {name: number for number, name in enumerate(sources)}
-    once = dict.fromkeys(found)
+    once = dict.fromkeys(diagnostics)
     kept = sorted(
         once, key=lambda item: (order.get(item.span.file, 0), item.span.line, item.span.column)
     )

@@ -65,13 +65,13 @@ class Version:
 
 def version_of(text: str | None) -> Version | None:
     """The version that a text names; None for no text, and for one that names none."""
-    found = _VERSION.fullmatch(text.strip()) if text else None
-    if found is None:
+    match = _VERSION.fullmatch(text.strip()) if text else None
+    if match is None:
         return None
-    numbers = [int(part) for part in found["numbers"].split(".")]
+    numbers = [int(part) for part in match["numbers"].split(".")]
     major, minor, patch = [*numbers, 0, 0][:3]
-    before = tuple((found["before"] or "").split(".")) if found["before"] else ()
-    return Version((major, minor, patch), len(numbers), before, found["prefix"])
+    before = tuple((match["before"] or "").split(".")) if match["before"] else ()
+    return Version((major, minor, patch), len(numbers), before, match["prefix"])
 
 
 def bump_between(old: Version, new: Version) -> Bump:
@@ -97,8 +97,8 @@ def is_enough(old: Version, new: Version, due: Bump) -> bool:
     declared = bump_between(old, new)
     if old.major == new.major == 0 and new.digits > 1:
         due = Bump(max(due - 1, min(due, Bump.PATCH)))
-    told = {1: Bump.MAJOR, 2: Bump.MINOR}.get(min(old.digits, new.digits), Bump.PATCH)
-    return declared >= due or due < told
+    bump = {1: Bump.MAJOR, 2: Bump.MINOR}.get(min(old.digits, new.digits), Bump.PATCH)
+    return declared >= due or due < bump
 
 
 def next_version(old: Version, due: Bump) -> str:

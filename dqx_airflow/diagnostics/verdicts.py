@@ -269,10 +269,10 @@ def unscaled_limit(verdict: Verdict) -> str | None:
 def not_evaluated(report: GateReport) -> str | None:
     """What has to be said first of a gate that is warned or broken: how many assertions of
     `fail_on` or worse lack data of other dates. None where all were evaluated."""
-    found = report.not_evaluated
-    if not found or report.outcome not in (Outcome.WARNED, Outcome.BROKEN):
+    verdicts = report.not_evaluated
+    if not verdicts or report.outcome not in (Outcome.WARNED, Outcome.BROKEN):
         return None
-    return f"{len(found)} of {len(report.verdicts)} assertions not evaluated"
+    return f"{len(verdicts)} of {len(report.verdicts)} assertions not evaluated"
 
 
 def partial_text(partial: PartialRun) -> str:
@@ -304,13 +304,13 @@ def headline(report: GateReport) -> str:
         line += f", {errors} could not be evaluated"
     if skipped := report.count(Status.SKIPPED):
         line += f", {skipped} skipped"
-    found = report.worst
-    if found is None:
+    verdict = report.worst
+    if verdict is None:
         return line + ("; nothing was checked" if report.outcome is Outcome.BROKEN else "")
-    line += f"; worst: {found.name} ({found.severity.value})"
-    if found.status is not Status.FAILED:
-        return printable(f"{line}: {found.reason}")
-    return printable(f"{line} is {scaled_text(found)}, expected {found.expected}")
+    line += f"; worst: {verdict.name} ({verdict.severity.value})"
+    if verdict.status is not Status.FAILED:
+        return printable(f"{line}: {verdict.reason}")
+    return printable(f"{line} is {scaled_text(verdict)}, expected {verdict.expected}")
 
 
 def _dates(report: GateReport) -> str:

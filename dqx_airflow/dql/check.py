@@ -89,8 +89,8 @@ def check_source(
     if is_block_file(source.text):
         return _checked_blocks(source, needs_suite)
     parsed = parse(source)
-    found = list(parsed.diagnostics)
-    linker = Linker(read, found.append, {source.name: source.text})
+    diagnostics = list(parsed.diagnostics)
+    linker = Linker(read, diagnostics.append, {source.name: source.text})
     suite = None
     if parsed.file is not None:
         hidden = _cascades_of(parsed, source)
@@ -99,7 +99,7 @@ def check_source(
         later: list[Diagnostic] = []
         linker.report = later.append
         suite = _check_file(parsed.file, source, linker, later)
-        found += [
+        diagnostics += [
             diagnostic
             for diagnostic in later
             if diagnostic.code not in hidden
@@ -108,30 +108,30 @@ def check_source(
                 and _begins_in(diagnostic.span, starts, stretches)
             )
         ]
-    if needs_suite and suite is None and not any(item.level is Level.ERROR for item in found):
+    if needs_suite and suite is None and not any(item.level is Level.ERROR for item in diagnostics):
         first = Span(source.name, 1, 1, 1, 2)
         help_line = "this is a library file; a gate needs a suite that imports it"
-        found.append(Diagnostic("the file has no suite", first, code="E008", help=help_line))
+        diagnostics.append(Diagnostic("the file has no suite", first, code="E008", help=help_line))
     for causes, effects in _CASCADES:
-        if any(item.code in causes for item in found):
-            found = [item for item in found if item.code not in effects]
-    if any(item.level is Level.ERROR for item in found):
-        found = [item for item in found if item.code not in _OF_SOUND_SUITES]
+        if any(item.code in causes for item in diagnostics):
+            diagnostics = [item for item in diagnostics if item.code not in effects]
+    if any(item.level is Level.ERROR for item in diagnostics):
+        diagnostics = [item for item in diagnostics if item.code not in _OF_SOUND_SUITES]
     order = {name: number for number, name in enumerate(linker.sources)}
-    found.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
+    diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
     # What is wrong in a macro is wrong at every use: the first one tells it.
-    once = {(item.code, item.span, item.message): item for item in reversed(found)}
-    kept = [item for item in found if once[item.code, item.span, item.message] is item]
+    once = {(item.code, item.span, item.message): item for item in reversed(diagnostics)}
+    kept = [item for item in diagnostics if once[item.code, item.span, item.message] is item]
     return Checked(suite, tuple(kept), linker.sources, tuple(linker.imported))
 
 
 def _checked_blocks(source: SourceFile, needs_suite: bool) -> Checked:
-    found = read_blocks(source).diagnostics
+    diagnostics = read_blocks(source).diagnostics
     if needs_suite:
         first = Span(source.name, 1, 1, 1, 2)
         help_line = "this is a block file; a gate needs a suite"
-        found += (Diagnostic("the file has no suite", first, code="E008", help=help_line),)
-    return Checked(None, found, {source.name: source.text})
+        diagnostics += (Diagnostic("the file has no suite", first, code="E008", help=help_line),)
+    return Checked(None, diagnostics, {source.name: source.text})
 
 
 def _cascades_of(parsed: Parsed, source: SourceFile) -> frozenset[str]:

@@ -111,10 +111,10 @@ _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"?|`[^`\n]*`?|#[^\n]*')
 def quoted_around(text: str, offset: int) -> tuple[int, int] | None:
     """Where the text, the name in backticks or the comment around an offset begins and ends."""
     line = text.rfind("\n", 0, offset) + 1
-    for found in _QUOTED.finditer(text, line, _end_of_line(text, offset)):
-        is_closed = len(found[0]) > 1 and found[0][0] == found[0][-1]
-        if found.start() < offset < found.end() + (not is_closed):
-            return found.span()
+    for match in _QUOTED.finditer(text, line, _end_of_line(text, offset)):
+        is_closed = len(match[0]) > 1 and match[0][0] == match[0][-1]
+        if match.start() < offset < match.end() + (not is_closed):
+            return match.span()
     return None
 
 

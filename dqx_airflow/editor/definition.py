@@ -9,5 +9,5 @@ from dqx_airflow.values import Span
 
 def definitions(reading: ParsedFile, offset: int) -> tuple[Span, ...]:
     """The definitions of the name at an offset: several for a tag, or a name made by a macro."""
-    found = occurrence_at(reading, offset)
-    return found.definitions if found else ()
+    occurrence = occurrence_at(reading, offset)
+    return occurrence.definitions if occurrence else ()

@@ -59,14 +59,14 @@ def answer_hover(ls: DqlServer, params: types.HoverParams) -> types.Hover | None
 
 def answer_completion(ls: DqlServer, params: types.CompletionParams) -> types.CompletionList:
     reading, offset = ls.read_at(params.text_document, params.position)
-    found = complete(reading, offset, ls.catalog(reading.name), _importable(ls, reading.name))
+    completion = complete(reading, offset, ls.catalog(reading.name), _importable(ls, reading.name))
     ls.tell_problems()
-    where = stretch_of(reading.lines, found.start, found.end)
-    is_called = reading.source.text[found.end : found.end + 1] == "("
+    where = stretch_of(reading.lines, completion.start, completion.end)
+    is_called = reading.source.text[completion.end : completion.end + 1] == "("
     has_snippets = _has_snippets(ls.client_capabilities) and not is_called
     items = [
         _completion_item(item, number, where, has_snippets)
-        for number, item in enumerate(found.items)
+        for number, item in enumerate(completion.items)
     ]
     return types.CompletionList(is_incomplete=False, items=items)
 
@@ -113,14 +113,16 @@ def answer_prepare_rename(
     ls: DqlServer, params: types.PrepareRenameParams
 ) -> types.PrepareRenamePlaceholder:
     reading, offset = ls.read_at(params.text_document, params.position)
-    found = _or_refuse(lambda: renamable(reading, offset))
-    return types.PrepareRenamePlaceholder(range_of(*reading.lines.range(found.span)), found.text)
+    occurrence = _or_refuse(lambda: renamable(reading, offset))
+    return types.PrepareRenamePlaceholder(
+        range_of(*reading.lines.range(occurrence.span)), occurrence.text
+    )
 
 
 def answer_rename(ls: DqlServer, params: types.RenameParams) -> types.WorkspaceEdit:
     reading, offset = ls.read_at(params.text_document, params.position)
-    found = _or_refuse(lambda: renamable(reading, offset))
-    others = ls.others(reading, found.text, params.new_name)
+    occurrence = _or_refuse(lambda: renamable(reading, offset))
+    others = ls.others(reading, occurrence.text, params.new_name)
     edits = _or_refuse(lambda: rename(reading, offset, params.new_name, others))
     changes: dict[str, list[types.TextEdit]] = {}
     for edit in edits:
@@ -170,8 +172,8 @@ def answer_fixes(ls: DqlServer, params: types.CodeActionParams) -> list[types.Co
     name = name_of(params.text_document.uri)
     lines = ls.lines(name)
     actions = []
-    for found in ls.board.findings(name):
-        edit, shown = proposed(found, lines), ls.diagnostic(found)
+    for diagnostic in ls.board.findings(name):
+        edit, shown = proposed(diagnostic, lines), ls.diagnostic(diagnostic)
         if edit is not None and _meets(shown.range, params.range):
             change = types.TextEdit(ls.range(edit.span), edit.text)
             action = types.CodeAction(

@@ -32,10 +32,10 @@ class Hover:
 
 def hover(reading: ParsedFile, offset: int, catalog: Catalog) -> Hover | None:
     """What there is to say about the word at an offset; None where there is nothing."""
-    found = occurrence_at(reading, offset)
-    if found is not None:
-        markdown = _about(found, reading, catalog)
-        start, end = reading.lines.stretch(found.span)
+    occurrence = occurrence_at(reading, offset)
+    if occurrence is not None:
+        markdown = _about(occurrence, reading, catalog)
+        start, end = reading.lines.stretch(occurrence.span)
         return Hover(start, end, markdown) if markdown else None
     return _word(reading.source.text, offset)
 
@@ -43,11 +43,11 @@ def hover(reading: ParsedFile, offset: int, catalog: Catalog) -> Hover | None:
 def _word(text: str, offset: int) -> Hover | None:
     """A keyword, or a call in a statement that is not sound."""
     line = text.rfind("\n", 0, offset) + 1
-    for found in _WORD.finditer(text, line):
-        if found.start() > offset:
+    for match in _WORD.finditer(text, line):
+        if match.start() > offset:
             break
-        if offset <= found.end() and quoted_around(text, found.start() + 1) is None:
-            word, (start, end) = found[0], found.span()
+        if offset <= match.end() and quoted_around(text, match.start() + 1) is None:
+            word, (start, end) = match[0], match.span()
             if word in place_at(text, start).words:
                 return Hover(start, end, f"`{word}`\n\n{keyword_docs.KEYWORDS[word]}")
             if word in MEASURES and text[end : end + 1] == "(":

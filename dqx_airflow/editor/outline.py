@@ -40,13 +40,13 @@ class Symbol:
 def outline(reading: ParsedFile) -> tuple[Symbol, ...]:
     """The symbols of a file in source order, the suite around what it holds."""
     file = reading.file
-    found = [*_definitions(file.constants, file.macros)]
+    symbols = [*_definitions(file.constants, file.macros)]
     for suite in file.suites:
         inner = [*_definitions(suite.constants, suite.macros)]
         inner += [_check(check) for check in suite.checks]
         inner += [_named(Entry.PROFILE, item.name, "", item.span) for item in suite.profiles]
-        found.append(_named(Entry.SUITE, suite.name, "", suite.span, _in_order(inner)))
-    return _in_order(found)
+        symbols.append(_named(Entry.SUITE, suite.name, "", suite.span, _in_order(inner)))
+    return _in_order(symbols)
 
 
 def _in_order(symbols: list[Symbol]) -> tuple[Symbol, ...]:

@@ -61,11 +61,11 @@ def rename(
 
     :raises RequestError: the name cannot be renamed, or not to this one.
     """
-    found = renamable(reading, offset)
+    occurrence = renamable(reading, offset)
     if not _NAME.match(name):
         raise RequestError(f"'{name}' is not a name: use only letters, digits and _")
     readings = {one.name: one for one in (reading, *others)}.values()
-    edits = {one.name: _edits(one, found, name) for one in readings}
+    edits = {one.name: _edits(one, occurrence, name) for one in readings}
     changed = {one.name: _applied(one, edits[one.name]) for one in readings if edits[one.name]}
     for one in readings:
         if one.name in changed or changed.keys() & one.sources.keys():

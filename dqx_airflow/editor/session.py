@@ -95,9 +95,9 @@ class DqlServer(LanguageServer):
 
     def publish(self, files: Iterable[str]) -> None:
         for file in sorted(files):
-            found = [self.diagnostic(item) for item in self.board.findings(file)]
+            diagnostics = [self.diagnostic(item) for item in self.board.findings(file)]
             self.text_document_publish_diagnostics(
-                types.PublishDiagnosticsParams(self.uri_of(file), found)
+                types.PublishDiagnosticsParams(self.uri_of(file), diagnostics)
             )
 
     def diagnostic(self, found: Diagnostic) -> types.Diagnostic:

@@ -264,12 +264,12 @@ def _judge(
     request, plan = part.request, part.plan
     names = {ref.name for ref in request.datasets}
     opened = {name: dataset for name, dataset in all_opened.items() if name in names}
-    found = all_found.of(plan.requests)
+    scanned = all_found.of(plan.requests)
     verdicts = evaluate(
-        plan, found, request.skip_dates, now=started, sample_rows=request.sample_rows
+        plan, scanned, request.skip_dates, now=started, sample_rows=request.sample_rows
     )
     schemas = {name: dataset.schema for name, dataset in opened.items()}
-    faults = faults_of(plan, verdicts, found, schemas, skip_dates=request.skip_dates, now=started)
+    faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=request.skip_dates, now=started)
     quarantined = quarantine_rows(spark, opened, request, verdicts, faults, part.run_id)
     verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
     verdicts = with_clauses(verdicts, request.contract) + unenforced_verdicts(request.contract)
@@ -285,7 +285,7 @@ def _judge(
             promote_to=targets.get(item.name),
             quarantine=quarantines.get(item.name),
         )
-        for item in snapshots(request.datasets, opened, plan, found)
+        for item in snapshots(request.datasets, opened, plan, scanned)
     )
     return GateReport(
         run_id=part.run_id,

@@ -147,12 +147,12 @@ class LineageEmitter:
             return LineageCheck(False, f"the configuration cannot be used: {self._problem}")
         try:
             checked = self._transport
-            found = Patience(_CHECK_S).wait_for(lambda: check_transport(checked))
+            lineage_check = Patience(_CHECK_S).wait_for(lambda: check_transport(checked))
         except Exception as error:
             return LineageCheck(False, f"{self._transport.kind}: {self._redacted_line(error)}")
         if not self._is_configured and not self._is_disabled:
             return LineageCheck(True, "no OpenLineage transport is configured: no events are sent")
-        return LineageCheck(found.ok, self._redacted(found.line))
+        return LineageCheck(lineage_check.ok, self._redacted(lineage_check.line))
 
     def close(self) -> None:
         """Let go of connections. Never raises."""

@@ -46,8 +46,8 @@ def place_at(location: str) -> str:
         return location.replace("`", "")
     if not _SCHEME.match(location):
         return trimmed(location.rstrip("/")) or "/"
-    found = name_of_data(location)
-    if found.namespace == "file":
-        return found.name
-    joint = "/" if "://" in found.namespace else ":"
-    return f"{found.namespace}{joint}{found.name.lstrip('/') if joint == '/' else found.name}"
+    named = name_of_data(location)
+    if named.namespace == "file":
+        return named.name
+    joint = "/" if "://" in named.namespace else ":"
+    return f"{named.namespace}{joint}{named.name.lstrip('/') if joint == '/' else named.name}"

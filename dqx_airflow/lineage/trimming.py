@@ -57,9 +57,9 @@ def _surplus(parts: Sequence[str]) -> int:
 def _is_date(part: str) -> bool:
     """True for a date, alone or with a time."""
     for pattern, form in _DATES:
-        for found in pattern.finditer(part):
-            if _is(found[0], form, len(found[0])):
-                return _TIME.fullmatch(part[: found.start()] + part[found.end() :]) is not None
+        for match in pattern.finditer(part):
+            if _is(match[0], form, len(match[0])):
+                return _TIME.fullmatch(part[: match.start()] + part[match.end() :]) is not None
     return False
 
 

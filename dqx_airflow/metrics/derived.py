@@ -45,10 +45,10 @@ def _coalesce(*values: MetricValue) -> MetricValue:
 
 def _stddev(*values: MetricValue) -> MetricValue:
     """Sample standard deviation of the values that there are; one value gives 0."""
-    found = _sample_stddev(*values)
-    if found is None and any(value is not None for value in values):
+    sample_stddev = _sample_stddev(*values)
+    if sample_stddev is None and any(value is not None for value in values):
         return 0.0
-    return found if found is None else float(found)
+    return sample_stddev if sample_stddev is None else float(sample_stddev)
 
 
 def _sample_stddev(*values: MetricValue) -> MetricValue:

@@ -18,10 +18,10 @@ def spark_number(value: Number | Decimal) -> int | Decimal | float:
     if isinstance(value, float | Decimal):
         return value
     point = ".0" if isinstance(value, Fraction) and value.denominator == 1 else ""
-    found = Decimal(exact_text(value) + point) if is_decimal(value) else None
-    if found is None or decimal_type(found) is None:
+    decimal = Decimal(exact_text(value) + point) if is_decimal(value) else None
+    if decimal is None or decimal_type(decimal) is None:
         return nearest_float(value)
-    return value if isinstance(value, int) else found
+    return value if isinstance(value, int) else decimal
 
 
 def is_finite(value: Any) -> bool:

@@ -27,9 +27,9 @@ def document_of(source: SourceFile) -> Any:
             if source.name.endswith(".json"):
                 raise UntranslatableError(f"not JSON: {error}") from None
     read = read_document(SourceFile(source.name, text))
-    for found in read.diagnostics:
-        if found.level is Level.ERROR:
-            raise UntranslatableError(f"line {found.span.line}: {found.message}")
+    for diagnostic in read.diagnostics:
+        if diagnostic.level is Level.ERROR:
+            raise UntranslatableError(f"line {diagnostic.span.line}: {diagnostic.message}")
     if read.root is None:
         raise UntranslatableError("neither JSON nor YAML")
     return plain(read.root)

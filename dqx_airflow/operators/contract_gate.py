@@ -100,15 +100,15 @@ class ContractGateOperator(GateOperator):
         """
         from dqx_airflow.operators.sources import dag_folder, find_source, tell
 
-        found = find_source(self.contract, dag_folder(context), kind="contract", signs=_SIGNS)
-        enforcement = self._enforced(found, on)
+        source = find_source(self.contract, dag_folder(context), kind="contract", signs=_SIGNS)
+        enforcement = self._enforced(source, on)
         tell(enforcement.diagnostics, enforcement.sources, self.log, kind="contract")
         if enforcement.refused:
             raise GateMisconfigured("; ".join(enforcement.refused))
         for warning in enforcement.warnings:
             self.log.warning("%s", warning)
         self._enforcement = enforcement
-        self.source_file = found.place
+        self.source_file = source.place
         return enforcement.source
 
     def _enforced(self, source: FoundSource, on: date | None) -> Enforcement:

@@ -57,11 +57,11 @@ def with_databases(
     ids = dict.fromkeys(ref.conn_id for ref in refs if ref.conn_id is not None)
     told = {one: require_connection(one, "database connection", _DATABASE_EXAMPLE) for one in ids}
     try:
-        found = {
+        connections = {
             conn_id: connection_of(conn_id, {name: getattr(its, name) for name in FIELDS})
             for conn_id, its in told.items()
         }
-        return with_lineage_names(refs, found), found
+        return with_lineage_names(refs, connections), connections
     except RequestError as error:
         raise GateMisconfigured(error.in_one_line) from None
 

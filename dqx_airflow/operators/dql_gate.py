@@ -93,10 +93,10 @@ class DqlGateOperator(GateOperator):
         chosen = self._chosen(request, checked)
         suites: dict[str, GatePart] = {}
         for source, one, (suite, selection) in zip(self._found, checked, chosen, strict=True):
-            found = list(one.diagnostics)
+            diagnostics = list(one.diagnostics)
             if suite is not None:
-                found += check_datasets(suite, request.datasets)
-            tell(found, one.sources, self.log, kind="suite")
+                diagnostics += check_datasets(suite, request.datasets)
+            tell(diagnostics, one.sources, self.log, kind="suite")
             assert one.suite is not None
             name = one.suite.name.value
             if name in suites:
@@ -151,9 +151,9 @@ class DqlGateOperator(GateOperator):
         from dqx_airflow.values import ShadowSuite
 
         try:
-            found = find_source(self.shadow, self._folder, kind="shadow", signs=_SIGNS)
-            name = os.path.basename(found.source.name)
-            shadow = shadow_suite(found.source, _reader(found), datasets, name)
+            source = find_source(self.shadow, self._folder, kind="shadow", signs=_SIGNS)
+            name = os.path.basename(source.source.name)
+            shadow = shadow_suite(source.source, _reader(source), datasets, name)
         except Exception as error:  # nothing about a shadow may stop a gate
             shadow = ShadowSuite(os.path.basename(str(self.shadow))[:80], problem=str(error))
         if shadow.problem is not None:
@@ -201,8 +201,10 @@ class DqlGateOperator(GateOperator):
             mistakes += unselected
         for asked, (_, source, checked) in zip(left, read, strict=True):
             if asked is not None and datasets is not None:
-                found = check_datasets(asked, datasets)
-                mistakes += errors_in(found, checked.sources, f"the suite {source.source.name}")
+                diagnostics = check_datasets(asked, datasets)
+                mistakes += errors_in(
+                    diagnostics, checked.sources, f"the suite {source.source.name}"
+                )
         return mistakes, files
 
 

@@ -299,11 +299,11 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
     places = {key: str(settings[key]) for key in _PLACES if key in settings}
     mistakes += _filter_mistakes(name, known.get("filter"))
     mistakes += _schema_mistakes(name, known.get("schema"))
-    for found in mistakes_in(name, {**known, **places}):
-        message = found.message
+    for mistake in mistakes_in(name, {**known, **places}):
+        message = mistake.message
         if f"'{name}'" not in message:
             message = f"dataset '{name}': {message}"
-        mistakes.append(f"{message}; {found.hint}" if found.hint else message)
+        mistakes.append(f"{message}; {mistake.hint}" if mistake.hint else message)
     if not places and not mistakes and "conn_id" in settings:
         return mistakes, unknown_yet  # a contract may know the table
     if not places and not mistakes:

@@ -60,14 +60,14 @@ def require_sound(gate: Any) -> None:
     if get_parsing_context().task_id is not None:
         return
     dag = gate.dag if gate.has_dag() else None
-    found = _examined(gate, dag)
-    if found is None or not found.mistakes:
+    examined = _examined(gate, dag)
+    if examined is None or not examined.mistakes:
         return
-    mistakes: dict[str, Sequence[str]] = {gate.task_id: found.mistakes}
+    mistakes: dict[str, Sequence[str]] = {gate.task_id: examined.mistakes}
     for task in getattr(dag, "tasks", ()):
         if task is not gate and hasattr(task, "checked_arguments"):
-            found = _examined(task, dag)
-            mistakes[task.task_id] = found.mistakes if found is not None else ()
+            examined = _examined(task, dag)
+            mistakes[task.task_id] = examined.mistakes if examined is not None else ()
     raise GateMisconfigured(_message(mistakes))
 
 
@@ -108,8 +108,8 @@ def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, A
         gate.__dict__.update(
             {name: given.get(name, _default(kind, name)) for name in kind.checked_arguments}
         )
-        found = _examined(gate, given.get("dag") or DagContext.get_current())
-        mistakes[task] = found.mistakes if found is not None else ()
+        examined = _examined(gate, given.get("dag") or DagContext.get_current())
+        mistakes[task] = examined.mistakes if examined is not None else ()
     if any(mistakes.values()):
         raise GateMisconfigured(_message(mistakes))
 
@@ -152,9 +152,9 @@ def _default(kind: type[Any], name: str) -> Any:
         return LATER
     for one in kind.__mro__:
         made = vars(one).get("__init__")
-        found = inspect.signature(made).parameters.get(name) if made is not None else None
-        if found is not None and found.default is not inspect.Parameter.empty:
-            return found.default
+        parameter = inspect.signature(made).parameters.get(name) if made is not None else None
+        if parameter is not None and parameter.default is not inspect.Parameter.empty:
+            return parameter.default
     return LATER
 
 

@@ -71,15 +71,15 @@ def report_entries(report: GateReport, root: str, *, fails: bool) -> list[LogEnt
 
 def _drawn(report: GateReport, root: str, room: int, *, fails: bool) -> list[LogEntry]:
     """The assertions that failed or were not evaluated: as many as there is room for, drawn."""
-    found = [*report.with_status(Status.ERROR), *report.with_status(Status.FAILED)]
-    found.sort(key=lambda verdict: not verdict.can_block(report.fail_on))
+    verdicts = [*report.with_status(Status.ERROR), *report.with_status(Status.FAILED)]
+    verdicts.sort(key=lambda verdict: not verdict.can_block(report.fail_on))
     entries: list[LogEntry] = []
-    for index, verdict in enumerate(found):
+    for index, verdict in enumerate(verdicts):
         drawing = draw_verdict(verdict, report, root=root)
         lines = drawing.count("\n") + 1
-        left = len(found) - index - 1
+        left = len(verdicts) - index - 1
         if index and lines + min(left, _MOST_NAMED + 1) > room:
-            return [*entries, *_named(report, found[index:], fails=fails)]
+            return [*entries, *_named(report, verdicts[index:], fails=fails)]
         room -= lines
         entries.append(LogEntry(_level_of(verdict, report, fails=fails), drawing))
     return entries

@@ -95,7 +95,7 @@ def errors_in(
 
 
 def tell(
-    found: Iterable[Diagnostic], sources: Mapping[str, str], log: Logger, *, kind: str
+    diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], log: Logger, *, kind: str
 ) -> None:
     """Logs all that there is to say about a source.
 
@@ -104,14 +104,14 @@ def tell(
     from dqx_airflow.diagnostics.diagnostic import Level
     from dqx_airflow.diagnostics.text import draw, shown
 
-    found = list(found)
-    kept, rest = shown(found)
+    diagnostics = list(diagnostics)
+    kept, rest = shown(diagnostics)
     for diagnostic in kept:
         write = log.error if diagnostic.level is Level.ERROR else log.warning
         write("%s", draw([diagnostic], sources))
     if rest:
         log.error("%s", rest)
-    errors = [diagnostic for diagnostic in found if diagnostic.level is Level.ERROR]
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR]
     if errors:
         first = errors[0]
         many = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"

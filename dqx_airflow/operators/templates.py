@@ -50,10 +50,10 @@ def _strings(given: Any) -> Iterator[str]:
 
 
 def _single_braces(argument: str, text: str) -> Iterator[str]:
-    for found in _IN_SINGLE_BRACES.finditer(text):
-        if found[1] in Context.__annotations__:
-            meant = f"{{{{ {found[1]} }}}}"
-            yield f"{argument}: {text!r} has {found[0]} in single braces: write {meant}"
+    for match in _IN_SINGLE_BRACES.finditer(text):
+        if match[1] in Context.__annotations__:
+            meant = f"{{{{ {match[1]} }}}}"
+            yield f"{argument}: {text!r} has {match[0]} in single braces: write {meant}"
 
 
 def _mistakes_in(argument: str, text: str, environment: Any, *, is_own: bool) -> Iterator[str]:

@@ -256,10 +256,10 @@ class _Graph:
     def turns(self) -> list[frozenset[int]]:
         """Groups of positions that lead back to each other; earlier ones lead to later ones."""
         every = range(len(self.sets))
-        found = _components(every, lambda at: self.after[at])
+        components = _components(every, lambda at: self.after[at])
         return [
             component
-            for component in found
+            for component in components
             if len(component) > 1 or next(iter(component)) in self.after[next(iter(component))]
         ]
 

@@ -311,12 +311,12 @@ def _is_decided(node: Node, follow: Characters) -> bool:
 
 
 def _behind(items: tuple[Node, ...], follow: Characters) -> Characters:
-    found = chars.NOTHING
+    characters = chars.NOTHING
     for item in items:
-        found |= _first(item)
+        characters |= _first(item)
         if not _is_empty(item):
-            return found
-    return found | follow
+            return characters
+    return characters | follow
 
 
 def _first(node: Node) -> Characters:

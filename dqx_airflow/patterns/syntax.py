@@ -164,10 +164,10 @@ class _Reader:
         self.names: dict[str, int] = {}
 
     def whole(self) -> Node:
-        found = self._choice()
+        choice = self._choice()
         if self.position < len(self.pattern):
             raise PatternError("unbalanced parenthesis")
-        return found
+        return choice
 
     def _sees(self, text: str) -> bool:
         return self.pattern.startswith(text, self.position)
@@ -194,11 +194,11 @@ class _Reader:
     def _row(self) -> Node:
         items: list[Node] = []
         while self.position < len(self.pattern) and not (self._sees("|") or self._sees(")")):
-            found = self._atom()
-            if found is None:
+            atom = self._atom()
+            if atom is None:
                 continue
-            items += found[:-1]
-            items.append(self._repeated(found[-1]))
+            items += atom[:-1]
+            items.append(self._repeated(atom[-1]))
         return items[0] if len(items) == 1 else Row(tuple(items))
 
     def _repeated(self, node: Node) -> Node:
@@ -339,15 +339,15 @@ class _Reader:
             case "X":
                 return [Anything(None)]
             case "k":
-                found = self._match(re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>"))
-                if found is None:
+                match = self._match(re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>"))
+                if match is None:
                     raise PatternError(r"\k without a name")
-                if found[1] not in self.names:
-                    raise PatternError(f"no group before it has the name {found[1]}")
-                return [self._reference(self.names[found[1]] + 1)]
+                if match[1] not in self.names:
+                    raise PatternError(f"no group before it has the name {match[1]}")
+                return [self._reference(self.names[match[1]] + 1)]
             case _ if character in "123456789":
-                found = self._match(re.compile(r"\d*"))
-                return [self._reference(int(character + (found[0] if found else "")))]
+                match = self._match(re.compile(r"\d*"))
+                return [self._reference(int(character + (match[0] if match else "")))]
             case _:
                 self.position -= 1
                 characters = self._character()
@@ -418,16 +418,16 @@ class _Reader:
 
     def _rest_of_class(self) -> Characters:
         """What stands behind `&&`, up to the bracket that closes the class."""
-        found = chars.NOTHING
+        characters = chars.NOTHING
         while not self._sees("]"):
             if self.position == len(self.pattern):
                 raise PatternError("unterminated character set")
             if self._sees("&&"):
                 self.position += 2
-                return found & self._rest_of_class()
-            found |= self._of_class()
+                return characters & self._rest_of_class()
+            characters |= self._of_class()
         self.position += 1
-        return found
+        return characters
 
     def _of_class(self) -> Characters:
         if self._sees("["):

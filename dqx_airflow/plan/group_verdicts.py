@@ -140,9 +140,9 @@ def verdict_on_groups(
     for group, one in judged.items():
         by_status[one.status].append(group)
     failed = _worst_first(assertion.condition, by_status[Status.FAILED], judged)
-    told = _Words(assertion, plan, asked)
+    words = _Words(assertion, plan, asked)
     if errors := by_status[Status.ERROR]:
-        said = f"{told.name(errors[0])}: {judged[errors[0]].reason}"
+        said = f"{words.name(errors[0])}: {judged[errors[0]].reason}"
         return GroupsVerdict(Status.ERROR, said, judged[errors[0]], len(judged), len(failed))
     passed, skipped = len(by_status[Status.PASSED]), by_status[Status.SKIPPED]
     worst = (failed or _worst_first(assertion.condition, by_status[Status.PASSED], judged))[:1]
@@ -151,20 +151,20 @@ def verdict_on_groups(
     if _suffices(passed, len(judged), asked):
         status = Status.PASSED
         if failed:
-            note = "; ".join(filter(None, (note, told.count(failed, judged))))
+            note = "; ".join(filter(None, (note, words.count(failed, judged))))
     elif skipped and _suffices(passed + len(skipped), len(judged), asked):
         status, reason = Status.SKIPPED, judged[skipped[0]].reason
         worst = skipped[:1]
     else:
-        status, reason = Status.FAILED, told.reason(failed or skipped, judged)
+        status, reason = Status.FAILED, words.reason(failed or skipped, judged)
     return GroupsVerdict(
         status,
         reason,
         judged[worst[0]],
         len(judged),
         len(failed),
-        told.name(worst[0]),
-        tuple(told.row(group, judged[group]) for group in failed[:most_rows])
+        words.name(worst[0]),
+        tuple(words.row(group, judged[group]) for group in failed[:most_rows])
         if status is Status.FAILED
         else (),
         note,

@@ -276,7 +276,7 @@ def _contract(given: object) -> EnforcedContract | None:
 
 def _responsible(given: object) -> Responsible | None:
     known = {_text(name): _text(text) or None for name, text in _mapping(given).items()}
-    found = Responsible(
+    responsible = Responsible(
         known.get("owner"),
         tuple(filter(None, [known.get("contacts")])),
         known.get("channel"),
@@ -284,7 +284,7 @@ def _responsible(given: object) -> Responsible | None:
         known.get("incident response"),
         known.get("business hours"),
     )
-    return found if found.facts else None
+    return responsible if responsible.facts else None
 
 
 def _verdict(given: object) -> Verdict | None:

@@ -45,9 +45,9 @@ def fitted(value: Any, operand_type: str) -> Any:
     if value is None or not operand_type.startswith("decimal"):
         return value
     precision, scale = decimal_size(operand_type)
-    found = Decimal(value)
-    is_exact = rounded_half_up(found, scale) == found
-    return value if is_exact and has_room(found, precision, scale) else None
+    decimal = Decimal(value)
+    is_exact = rounded_half_up(decimal, scale) == decimal
+    return value if is_exact and has_room(decimal, precision, scale) else None
 
 
 def negated(value: Any, result_type: str) -> Any:

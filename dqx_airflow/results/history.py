@@ -129,7 +129,7 @@ class OpenStore:
         if not gates:
             return ()
         names = ", ".join(map(text_literal, sorted(gates)))
-        found: tuple[GateReport, ...] = ()
+        reports: tuple[GateReport, ...] = ()
         for days in (_FIRST_LOOK_DAYS, _LAST_LOOK_DAYS):
             where = [
                 f'"gate" IN ({names})',
@@ -137,12 +137,12 @@ class OpenStore:
                 f'"dataset_date" > {date_literal(_before(until, days))}',
                 *([instance_condition(map_index)] if map_index >= 0 else []),
             ]
-            found = self._reports(where, most * len(gates), standing=True)
-            if len(found) >= _ENOUGH_RUNS * len(gates):
+            reports = self._reports(where, most * len(gates), standing=True)
+            if len(reports) >= _ENOUGH_RUNS * len(gates):
                 break
         seen: dict[str, int] = defaultdict(int)
         kept = []
-        for report in found:
+        for report in reports:
             seen[report.run_key.gate] += 1
             if seen[report.run_key.gate] <= most:
                 kept.append(report)

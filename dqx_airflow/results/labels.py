@@ -128,8 +128,8 @@ def labels_from(
     if until is not None:
         where.append(f'"dataset_date" <= {date_literal(until)}')
     order = 'ORDER BY "labelled_at", "label_id"'
-    found = [_label(row) for row in select(LABELS, LABELS_SCHEMA.names, where, order)]
-    unique = {label.id: label for label in found}
+    labels = [_label(row) for row in select(LABELS, LABELS_SCHEMA.names, where, order)]
+    unique = {label.id: label for label in labels}
     if all_versions:
         return tuple(unique.values())
     last: dict[LabelKey, Label] = {}

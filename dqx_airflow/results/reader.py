@@ -177,11 +177,11 @@ def _standing(
     looked_at = 2 * limit + _SHOWN_RUNS
     while looked_at <= _MOST_LOOKED_AT:
         keys = ["run_id", "dataset_date", "scheduler_run", "finished_at"]
-        found = _newest(location, runs, keys, where, looked_at)
-        if not found:
+        newest = _newest(location, runs, keys, where, looked_at)
+        if not newest:
             return ()
-        dates = [row["dataset_date"] for row in found]
-        scheduler_runs = {text_literal(row["scheduler_run"]) for row in found}
+        dates = [row["dataset_date"] for row in newest]
+        scheduler_runs = {text_literal(row["scheduler_run"]) for row in newest}
         of_keys = [
             *where,
             f'"dataset_date" >= {date_literal(min(dates))}',
@@ -189,9 +189,9 @@ def _standing(
             f'"scheduler_run" IN ({", ".join(sorted(scheduler_runs))})',
         ]
         rows = select_rows(location, runs, columns, of_keys, _NEWEST_FIRST, standing=True)
-        ids = {row["run_id"] for row in found}
+        ids = {row["run_id"] for row in newest}
         rows = [row for row in rows if row["run_id"] in ids]
-        if len(rows) >= limit or len(found) < looked_at:
+        if len(rows) >= limit or len(newest) < looked_at:
             return rows[:limit]
         looked_at *= 4
     return select_rows(

@@ -383,11 +383,11 @@ class Backtest:
             request = replace(planned.requests[0], date=None)
             if not isinstance(planned.term, Measured):
                 request = replace(request, metric="average")  # as computed as that
-            found = Scanned({request: day.verdicts[planned.check, planned.name].value})
-            return judge_one(replace(planned, term=Measured(request)), plan, found, now=day.now)
-        found = day.measured.scanned(self._keys(planned, plan).behind)
+            scanned = Scanned({request: day.verdicts[planned.check, planned.name].value})
+            return judge_one(replace(planned, term=Measured(request)), plan, scanned, now=day.now)
+        scanned = day.measured.scanned(self._keys(planned, plan).behind)
         skipped = {plan.date - timedelta(days=lag) for lag in day.measured.skipped}
-        return judge_one(planned, plan, found, skipped, now=day.now)
+        return judge_one(planned, plan, scanned, skipped, now=day.now)
 
     def _keys(self, planned: PlannedAssertion, plan: Plan) -> _Keys:
         found = self._known_keys.get(id(planned))

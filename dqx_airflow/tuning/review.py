@@ -139,14 +139,14 @@ def promote_values(
     assert suite is not None
     assert other is not None
     known = Backtest(suite, ()).assertions
-    found = [one for one in known if one.name == assertion and check in (None, one.check)]
-    if not found:
+    assertions = [one for one in known if one.name == assertion and check in (None, one.check)]
+    if not assertions:
         hint = did_you_mean(assertion, [one.name for one in known]) or ""
         raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
-    if len(found) > 1:
-        checks = ", ".join(one.check for one in found)
+    if len(assertions) > 1:
+        checks = ", ".join(one.check for one in assertions)
         raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
-    names = sorted(found[0].tunables)
+    names = sorted(assertions[0].tunables)
     now, then = tunables_of(suite), tunables_of(other)
     taken = tuple(
         ProposedValue(name, now[name].value, then[name].value)
@@ -165,7 +165,7 @@ def promote_values(
         for one in taken
     )
     changed = {one.param for one in taken}
-    also = (one.name for one in known if one is not found[0] and one.tunables & changed)
+    also = (one.name for one in known if one is not assertions[0] and one.tunables & changed)
     return TakenOver(taken, tuple(also))
 
 

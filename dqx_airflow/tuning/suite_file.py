@@ -61,9 +61,9 @@ def read_suite(path: Path, name: str, read: Reader) -> Checked:
     """
     source = read_source(path, name)
     if isinstance(source, Unreadable):
-        found = (source.diagnostic,)
-        drawn = draw(found, {name: source.text} if source.text else {})
-        raise SourceError(drawn, diagnostics=found)
+        diagnostics = (source.diagnostic,)
+        drawn = draw(diagnostics, {name: source.text} if source.text else {})
+        raise SourceError(drawn, diagnostics=diagnostics)
     checked = check_source(source, read, needs_suite=True)
     if checked.errors:
         raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)

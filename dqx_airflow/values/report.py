@@ -198,8 +198,8 @@ class GateReport:
 
     def with_status(self, status: Status) -> tuple[Verdict, ...]:
         """The verdicts of one status, worst severity first, else in the order of the suite."""
-        found = [verdict for verdict in self.verdicts if verdict.status is status]
-        return tuple(sorted(found, key=lambda verdict: verdict.severity.value))
+        verdicts = [verdict for verdict in self.verdicts if verdict.status is status]
+        return tuple(sorted(verdicts, key=lambda verdict: verdict.severity.value))
 
     @property
     def not_evaluated(self) -> tuple[Verdict, ...]:

@@ -109,10 +109,10 @@ def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[Use, ...]:
     """The uses in files; what could not be told is warned of."""
     from dqx_airflow.contracts.uses.code import uses_in
 
-    found = uses_in(dict.fromkeys(file for path in paths for file in _files(path)), contract_id)
-    for told in found.unknown:
+    uses = uses_in(dict.fromkeys(file for path in paths for file in _files(path)), contract_id)
+    for told in uses.unknown:
         typer.echo(f"warning: {told}", err=True)
-    return found.uses
+    return uses.uses
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -50,8 +50,8 @@ def print_diffs(release: Release, format: str) -> None:
             parts = [_markdown(item) for item in diffs]
             typer.echo("\n\n".join([*parts, *(f"- {_cell(line)}" for line in _remarks(release))]))
         case "github":
-            found = [note for item in diffs for note in _annotations(item)]
-            if annotations := github_annotations([*found, *_release_annotations(release)]):
+            diagnostics = [note for item in diffs for note in _annotations(item)]
+            if annotations := github_annotations([*diagnostics, *_release_annotations(release)]):
                 typer.echo(annotations)
 
 

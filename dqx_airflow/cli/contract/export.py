@@ -68,9 +68,9 @@ def _of_model(contract: Contract, file: str, name: str | None) -> Contract:
     from dqx_airflow.diagnostics.nearest import did_you_mean
 
     names = [item.name for item in contract.models]
-    found = [item for item in contract.models if name in (None, item.name)]
-    if len(found) == 1:
-        return replace(contract, models=tuple(found))
+    models = [item for item in contract.models if name in (None, item.name)]
+    if len(models) == 1:
+        return replace(contract, models=tuple(models))
     problem = f"{file} has no model '{name}'" if name else f"{file} has {len(names)} models"
     hint = f"\n  help: --model: {did_you_mean(name or '', names)}" if names else ""
     typer.echo(f"error: {problem}{hint}", err=True)

@@ -44,12 +44,14 @@ def lineage() -> Answer:
     from dqx_airflow.lineage.emitter import LineageEmitter
 
     with LineageEmitter() as emitter:
-        found = emitter.check()
-    if not found.ok:
+        lineage_check = emitter.check()
+    if not lineage_check.ok:
         return warning(
-            found.line,
+            lineage_check.line,
             "gates run without it and keep their events; check OPENLINEAGE_URL, "
             "OPENLINEAGE__TRANSPORT or openlineage.yml",
         )
-    is_default = "no OpenLineage transport is configured" in found.line
-    return ok(found.line, "set OPENLINEAGE_URL to send them to a server" if is_default else "")
+    is_default = "no OpenLineage transport is configured" in lineage_check.line
+    return ok(
+        lineage_check.line, "set OPENLINEAGE_URL to send them to a server" if is_default else ""
+    )

@@ -50,21 +50,21 @@ class Bundle:
 
 def write_bundle(path: Path) -> Bundle:
     """Writes the bundle at once: a job that starts meanwhile finds the old one or the new one."""
-    found = sorted(_with_required(_PURE), key=lambda item: item.name)
+    distributions = sorted(_with_required(_PURE), key=lambda item: item.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as beside,
     ):
         staged, part = Path(folder), Path(beside, path.name)
-        for name, file in chain(_our_files(), *map(_files_of, found)):
+        for name, file in chain(_our_files(), *map(_files_of, distributions)):
             (staged / name).parent.mkdir(parents=True, exist_ok=True)
             copyfile(file, staged / name)
         _compile(staged)
         _zip(staged, part)
         part.replace(path)
     ours = ("dqx-airflow", dqx_airflow.__version__)
-    packages = (ours, *((item.name, item.version) for item in found))
+    packages = (ours, *((item.name, item.version) for item in distributions))
     return Bundle(path, path.stat().st_size, packages)
 
 

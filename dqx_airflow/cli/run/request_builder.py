@@ -205,24 +205,24 @@ class _Reader:
         if options.shadow is not None and len(suites) != 1:
             message = f"a shadow belongs to one suite, but there are {len(suites)}"
             self._wrong("--shadow", str(options.shadow), message, "give the path of one suite")
-        found = tuple(
+        requests = tuple(
             request
             for suite in suites
             for request in self._requests(suite, template, dates, datasets)
         )
-        self._tell_namesakes(found)
-        self._tell_selection(is_empty=not found)
-        if suites and not found and not self._has_errors:
+        self._tell_namesakes(requests)
+        self._tell_selection(is_empty=not requests)
+        if suites and not requests and not self._has_errors:
             message = "no suite to run: these are library files"
             self._wrong("PATH", " ".join(map(str, options.paths)), message)
-        has_dates = any(ref.date_column for one in found for ref in one.datasets)
-        if found and len(dates) > 1 and not has_dates:
+        has_dates = any(ref.date_column for one in requests for ref in one.datasets)
+        if requests and len(dates) > 1 and not has_dates:
             message = "no dataset has a date_column: each date is judged by the same rows"
             self._warn("--date", options.date or "", message)
         if not self._has_errors:
             self._tell_unused(given)
         return Call(
-            found,
+            requests,
             settings,
             options.output or settings.defaults.output,
             tuple(self.found),
@@ -284,10 +284,10 @@ class _Reader:
             return (self.today,)
 
     def _date(self, flag: str, text: str) -> date:
-        found = date_of(text, self.today)
-        if found is None:
+        day = date_of(text, self.today)
+        if day is None:
             self._wrong(flag, text, "invalid date", "write 2024-12-25, today or yesterday")
-        return found or self.today
+        return day or self.today
 
     def _requests(
         self,

@@ -92,8 +92,8 @@ def backtest(
             from dqx_airflow.cli.tuning.fill import filled
 
             days = filled(suite, days, first, last, dataset, connection, config)
-        found = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
-        text = _written(found, output)
+        comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
+        text = _written(comparison, output)
         if output_file is not None:
             try:
                 output_file.write_text(text, encoding="utf-8")
@@ -101,7 +101,7 @@ def backtest(
                 raise RequestError(f"cannot write {output_file}: {error.strerror}") from error
             return
     if output is Format.TABLE:
-        _print_table(found)
+        _print_table(comparison)
     else:
         typer.echo(text, nl=False)
 

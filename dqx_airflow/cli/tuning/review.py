@@ -111,10 +111,10 @@ class _Queue:
         from dqx_airflow.errors import RequestError
 
         waiting = self.all_pending()
-        found = [one for one in waiting if one.id.startswith(proposal_id)]
-        if len(found) == 1:
-            return found[0]
-        what = "several proposals have" if found else "no proposal that waits has"
+        proposals = [one for one in waiting if one.id.startswith(proposal_id)]
+        if len(proposals) == 1:
+            return proposals[0]
+        what = "several proposals have" if proposals else "no proposal that waits has"
         listed = ", ".join(one.id for one in waiting) or "none"
         raise RequestError(f"{what} the id {proposal_id}", f"there wait: {listed}")
 
@@ -158,8 +158,8 @@ class _Queue:
 
         if self.root is None:
             return []
-        found = read_proposals(self.root, self.name, storage_options=storage_options())
-        return [one for one in found if one.stage is stage]
+        stored = read_proposals(self.root, self.name, storage_options=storage_options())
+        return [one for one in stored if one.stage is stage]
 
     def _decide(self, proposal: Proposal, stage: object, author: str, reason: str | None) -> None:
         """Records a decision about a proposal of the store; that of a history says it itself."""

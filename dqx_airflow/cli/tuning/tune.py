@@ -127,9 +127,9 @@ def _tuned(
     runs = past_runs(root, name, first, last, (), gate=gate, storage_options=options)
 
     def with_profile(text: str) -> nodes.Suite:
-        found = file.with_profile(checked, text).suite
-        assert found is not None
-        return found
+        suite = file.with_profile(checked, text).suite
+        assert suite is not None
+        return suite
 
     holidays = holidays_of(country, first, last) if country else None
     tuned = tune_suite(

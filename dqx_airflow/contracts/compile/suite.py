@@ -144,8 +144,8 @@ class _Drafting:
             draft = self.drafts[number]
             for rule in (draft.rule, *draft.included):
                 is_part = rule is not draft.rule
-                told = _Refused(rule, reason, draft.name, draft.datasets[0], is_part)
-                self.refused.append(told)
+                refused = _Refused(rule, reason, draft.name, draft.datasets[0], is_part)
+                self.refused.append(refused)
         kept = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
         self.drafts = kept
 
@@ -288,8 +288,8 @@ class _Drafting:
 
     def _unchecked(self) -> list[str]:
         """What no assertion enforces, as comments."""
-        found = [note for note in self.contract.notes if note.treatment is Treatment.UNSUPPORTED]
-        lines = [(note.clause.path, note.reason) for note in found]
+        notes = [note for note in self.contract.notes if note.treatment is Treatment.UNSUPPORTED]
+        lines = [(note.clause.path, note.reason) for note in notes]
         lines += [(c.path, one.reason) for one in self.refused for c in one.rule.clauses[:1]]
         if not lines:
             return []

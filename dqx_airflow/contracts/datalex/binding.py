@@ -31,12 +31,12 @@ def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ..
 
     :param manifest: None where none was found.
     """
-    found = [*_status(block)]
+    diagnostics = [*_status(block)]
     is_certified = block.text("status") == CERTIFIED
     if "datalex_contract" in block.settings:
         named = _bound(block, manifest)
-        found += named if is_certified else map(_told_mildly, named)
-    return tuple(found)
+        diagnostics += named if is_certified else map(_told_mildly, named)
+    return tuple(diagnostics)
 
 
 def reference_of(block: Block) -> tuple[str, int | None] | None:

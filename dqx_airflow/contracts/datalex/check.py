@@ -46,19 +46,19 @@ class CheckedBlocks:
 def check_blocks(source: SourceFile, manifest: Manifest | None) -> CheckedBlocks:
     """Reads a block file and checks each block, in the order of the file."""
     file = read_blocks(source)
-    found = [*file.diagnostics]
+    diagnostics = [*file.diagnostics]
     bindings = []
     for block in file.blocks:
         of_block = check_block(block, manifest)
-        found += of_block
+        diagnostics += of_block
         contract = block.text("datalex_contract")
         if block.text("status") == CERTIFIED and contract is not None:
             promise = promise_of(block, manifest) if manifest is not None else None
             bound_to = f"{promise.id}@{promise.version}" if promise is not None else contract
             problems = [item.message for item in of_block if item.level is Level.ERROR]
             bindings.append(Binding(block.name, bound_to, "; ".join(problems) or None))
-    found.sort(key=lambda item: (item.span.line, item.span.column))
-    return CheckedBlocks(file.blocks, tuple(found), tuple(bindings))
+    diagnostics.sort(key=lambda item: (item.span.line, item.span.column))
+    return CheckedBlocks(file.blocks, tuple(diagnostics), tuple(bindings))
 
 
 def manifest_findings(

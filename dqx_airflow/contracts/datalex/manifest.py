@@ -74,8 +74,8 @@ class Manifest:
 
     def versions_of(self, contract_id: str) -> tuple[Promise, ...]:
         """The contracts of exactly this id, the newest version first."""
-        found = [promise for promise in self.promises if promise.id == contract_id]
-        return tuple(sorted(found, key=lambda promise: -promise.version))
+        promises = [promise for promise in self.promises if promise.id == contract_id]
+        return tuple(sorted(promises, key=lambda promise: -promise.version))
 
 
 _OLDEST, _FIRST_UNREAD = (1, 8), (3,)
@@ -89,29 +89,29 @@ def read_manifest(source: SourceFile) -> Manifest:
     made of it.
     """
     document = read_document(source)
-    found = [_as_datalex(item) for item in document.diagnostics]
+    diagnostics = [_as_datalex(item) for item in document.diagnostics]
     root = document.root
     if not isinstance(root, Mapping):
-        if not found:
+        if not diagnostics:
             start = Span(source.name, 1, 1, 1, 2)
-            found.append(Diagnostic("not a DataLex manifest", start, "E501"))
-        return Manifest(source, (), None, (), True, {}, tuple(found))
+            diagnostics.append(Diagnostic("not a DataLex manifest", start, "E501"))
+        return Manifest(source, (), None, (), True, {}, tuple(diagnostics))
     if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
-        return _from_yaml(source, root, found)
+        return _from_yaml(source, root, diagnostics)
     errors = schema_errors(root, load_schema("datalex/datalex-manifest"))
-    found += [_as_datalex(item) for item in errors]
+    diagnostics += [_as_datalex(item) for item in errors]
     promises: list[Promise] = []
     tables: dict[str, tuple[str, ...]] = {}
     for domain in _mappings(root.get("domains")):
         for entity in _mappings(domain.get("entities")):
             promises += _promises(entity)
             tables |= _table_of(entity)
-    found += _repeated(promises)
+    diagnostics += _repeated(promises)
     project = root.get("project")
     dialect = _text(project.get("dialect")) if isinstance(project, Mapping) else None
     version = _version(_text(root.get("datalexVersion")))
-    found += doubts_about(root)
-    return Manifest(source, tuple(promises), dialect, version, True, tables, tuple(found))
+    diagnostics += doubts_about(root)
+    return Manifest(source, tuple(promises), dialect, version, True, tables, tuple(diagnostics))
 
 
 def doubts_about(root: Mapping) -> Iterator[Diagnostic]:

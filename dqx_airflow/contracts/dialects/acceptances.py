@@ -37,15 +37,15 @@ def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Ac
 
     :param models: with their names begin the names of assertions.
     """
-    found = list(_within(reading, reading.root))
+    acceptances = list(_within(reading, reading.root))
     known = [show_path(leaf.path) for leaf in leaves(reading.root)]
-    for item in found:
+    for item in acceptances:
         is_name = any(item.clause.startswith(f"{name}.") for name in models)
         if not is_name and not any(map(item.covers, known)):
             message = f"unknown clause '{item.clause}' to accept"
             help_line = "remove it, or write the path of a clause, as `dql contract coverage` does"
             reading.report(Diagnostic(message, item.span, "W022", help=help_line))
-    return tuple(found)
+    return tuple(acceptances)
 
 
 def _within(reading: ClauseReader, node: Node) -> Iterator[Acceptance]:

@@ -313,11 +313,11 @@ def _bound(
 def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:
     """The digits behind the point that a text such as `2 decimals (cents)` allows."""
     node, written = column.get("precision"), reading.text(column, "precision")
-    found = _DECIMALS.fullmatch(written) if written is not None else None
-    if found is None:
+    match = _DECIMALS.fullmatch(written) if written is not None else None
+    if match is None:
         reading.unsupported(node, "no number of digits: write it as `2 decimals`")
         return None
-    return reading.rule("digits", Digits(most_digits(item.type), int(found[1])), node)
+    return reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
 
 
 def _foreign_key(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:

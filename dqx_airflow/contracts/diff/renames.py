@@ -96,8 +96,8 @@ def _pairs(
 def _likeness_of_fields(one: Field, other: Field) -> float:
     score = 0.4 * _likeness_of_names(one.name, other.name)
     if one.semantic and other.semantic:
-        texts = _likeness_of_texts(one.semantic, other.semantic)
-        score += 0.6 * texts if texts >= 0.6 else -0.3 if texts < 0.3 else 0.0
+        likeness = _likeness_of_texts(one.semantic, other.semantic)
+        score += 0.6 * likeness if likeness >= 0.6 else -0.3 if likeness < 0.3 else 0.0
     signs = _signs(one)
     if signs and signs == _signs(other):
         score += 0.3

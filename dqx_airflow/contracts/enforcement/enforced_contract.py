@@ -251,11 +251,11 @@ def _objections(
         if item.name is not None
     ]
     told = []
-    for found in check_datasets(checked.suite, datasets):
-        paths = [path for line, path in named if line <= found.span.line and path]
+    for diagnostic in check_datasets(checked.suite, datasets):
+        paths = [path for line, path in named if line <= diagnostic.span.line and path]
         where = f"{paths[-1]}: " if paths else ""
-        advice = "give it in `datasets`" if found.code == "E009" else found.help
-        told.append(f"{where}{found.message}; {advice}")
+        advice = "give it in `datasets`" if diagnostic.code == "E009" else diagnostic.help
+        told.append(f"{where}{diagnostic.message}; {advice}")
     return tuple(told)
 
 

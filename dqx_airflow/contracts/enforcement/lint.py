@@ -80,14 +80,14 @@ def lint(contract: Contract, *, ignored: Collection[str] = ()) -> tuple[Diagnost
     :param ignored: names or codes of rules that do not count.
     """
     cannot_say = reader_of(contract.dialect).cannot_say
-    found = [
+    diagnostics = [
         diagnostic
         for rule in RULES
         if rule.name not in {*ignored, *cannot_say} and rule.code not in ignored
         for diagnostic in rule.find(contract)
     ]
-    found.sort(key=lambda item: (item.span.file, item.span.line, item.span.column))
-    return tuple(dict.fromkeys(found))
+    diagnostics.sort(key=lambda item: (item.span.file, item.span.line, item.span.column))
+    return tuple(dict.fromkeys(diagnostics))
 
 
 def unknown_rules(names: Collection[str]) -> Iterator[tuple[str, str | None]]:
@@ -189,12 +189,12 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
         else:
             named = _columns_of(demand)
         for column in named:
-            for found in _no_field(model, column, span):
+            for diagnostic in _no_field(model, column, span):
                 # SQL may read columns that the table has beside those of the contract.
                 paths = [one.path for one in model.walk()]
                 is_sql = isinstance(demand, QueryGives | RowsSatisfy)
                 is_sure = not is_sql or model.is_closed or slip_of(column, paths) is not None
-                yield found if is_sure else replace(found, is_mild=True)
+                yield diagnostic if is_sure else replace(diagnostic, is_mild=True)
 
 
 def _stated_in(demand: Demand) -> tuple[Demand, ...]:
@@ -294,10 +294,10 @@ def _sensitive(contract: Contract) -> Iterator[Diagnostic]:
 
 
 def _bounds(contract: Contract) -> Iterator[Diagnostic]:
-    for found in contradictions(contract):
-        first, *others = [clause for rule in found.rules for clause in rule.clauses[:1]]
+    for contradiction in contradictions(contract):
+        first, *others = [clause for rule in contradiction.rules for clause in rule.clauses[:1]]
         related = tuple(Related(clause.span, "and this") for clause in others)
-        message = f"no value can satisfy this: {found.what}"
+        message = f"no value can satisfy this: {contradiction.what}"
         help_line = "correct one of them" if others else "correct it"
         yield Diagnostic(message, first.span, "E423", related=related, help=help_line)
 

@@ -111,12 +111,12 @@ class _Writer:
         for rule in item.rules:
             if isinstance(rule.demand, _STRUCTURE):
                 continue
-            found = self._keywords(item, rule)
+            keywords = self._keywords(item, rule)
             # Two patterns of a value stand beside each other in `allOf`.
-            if any(key in plain for key in found):
-                more.append(found)
+            if any(key in plain for key in keywords):
+                more.append(keywords)
             else:
-                plain |= found
+                plain |= keywords
         if more:
             plain["allOf"] = more
         if item.has_default:

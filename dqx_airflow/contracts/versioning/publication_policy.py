@@ -197,8 +197,8 @@ def _too_soon(
 def _announced(base: PublishedVersion, published: Sequence[PublishedVersion]) -> date | None:
     """The day on which people could know that a major version comes to its end."""
     line = [item for item in published if item.version.major == base.version.major]
-    told = [item.on for item in line if _is_ending(item.contract)]
-    return min(told, default=None) if _is_ending(base.contract) else None
+    dates = [item.on for item in line if _is_ending(item.contract)]
+    return min(dates, default=None) if _is_ending(base.contract) else None
 
 
 def _is_ending(contract: Contract) -> bool:

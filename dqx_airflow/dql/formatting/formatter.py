@@ -201,12 +201,12 @@ class _Formatter:
         """
         comments = list(self.carried)
         is_opened = self.position == 0 or self.text[self.position - 1] == "{"
-        for found in _COMMENT.finditer(self.text, self.position, end):
-            is_trailing = not is_line_start(found.start(), self.text)
-            after_blank = self._has_blank_line(found.start()) and not is_opened
-            comments.append(Comment(found[0].rstrip(), is_trailing, after_blank))
+        for match in _COMMENT.finditer(self.text, self.position, end):
+            is_trailing = not is_line_start(match.start(), self.text)
+            after_blank = self._has_blank_line(match.start()) and not is_opened
+            comments.append(Comment(match[0].rstrip(), is_trailing, after_blank))
             is_opened = is_opened and is_trailing
-            self.position = found.end()
+            self.position = match.end()
         return tuple(comments), self._has_blank_line(end) and not is_opened
 
     def _has_blank_line(self, end: int) -> bool:

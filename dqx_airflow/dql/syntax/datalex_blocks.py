@@ -70,13 +70,13 @@ class Block:
 
     def text(self, key: str) -> str | None:
         """The text of a setting; None where it has none."""
-        found = self.settings.get(key)
-        return found.value if found is not None and isinstance(found.value, str) else None
+        setting = self.settings.get(key)
+        return setting.value if setting is not None and isinstance(setting.value, str) else None
 
     def span_of(self, key: str) -> Span:
         """The place of the value of a setting; that of the block's name where it has none."""
-        found = self.settings.get(key)
-        return found.span if found is not None else self.span
+        setting = self.settings.get(key)
+        return setting.span if setting is not None else self.span
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,17 +265,17 @@ class _Reader:
 
 def _tokens(source: SourceFile) -> Iterator[_Token]:
     line, begin = 1, 0
-    for found in _TOKEN.finditer(source.text):
-        text = found[0]
-        kind = found.lastgroup or "other"
+    for match in _TOKEN.finditer(source.text):
+        text = match[0]
+        kind = match.lastgroup or "other"
         breaks = text.count("\n")
         if kind != "blank":
-            column = found.start() - begin + 1
+            column = match.start() - begin + 1
             width = len(text.split("\n")[0])
             yield _Token(kind, text, Span(source.name, line, column, line, column + max(width, 1)))
         if breaks:
             line += breaks
-            begin = found.start() + text.rindex("\n") + 1
+            begin = match.start() + text.rindex("\n") + 1
 
 
 def _unescaped(text: str) -> str:

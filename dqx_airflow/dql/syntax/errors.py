@@ -163,10 +163,10 @@ def _unfinished(source: SourceFile, expected: set[str]) -> Diagnostic:
 def _unclosed_brace(source: SourceFile) -> Span | None:
     """The last `{` that no `}` closes."""
     opened: list[int] = []
-    for found in _BRACE.finditer(source.text):
-        if found[0] == "{":
-            opened.append(found.start())
-        elif found[0] == "}" and opened:
+    for match in _BRACE.finditer(source.text):
+        if match[0] == "{":
+            opened.append(match.start())
+        elif match[0] == "}" and opened:
             opened.pop()
     if not opened:
         return None

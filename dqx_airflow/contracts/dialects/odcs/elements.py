@@ -79,13 +79,13 @@ def elements_of(reading: ClauseReader) -> Elements:
     for item in reading.mappings(reading.root, "schema"):
         model, table = reading.text(item, "name") or "", reading.text(item, "physicalName")
         objects.append(model)
-        for found in _below(reading, item, _Way()):
-            element = Element(model, ".".join(map(column_path, found.columns)), found.columns[-1])
-            by_name[".".join((model, *found.names))] = element
-            for owner, names in product((model, table), (found.names, found.columns)):
+        for way in _below(reading, item, _Way()):
+            element = Element(model, ".".join(map(column_path, way.columns)), way.columns[-1])
+            by_name[".".join((model, *way.names))] = element
+            for owner, names in product((model, table), (way.names, way.columns)):
                 if owner is not None:
                     by_name.setdefault(".".join((owner, *names)), element)
-            ids = (reading.text(item, "id"), *found.ids)
+            ids = (reading.text(item, "id"), *way.ids)
             if None not in ids:
                 by_id["schema/" + "/properties/".join(map(str, ids))] = element
     return Elements(by_name, by_id, tuple(objects))

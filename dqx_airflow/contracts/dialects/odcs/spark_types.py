@@ -142,11 +142,11 @@ def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
 
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
-        found = exp.DataType.build(text, dialect=sql_dialect)
+        data_type = exp.DataType.build(text, dialect=sql_dialect)
     except (SqlglotError, ValueError, RecursionError):
         return None
-    kind = found.this.name if isinstance(found.this, exp.DataType.Type) else ""
-    sizes = [part.name for part in found.expressions]
+    kind = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
+    sizes = [part.name for part in data_type.expressions]
     numbers = [int(size) for size in sizes if size.isdigit()]
     if kind in ("DECIMAL", "BIGDECIMAL"):
         if not numbers or numbers[0] > LONGEST_DECIMAL:
@@ -157,7 +157,7 @@ def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
     if kind in _SPARK:
         is_text = _SPARK[kind] == "string" and bool(numbers) and numbers[0] < _UNLIMITED
         return PhysicalType(_SPARK[kind], numbers[0] if is_text else None)
-    if found.args.get("nested") and found.expressions:
-        nested = spark_type_of(found.sql(dialect="spark"))
+    if data_type.args.get("nested") and data_type.expressions:
+        nested = spark_type_of(data_type.sql(dialect="spark"))
         return PhysicalType(nested) if nested is not None else None
     return None
