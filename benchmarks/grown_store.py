@@ -23,7 +23,7 @@ from dqx_airflow.results.files import replace_files
 from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import FAILING_ROWS, RESULTS, RUNS, STATES, TABLES
 from dqx_airflow.results.store import arrow_table, open_or_create
-from dqx_airflow.results.tables import Location, locate
+from dqx_airflow.results.tables import ResultsRoot, locate
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
@@ -192,7 +192,7 @@ def _repeated(template: pa.Table, runs: Sequence[Run]) -> pa.Table:
     return table
 
 
-def _store(location: Location, name: str, rows: pa.Table) -> None:
+def _store(location: ResultsRoot, name: str, rows: pa.Table) -> None:
     definition = TABLES[name]
     replace_files(location, definition, open_or_create(location, definition), [], rows)
 

@@ -31,7 +31,7 @@ _FORM = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or what Airflow writ
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class DatabaseKind:
     """A kind of database: `scheme` is that of its JDBC URLs, `names` are the parts of the name of
     a table in lineage, and `taken` the settings of an Airflow connection that its driver has, too.
 
@@ -54,7 +54,7 @@ class Database:
         return f"{before}{name.replace(after, after * 2)}{after}"
 
 
-_POSTGRES = Database(
+_POSTGRES = DatabaseKind(
     "postgres",
     "postgresql",
     5432,
@@ -65,7 +65,7 @@ _POSTGRES = Database(
     {"ApplicationName": "dqx"},
     ("sslmode", "sslrootcert", "sslcert", "sslkey"),
 )
-_MYSQL = Database(
+_MYSQL = DatabaseKind(
     "mysql",
     "mysql",
     3306,
@@ -76,7 +76,7 @@ _MYSQL = Database(
     # Rows are fetched in parts. A TIMESTAMP is meant in the zone of the server, not in ours.
     {"useCursorFetch": "true", "connectionTimeZone": "SERVER", "connectTimeout": "10000"},
 )
-_MSSQL = Database(
+_MSSQL = DatabaseKind(
     "mssql",
     "sqlserver",
     1433,
@@ -86,7 +86,7 @@ _MSSQL = Database(
     "dbo",
     {"applicationName": "dqx"},
 )
-DATABASES: Mapping[str, Database] = MappingProxyType(
+DATABASES: Mapping[str, DatabaseKind] = MappingProxyType(
     {
         "postgres": _POSTGRES,
         "postgresql": _POSTGRES,
@@ -111,7 +111,7 @@ class DatabaseConnection:
     """How a database is reached. As text it is fit for messages: without what must stay secret."""
 
     conn_id: str
-    database: Database
+    database: DatabaseKind
     host: str
     port: int
     name: str

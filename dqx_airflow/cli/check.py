@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXIT_ERRORS = 2
 
 
-class Format(str, Enum):
+class DiagnosticFormat(str, Enum):
     """How the diagnostics are written."""
 
     TEXT = "text"
@@ -31,8 +31,8 @@ class Format(str, Enum):
 def check(
     paths: Annotated[list[Path], typer.Argument(help="Suite files, or folders with .dql files.")],
     format: Annotated[
-        Format, typer.Option(help="Output format: text, json, github or sarif.")
-    ] = Format.TEXT,
+        DiagnosticFormat, typer.Option(help="Output format: text, json, github or sarif.")
+    ] = DiagnosticFormat.TEXT,
     datalex: Annotated[
         Path | None,
         typer.Option(
@@ -99,7 +99,7 @@ def check(
 
         emit_block_events((it.block, it.contract, it.problem) for it in bindings)
     errors = len(missing) + sum(diagnostic.level is Level.ERROR for diagnostic in diagnostics)
-    if format is Format.TEXT:
+    if format is DiagnosticFormat.TEXT:
         # Errors sort before warnings.
         code = min((item.code for item in diagnostics if item.code), default=None)
         more = f"; see `dql explain {code}`" if code else ""
@@ -108,22 +108,24 @@ def check(
         raise typer.Exit(EXIT_ERRORS)
 
 
-def written(diagnostics: Sequence[Diagnostic], sources: Mapping[str, str], format: Format) -> str:
+def written(
+    diagnostics: Sequence[Diagnostic], sources: Mapping[str, str], format: DiagnosticFormat
+) -> str:
     """The findings in a format; empty where people have nothing to read."""
     match format:
-        case Format.JSON:
+        case DiagnosticFormat.JSON:
             from dqx_airflow.diagnostics.as_json import json_list
 
             return json_list(diagnostics)
-        case Format.GITHUB:
+        case DiagnosticFormat.GITHUB:
             from dqx_airflow.diagnostics.github import github_annotations
 
             return github_annotations(diagnostics)
-        case Format.SARIF:
+        case DiagnosticFormat.SARIF:
             from dqx_airflow.diagnostics.sarif import sarif_log
 
             return sarif_log(diagnostics)
-        case Format.TEXT:
+        case DiagnosticFormat.TEXT:
             from dqx_airflow.diagnostics.text import draw
 
             drawn = draw(diagnostics, sources, colour=sys.stdout.isatty())

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.formats import TextFormat
+
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
-
-
-class Format(str, Enum):
-    TEXT = "text"
-    JSON = "json"
 
 
 def doctor(
@@ -28,7 +24,9 @@ def doctor(
             "Airflow."
         ),
     ] = None,
-    format: Annotated[Format, typer.Option(help="Output format: text or json.")] = Format.TEXT,
+    format: Annotated[
+        TextFormat, typer.Option(help="Output format: text or json.")
+    ] = TextFormat.TEXT,
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 
@@ -38,12 +36,12 @@ def doctor(
     import os
     import sys
 
-    from dqx_airflow.cli.doctor_checks.finding import Level, examine
+    from dqx_airflow.cli.doctor_checks.finding import FindingLevel, examine
 
     # What the checked parts log is in the findings; here it would stand in between.
     logging.getLogger().addHandler(logging.NullHandler())
     checks = all_checks(connection, results_root, os.environ)
-    if format is Format.JSON:
+    if format is TextFormat.JSON:
         findings = examine(checks)
         typer.echo(as_json(findings))
     else:
@@ -57,7 +55,7 @@ def doctor(
         else:
             findings = examine(checks)
         print_findings(findings)
-    if any(finding.level is Level.PROBLEM for finding in findings):
+    if any(finding.level is FindingLevel.PROBLEM for finding in findings):
         raise typer.Exit(1)
 
 
@@ -98,10 +96,14 @@ def print_findings(findings: tuple[Finding, ...]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from dqx_airflow.cli.doctor_checks.finding import Level
+    from dqx_airflow.cli.doctor_checks.finding import FindingLevel
 
     console = Console(highlight=False, emoji=False, markup=False)
-    colours = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "bold red"}
+    colours = {
+        FindingLevel.OK: "green",
+        FindingLevel.WARNING: "yellow",
+        FindingLevel.PROBLEM: "bold red",
+    }
     width = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
         line = Text(f"{finding.level.value:<8}", style=colours[finding.level])
@@ -111,8 +113,11 @@ def print_findings(findings: tuple[Finding, ...]) -> None:
         if finding.remedy:
             remedy = f"{'':8}{'':{width}}  -> {_plain(finding.remedy)}"
             console.print(Text(remedy), soft_wrap=True)
-    counts = {level: sum(finding.level is level for finding in findings) for level in Level}
-    told = (_counted(counts[Level.PROBLEM], "problem"), _counted(counts[Level.WARNING], "warning"))
+    counts = {level: sum(finding.level is level for finding in findings) for level in FindingLevel}
+    told = (
+        _counted(counts[FindingLevel.PROBLEM], "problem"),
+        _counted(counts[FindingLevel.WARNING], "warning"),
+    )
     console.print(Text(", ".join(told)), soft_wrap=True)
 
 

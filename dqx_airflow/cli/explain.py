@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.formats import TextFormat
 from dqx_airflow.cli.run.options import (
     DimensionOption,
     ExcludeTagOption,
@@ -30,7 +31,7 @@ EXIT_ERRORS = 2
 _CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)
 
 
-class Stage(str, Enum):
+class SuiteStage(str, Enum):
     """The stages of a suite."""
 
     TOKENS = "tokens"
@@ -39,22 +40,17 @@ class Stage(str, Enum):
     PLAN = "plan"
 
 
-class Format(str, Enum):
-    TEXT = "text"
-    JSON = "json"
-
-
 def explain(
     path: Annotated[
         Path,
         typer.Argument(metavar="SUITE|CODE", help="A suite file, or a code such as E001."),
     ],
     stage: Annotated[
-        Stage,
+        SuiteStage,
         typer.Option(
             help="Show the tokens, the syntax tree, the suite with macros expanded, or the plan."
         ),
-    ] = Stage.PLAN,
+    ] = SuiteStage.PLAN,
     on: Annotated[
         datetime | None,
         typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the plan; default today."),
@@ -64,7 +60,9 @@ def explain(
     exclude_tag: ExcludeTagOption = None,
     severity: SeverityOption = None,
     dimension: DimensionOption = None,
-    format: Annotated[Format, typer.Option(help="Output format: text or json.")] = Format.TEXT,
+    format: Annotated[
+        TextFormat, typer.Option(help="Output format: text or json.")
+    ] = TextFormat.TEXT,
 ) -> None:
     """Show how a suite is processed: its tokens, its tree, the expanded suite, or the plan. Or
     explain the code of an error or a warning.
@@ -88,17 +86,17 @@ def explain(
     if isinstance(source, Unreadable):
         typer.echo(draw([source.diagnostic], {str(path): source.text}), err=True)
         raise typer.Exit(EXIT_ERRORS)
-    if stage is Stage.TOKENS:
+    if stage is SuiteStage.TOKENS:
         typer.echo(_tokens(source, format))
         return
     reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
-    checked = check_source(source, reader, needs_suite=stage is not Stage.TREE)
+    checked = check_source(source, reader, needs_suite=stage is not SuiteStage.TREE)
     if checked.errors:
         typer.echo(draw(checked.errors, checked.sources), err=True)
         raise typer.Exit(EXIT_ERRORS)
     day = on.date() if on else date.today()
     selection = selection_of(only, tag, exclude_tag, severity, dimension)
-    if selection is not None and stage is not Stage.PLAN:
+    if selection is not None and stage is not SuiteStage.PLAN:
         typer.echo("error: only a plan is that of a selection: add --stage plan", err=True)
         raise typer.Exit(EXIT_ERRORS)
     try:
@@ -109,7 +107,7 @@ def explain(
     typer.echo(text)
 
 
-def _explain_code(code: str, format: Format) -> None:
+def _explain_code(code: str, format: TextFormat) -> None:
     """Prints the page of a code: drawn in a terminal, else as it is written."""
     from dqx_airflow.diagnostics.codes import CODES
     from dqx_airflow.diagnostics.nearest import did_you_mean
@@ -118,7 +116,7 @@ def _explain_code(code: str, format: Format) -> None:
     if code not in CODES:
         typer.echo(f"error: unknown code {code}: {did_you_mean(code, CODES)}", err=True)
         raise typer.Exit(EXIT_ERRORS)
-    if format is Format.JSON:
+    if format is TextFormat.JSON:
         import json
 
         typer.echo(json.dumps({"code": code, "title": CODES[code], "page": page(code)}, indent=2))
@@ -132,13 +130,13 @@ def _explain_code(code: str, format: Format) -> None:
         typer.echo(page(code).rstrip())
 
 
-def _tokens(source: SourceFile, format: Format) -> str:
+def _tokens(source: SourceFile, format: TextFormat) -> str:
     import json
 
     from dqx_airflow.dql.syntax.parser import tokens
 
     found = [(token.type, str(token), token.line, token.column) for token in tokens(source)]
-    if format is Format.JSON:
+    if format is TextFormat.JSON:
         names = ("type", "text", "line", "column")
         return json.dumps([dict(zip(names, item, strict=True)) for item in found], indent=2)
     return "\n".join(f"{line}:{column}\t{type}\t{text}" for type, text, line, column in found)
@@ -147,23 +145,23 @@ def _tokens(source: SourceFile, format: Format) -> str:
 def _shown(
     source: SourceFile,
     checked: Checked,
-    stage: Stage,
+    stage: SuiteStage,
     day: date,
-    format: Format,
+    format: TextFormat,
     selection: Selection | None,
 ) -> str:
     from dqx_airflow.dql.printer import show_suite
     from dqx_airflow.dql.syntax.parser import parse
 
-    if stage is Stage.TREE:
+    if stage is SuiteStage.TREE:
         file = parse(source).file
-        return _json(file) if format is Format.JSON else _outline(file)
+        return _json(file) if format is TextFormat.JSON else _outline(file)
     assert checked.suite is not None
-    if stage is Stage.SUITE:
+    if stage is SuiteStage.SUITE:
         # What an alias names has been put in its place.
         own = tuple(item for item in checked.suite.constants if "." not in item.name.text)
         suite = replace(checked.suite, constants=own)
-        return _json(suite) if format is Format.JSON else show_suite(suite).rstrip()
+        return _json(suite) if format is TextFormat.JSON else show_suite(suite).rstrip()
     return _plan(source, checked, day, format, selection)
 
 
@@ -171,7 +169,7 @@ def _plan(
     source: SourceFile,
     checked: Checked,
     day: date,
-    format: Format,
+    format: TextFormat,
     selection: Selection | None,
 ) -> str:
     """:raises RequestError: nothing is selected, or what is not there."""
@@ -187,7 +185,7 @@ def _plan(
         chosen = choose(suite, source, datasets, day, selection)
         datasets = tuple(ref for ref in datasets if ref.name in chosen.datasets)
     plan = resolve(suite, source, datasets, day, chosen=chosen)
-    return _json(plan) if format is Format.JSON else describe_plan(plan)
+    return _json(plan) if format is TextFormat.JSON else describe_plan(plan)
 
 
 def _json(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.formats import TableFormat
 from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.migration.double_quotes import DoubleQuotes
 
@@ -18,19 +19,12 @@ if TYPE_CHECKING:
 EXIT_LEFT, EXIT_WRONG = 1, 2
 
 
-class FailOn(str, Enum):
+class FailOnUntranslated(str, Enum):
     """What ends the command with exit code 1."""
 
     NOT_TRANSLATED = "not-translated"
     DIFFERENT = "different"
     NEVER = "never"
-
-
-class Format(str, Enum):
-    """How the account of the rules is written."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def import_rules(
@@ -61,11 +55,13 @@ def import_rules(
         typer.Option("--output", "-o", help="Write the suite to a file; default: print it."),
     ] = None,
     fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with 1 for rules that are: not-translated, different.")
-    ] = FailOn.NOT_TRANSLATED,
+        FailOnUntranslated,
+        typer.Option(help="Exit with 1 for rules that are: not-translated, different."),
+    ] = FailOnUntranslated.NOT_TRANSLATED,
     format: Annotated[
-        Format, typer.Option(help="Format of the account on standard error: table or json.")
-    ] = Format.TABLE,
+        TableFormat,
+        typer.Option(help="TableFormat of the account on standard error: table or json."),
+    ] = TableFormat.TABLE,
 ) -> None:
     """Translate rule files of other tools to a DQL suite, with an account of every rule.
 
@@ -74,7 +70,7 @@ def import_rules(
     """
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
     from dqx_airflow.migration.foreign_rule import ForeignRule, UntranslatableError
-    from dqx_airflow.migration.suite import Outcome, suite_of
+    from dqx_airflow.migration.suite import ImportOutcome, suite_of
     from dqx_airflow.migration.tools import TOOLS, read_rules
 
     if tool is not None and tool not in TOOLS:
@@ -101,14 +97,14 @@ def import_rules(
         raise typer.Exit(EXIT_WRONG)
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
     _write(suite.text, output)
-    if format is Format.JSON:
+    if format is TableFormat.JSON:
         typer.echo(_as_json(suite.rules), err=True)
     else:
         _print_table(suite.rules)
     failing = {
-        FailOn.NEVER: (),
-        FailOn.NOT_TRANSLATED: (Outcome.NOT_TRANSLATED,),
-        FailOn.DIFFERENT: (Outcome.NOT_TRANSLATED, Outcome.DIFFERENT),
+        FailOnUntranslated.NEVER: (),
+        FailOnUntranslated.NOT_TRANSLATED: (ImportOutcome.NOT_TRANSLATED,),
+        FailOnUntranslated.DIFFERENT: (ImportOutcome.NOT_TRANSLATED, ImportOutcome.DIFFERENT),
     }[fail_on]
     if any(one.outcome in failing for one in suite.rules):
         raise typer.Exit(EXIT_LEFT)
@@ -127,10 +123,10 @@ def _write(text: str, output: Path | None) -> None:
 
 def _print_table(rules: Sequence[ImportedRule]) -> None:
     """The rules that are not simply translated, and how many have each outcome."""
-    from dqx_airflow.migration.suite import Outcome, counted
+    from dqx_airflow.migration.suite import ImportOutcome, counted
 
     for one in rules:
-        if one.outcome is not Outcome.TRANSLATED:
+        if one.outcome is not ImportOutcome.TRANSLATED:
             typer.echo(f"{one.outcome.value}: {one.rule.place}: {one.rule.shown}", err=True)
             typer.echo(f"    {one.reason}", err=True)
     told = ", ".join(f"{count} {outcome.value}" for outcome, count in counted(rules))

@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
+from dqx_airflow.cli.formats import TextFormat
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
 
 app = typer.Typer(help="Manage the lineage events of gates.", no_args_is_help=True)
 
 _WRONG_CALL, _INFRASTRUCTURE = 2, 4
 _EACH_S = 5.0
-
-
-class OutputFormat(str, Enum):
-    TEXT = "text"
-    JSON = "json"
 
 
 @app.callback()
@@ -48,8 +43,8 @@ def flush(
         float, typer.Option("--timeout", min=0.1, help="The maximum duration, in seconds.")
     ] = 60.0,
     output: Annotated[
-        OutputFormat, typer.Option("--format", help="Output format: text or json.")
-    ] = OutputFormat.TEXT,
+        TextFormat, typer.Option("--format", help="Output format: text or json.")
+    ] = TextFormat.TEXT,
 ) -> None:
     """Send the lineage events that gates could not send, with OpenLineage's own configuration.
 
@@ -77,7 +72,7 @@ def flush(
 
         with LineageEmitter(folder, patience=Patience(timeout, _EACH_S)) as emitter:
             sent, left = emitter.resend()
-    if output is OutputFormat.JSON:
+    if output is TextFormat.JSON:
         typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))
     else:
         typer.echo(f"{sent} sent, {left} left in {folder}")

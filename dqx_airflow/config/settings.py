@@ -182,7 +182,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         return Settings(path, problems=(Diagnostic("this is not UTF-8 text", first),))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         return Settings(path, text, problems=(_syntax_error(error, text, name),))
-    reader = _Reader(Positions(name, text))
+    reader = _SettingsReader(Positions(name, text))
     reader.keys((), document, _TABLES)
     connection, conf = reader.connection(document)
     archive = reader.archive(document, path.absolute().parent)
@@ -222,7 +222,7 @@ def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
     return Diagnostic(f"invalid TOML: {match[1]}", Span(name, line, column, line, column + 1))
 
 
-class _Reader:
+class _SettingsReader:
     """Reads the tables of a document, collecting what is wrong with them."""
 
     def __init__(self, positions: Positions) -> None:

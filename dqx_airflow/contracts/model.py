@@ -278,7 +278,7 @@ class Lifecycle:
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class IncidentResponse:
     """What those do who are called when the contract is broken, as the document has it."""
 
     channel: str | None = None
@@ -321,7 +321,7 @@ class Contract:
     notes: tuple[Note, ...] = field(default=(), compare=False)
     unknown_keys: tuple[UnknownKey, ...] = field(default=(), compare=False)
     acceptances: tuple[Acceptance, ...] = field(default=(), compare=False)
-    incident: Incident = field(default_factory=Incident)
+    incident: IncidentResponse = field(default_factory=IncidentResponse)
     renames: tuple[Renamed, ...] = field(default=(), compare=False)
 
     def model(self, name: str) -> Model | None:

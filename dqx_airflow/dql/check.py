@@ -14,7 +14,7 @@ from dqx_airflow.dql.annotations import check_annotation
 from dqx_airflow.dql.checks.assertions import ClaimChecker
 from dqx_airflow.dql.checks.meaning import MeaningChecker
 from dqx_airflow.dql.checks.profile_rules import check_rules
-from dqx_airflow.dql.checks.profile_selectors import Selection
+from dqx_airflow.dql.checks.profile_selectors import SelectableAssertions
 from dqx_airflow.dql.checks.shares import is_about_share
 from dqx_airflow.dql.constants import fold, settle_one
 from dqx_airflow.dql.dates import check_date, is_backwards
@@ -218,7 +218,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     diagnostics += _check_title(suite.name)
     meaning = MeaningChecker.of(sound)
     rules = [rule for profile in suite.profiles for rule in profile.rules]
-    selection = Selection(suite.checks)
+    selection = SelectableAssertions(suite.checks)
     factors = {rule.selector for rule in rules if isinstance(rule, nodes.Scale)}
     scaled = {id(assertion) for selector in factors for assertion in selection.of(selector)}
     shares = {
@@ -431,7 +431,7 @@ def _check_that_something_is_checked(suite: nodes.Suite) -> Iterator[Diagnostic]
 
 
 def _check_profile(
-    profile: nodes.Profile, selection: Selection, shares: Collection[int]
+    profile: nodes.Profile, selection: SelectableAssertions, shares: Collection[int]
 ) -> Iterator[Diagnostic]:
     """What is wrong with a profile.
 

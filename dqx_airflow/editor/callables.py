@@ -14,7 +14,7 @@ from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
 
-class Group(str, Enum):
+class CallableKind(str, Enum):
     """What sort of thing is called."""
 
     METRIC = "metric"
@@ -34,7 +34,7 @@ class Called:
     """
 
     name: str
-    group: Group
+    group: CallableKind
     signature: str
     doc: str
     columns: int | None = 0
@@ -93,10 +93,12 @@ def _measures() -> Iterator[Called]:
             f"The absolute change against the value of {_days_before(days)}:"
             " `abs((today - base) / base)`. 0.1 is a change of 10%."
         )
-        yield Called(name, Group.EXTENDED, f"{name}(metric)", doc, parameters=("lag",))
+        yield Called(name, CallableKind.EXTENDED, f"{name}(metric)", doc, parameters=("lag",))
     for name in WINDOWS:
         signature = f"{name}(metric, n 7)"
-        yield Called(name, Group.EXTENDED, signature, _WINDOWS[name], parameters=("n", "lag"))
+        yield Called(
+            name, CallableKind.EXTENDED, signature, _WINDOWS[name], parameters=("n", "lag")
+        )
     for name, doc in AGES.items():
         sentence = f"{doc[0].upper()}{doc[1:]}."
         example = f"assert {name}(updated_at) < 2 hours"
@@ -107,14 +109,14 @@ def _measures() -> Iterator[Called]:
         yield _of_column(name, signature, doc, f"assert {written}")
     for name, (_, most) in ARITY.items():
         signature = f"{name}(x)" if most == 1 else f"{name}(x, y, ...)"
-        yield Called(name, Group.FUNCTION, signature, _FUNCTIONS[name])
+        yield Called(name, CallableKind.FUNCTION, signature, _FUNCTIONS[name])
     for name, meaning in SHORTCUTS.items():
         arguments, columns = _SHORTCUT_ARGUMENTS.get(name, ("column, ...", None))
         doc = f"A complete assertion, short for `{meaning}`."
         signature = f"{name}({arguments})"
         own = ("order_by",) if name == "is_sorted" else ()
         parameters = (*own, "dataset", "where")
-        yield Called(name, Group.SHORTCUT, signature, doc, columns, parameters, own)
+        yield Called(name, CallableKind.SHORTCUT, signature, doc, columns, parameters, own)
 
 
 def _metric(metric: Metric) -> Called:
@@ -123,7 +125,7 @@ def _metric(metric: Metric) -> Called:
     of_columns = tuple(one.name for one in metric.parameters if one.kind in _COLUMNS)
     return Called(
         metric.name,
-        Group.METRIC,
+        CallableKind.METRIC,
         metric.signature,
         f"{metric.doc}\n\nUnit: {metric.unit.value}.",
         columns.index(False) if False in columns else len(columns),
@@ -134,7 +136,7 @@ def _metric(metric: Metric) -> Called:
 
 
 def _of_column(name: str, signature: str, doc: str, example: str) -> Called:
-    return Called(name, Group.METRIC, signature, doc, 1, ("dataset", "where"), (), example)
+    return Called(name, CallableKind.METRIC, signature, doc, 1, ("dataset", "where"), (), example)
 
 
 def _days_before(days: int) -> str:
@@ -145,11 +147,11 @@ def _in_rows() -> Iterator[Called]:
     for function in ROW_FUNCTIONS.values():
         arguments = "x" if function.most == 1 else "x, y"
         signature = f"{function.name}({arguments})"
-        yield Called(function.name, Group.ROW_FUNCTION, signature, function.doc)
+        yield Called(function.name, CallableKind.ROW_FUNCTION, signature, function.doc)
     for name, doc in QUANTIFIERS.items():
         example = f"assert each row: {name}(lines, item.price > 0)"
         signature = f"{name}(array, predicate)"
-        yield Called(name, Group.ROW_FUNCTION, signature, doc, example=example)
+        yield Called(name, CallableKind.ROW_FUNCTION, signature, doc, example=example)
 
 
 MEASURES: dict[str, Called] = {called.name: called for called in _measures()}
@@ -159,7 +161,7 @@ IN_ROWS: dict[str, Called] = {called.name: called for called in _in_rows()}
 """What may be called in a predicate over rows."""
 
 IN_DATES: dict[str, Called] = {
-    name: Called(name, Group.DATE, f"{name}({arguments})", doc)
+    name: Called(name, CallableKind.DATE, f"{name}({arguments})", doc)
     for name, (arguments, doc) in _DATES.items()
 }
 """What may be called in a date of a profile."""

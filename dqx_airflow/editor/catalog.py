@@ -18,7 +18,7 @@ _READ = ("delta", "parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class KnownColumn:
     """A column of a dataset; the type is empty where it is not known."""
 
     name: str
@@ -32,7 +32,7 @@ class Catalog:
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     folder: Path = Path()
     problems: list[str] = field(default_factory=list)
-    _known: dict[str, tuple[Column, ...]] = field(default_factory=dict)
+    _known: dict[str, tuple[KnownColumn, ...]] = field(default_factory=dict)
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class Catalog:
         path = self.tables.get(dataset, {}).get("path")
         return path if isinstance(path, str) else None
 
-    def columns(self, dataset: str) -> tuple[Column, ...]:
+    def columns(self, dataset: str) -> tuple[KnownColumn, ...]:
         """The columns of a dataset; none where nothing is known of it."""
         if dataset not in self.tables:
             return ()
@@ -56,11 +56,11 @@ class Catalog:
                 self.problems.append(f"{self.folder / FILE_NAME}: {message}")
         return self._known[dataset]
 
-    def _read(self, dataset: str) -> tuple[Column, ...]:
+    def _read(self, dataset: str) -> tuple[KnownColumn, ...]:
         table = self.tables[dataset]
         columns = table.get("columns")
         if isinstance(columns, list):
-            return tuple(Column(str(column)) for column in columns)
+            return tuple(KnownColumn(str(column)) for column in columns)
         path, format = self.path(dataset), table.get("format", "delta")
         if path is None or format not in _READ or "://" in path:
             return ()
@@ -80,11 +80,11 @@ def find_catalog(file: str) -> Catalog:
     return Catalog(settings.datasets, place.parent, problems)
 
 
-def _delta_columns(place: Path) -> tuple[Column, ...]:
+def _delta_columns(place: Path) -> tuple[KnownColumn, ...]:
     from deltalake import DeltaTable
 
     fields = DeltaTable(str(place)).schema().fields
-    return tuple(Column(item.name, _type_name(item.type)) for item in fields)
+    return tuple(KnownColumn(item.name, _type_name(item.type)) for item in fields)
 
 
 def _type_name(type: Any) -> str:
@@ -92,16 +92,16 @@ def _type_name(type: Any) -> str:
     return str(type.type)
 
 
-def _parquet_columns(place: Path) -> tuple[Column, ...]:
+def _parquet_columns(place: Path) -> tuple[KnownColumn, ...]:
     """The columns of the first file, and those of the partitions that it lies in."""
     from pyarrow import parquet
 
     first = place if place.is_file() else _first(place.rglob("*.parquet"))
     if first is None:
         raise FileNotFoundError(f"there is no .parquet file below {place}")
-    columns = [Column(item.name, str(item.type)) for item in parquet.read_schema(first)]
+    columns = [KnownColumn(item.name, str(item.type)) for item in parquet.read_schema(first)]
     folders = first.relative_to(place).parts[:-1] if place.is_dir() else ()
-    partitions = [Column(part.split("=", 1)[0]) for part in folders if "=" in part]
+    partitions = [KnownColumn(part.split("=", 1)[0]) for part in folders if "=" in part]
     return (*columns, *partitions)
 
 

@@ -12,7 +12,7 @@ from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show_name
 from dqx_airflow.editor import keyword_docs
-from dqx_airflow.editor.callables import IN_DATES, IN_ROWS, MEASURES, Called, Group
+from dqx_airflow.editor.callables import IN_DATES, IN_ROWS, MEASURES, CallableKind, Called
 from dqx_airflow.editor.catalog import Catalog
 from dqx_airflow.editor.completion_context import (
     CompletionContext,
@@ -51,7 +51,7 @@ class Sort(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Suggestion:
     """One thing to type. `detail` is a few words beside it, `doc` Markdown.
 
     `text` is what is typed where that is not the label; `is_call` where brackets belong behind it.
@@ -71,7 +71,7 @@ class Completion:
 
     start: int
     end: int
-    items: tuple[Item, ...]
+    items: tuple[Suggestion, ...]
 
 
 def complete(
@@ -87,13 +87,13 @@ def complete(
         return _complete_text(reading, quoted[0], offset, paths)
     start, end = quoted or (_start_of_word(text, offset), offset)
     finder = _Finder(reading, catalog, place_at(text, start), start, end)
-    found: dict[str, Item] = {}
+    found: dict[str, Suggestion] = {}
     for item in (*finder.names(), *finder.keywords()):
         found.setdefault(item.label, item)
     return Completion(start, end, _ordered(found.values(), text[start:offset]))
 
 
-def _ordered(items: Iterable[Item], typed: str) -> tuple[Item, ...]:
+def _ordered(items: Iterable[Suggestion], typed: str) -> tuple[Suggestion, ...]:
     """The items, those first that begin with what was typed: editors also show those that have its
     letters elsewhere."""
     begun = typed.lower()
@@ -125,9 +125,9 @@ def _complete_text(
     place = place_in_text(text, start)
     hole = _HOLE.search(text[start:offset])
     if hole and place.parameters:
-        items = [Item(name, Sort.PARAMETER) for name in place.parameters]
+        items = [Suggestion(name, Sort.PARAMETER) for name in place.parameters]
         return Completion(offset - len(hole[1]), offset, tuple(items))
-    found = (Item(name, sort) for name, sort in _texts(reading, place, paths))
+    found = (Suggestion(name, sort) for name, sort in _texts(reading, place, paths))
     return Completion(start + 1, offset, _ordered(dict.fromkeys(found), text[start + 1 : offset]))
 
 
@@ -166,14 +166,14 @@ class _Finder:
         # What is just being typed is no name that the file has already.
         self.typed = reading.lines.span(start, end, reading.name)
 
-    def keywords(self) -> Iterator[Item]:
+    def keywords(self) -> Iterator[Suggestion]:
         if self.place.slot in _WITHOUT_KEYWORDS:
             return
         for word in self.place.words:
             doc = keyword_docs.KEYWORDS.get(word.partition(" ")[0], "")
-            yield Item(word, Sort.KEYWORD, doc=doc)
+            yield Suggestion(word, Sort.KEYWORD, doc=doc)
 
-    def names(self) -> Iterator[Item]:
+    def names(self) -> Iterator[Suggestion]:
         slot = self.place.slot
         if slot in (Slot.MEASURE, Slot.ASSERTED):
             is_first = slot is Slot.ASSERTED
@@ -182,7 +182,7 @@ class _Finder:
             yield from self._constants()
         elif slot is Slot.ROW:
             if self.place.has_item:
-                yield Item(ITEM, Sort.VALUE, "of the array")
+                yield Suggestion(ITEM, Sort.VALUE, "of the array")
             yield from self._columns()
             yield from map(_call, IN_ROWS.values())
             yield from self._constants()
@@ -200,17 +200,19 @@ class _Finder:
             yield from self._closed()
         if self.place.call in MEASURES:
             for name in MEASURES[self.place.call].parameters:
-                yield Item(name, Sort.PARAMETER, doc=keyword_docs.PARAMETERS[name], text=f"{name} ")
+                yield Suggestion(
+                    name, Sort.PARAMETER, doc=keyword_docs.PARAMETERS[name], text=f"{name} "
+                )
 
-    def _closed(self) -> Iterator[Item]:
+    def _closed(self) -> Iterator[Suggestion]:
         """Names out of a list that the language, or the file, has."""
         match self.place.slot:
             case Slot.MACRO:
                 yield from self._macros()
             case Slot.PARAMETER:
-                yield from (Item(name, Sort.PARAMETER) for name in self.place.parameters)
+                yield from (Suggestion(name, Sort.PARAMETER) for name in self.place.parameters)
             case Slot.LIST_PARAMETER:
-                yield from (Item(name, Sort.PARAMETER) for name in self.place.lists)
+                yield from (Suggestion(name, Sort.PARAMETER) for name in self.place.lists)
             case Slot.OTHER_VALUES:
                 yield _call(MEASURES["values"])
             case Slot.ANNOTATION:
@@ -218,59 +220,59 @@ class _Finder:
                 yield from _values({name: keyword_docs.ANNOTATIONS[name] for name in known})
             case Slot.ANNOTATION_ARGUMENT:
                 for name in ANNOTATED["assertion"].get(self.place.call, ()):
-                    yield Item(name, Sort.PARAMETER, text=f"{name}=")
+                    yield Suggestion(name, Sort.PARAMETER, text=f"{name}=")
             case Slot.SEVERITY:
-                yield from (Item(severity.value, Sort.VALUE) for severity in Severity)
+                yield from (Suggestion(severity.value, Sort.VALUE) for severity in Severity)
             case Slot.TAG:
-                yield from (Item(tag.text, Sort.VALUE) for tag in self._named(SymbolKind.TAG))
+                yield from (Suggestion(tag.text, Sort.VALUE) for tag in self._named(SymbolKind.TAG))
             case Slot.FORMAT:
                 yield from _values({item.name: item.doc for item in TEXT_FORMATS.values()})
             case Slot.TYPE:
-                yield from (Item(name, Sort.VALUE) for name in TYPE_NAMES)
+                yield from (Suggestion(name, Sort.VALUE) for name in TYPE_NAMES)
             case Slot.FITTING_TYPE:
-                yield from (Item(name, Sort.VALUE) for name in (*TYPE_WORDS, *TYPE_NAMES))
+                yield from (Suggestion(name, Sort.VALUE) for name in (*TYPE_WORDS, *TYPE_NAMES))
             case Slot.PROFILE_TYPE:
                 yield from _values(keyword_docs.PROFILE_TYPES)
             case Slot.DATE:
                 yield from map(_call, IN_DATES.values())
             case Slot.DATE_ARGUMENT if self.place.call == "weekday":
-                yield from (Item(name, Sort.VALUE) for name in WEEKDAYS)
+                yield from (Suggestion(name, Sort.VALUE) for name in WEEKDAYS)
             case Slot.DATE_ARGUMENT if self.place.call == "nth_weekday":
-                yield from (Item(name, Sort.VALUE) for name in (*MONTHS, *WEEKDAYS))
+                yield from (Suggestion(name, Sort.VALUE) for name in (*MONTHS, *WEEKDAYS))
             case Slot.DATE_ARGUMENT:
-                yield Item("year", Sort.VALUE, "the year of the run")
+                yield Suggestion("year", Sort.VALUE, "the year of the run")
             case Slot.EXPORT:
                 yield from self._exports()
 
-    def _constants(self) -> Iterator[Item]:
+    def _constants(self) -> Iterator[Suggestion]:
         for name, constant in self.reading.scope.constants.items():
-            yield Item(name, Sort.CONSTANT, show_constant(constant))
+            yield Suggestion(name, Sort.CONSTANT, show_constant(constant))
         yield from self._holes()
 
-    def _holes(self) -> Iterator[Item]:
+    def _holes(self) -> Iterator[Suggestion]:
         """The parameters of the macro, in braces."""
         for name in self.place.parameters:
-            yield Item(f"{{{name}}}", Sort.PARAMETER, "parameter of the macro")
+            yield Suggestion(f"{{{name}}}", Sort.PARAMETER, "parameter of the macro")
 
-    def _macros(self) -> Iterator[Item]:
+    def _macros(self) -> Iterator[Suggestion]:
         for name, defined in self.reading.scope.macros.items():
-            yield Item(name, Sort.MACRO, show_macro_head(defined.macro, name), is_call=True)
+            yield Suggestion(name, Sort.MACRO, show_macro_head(defined.macro, name), is_call=True)
 
-    def _datasets(self) -> Iterator[Item]:
+    def _datasets(self) -> Iterator[Suggestion]:
         named = [item.text for item in self._named(SymbolKind.DATASET)]
         for name in dict.fromkeys((*self.place.datasets, *self.catalog.datasets, *named)):
             path = self.catalog.path(name) or ""
-            yield Item(name, Sort.DATASET, path, text=show_name(name))
+            yield Suggestion(name, Sort.DATASET, path, text=show_name(name))
 
-    def _columns(self) -> Iterator[Item]:
+    def _columns(self) -> Iterator[Suggestion]:
         """The columns of the schema, and those that the file names for the same datasets."""
         for dataset in self.place.datasets:
             for column in self.catalog.columns(dataset):
                 detail = f"{column.type} of {dataset}" if column.type else f"of {dataset}"
-                yield Item(column.name, Sort.COLUMN, detail, text=show_name(column.name))
+                yield Suggestion(column.name, Sort.COLUMN, detail, text=show_name(column.name))
         for item in self._named(SymbolKind.COLUMN):
             if set(item.datasets) & set(self.place.datasets):
-                yield Item(item.text, Sort.COLUMN, text=show_name(item.text))
+                yield Suggestion(item.text, Sort.COLUMN, text=show_name(item.text))
 
     def _named(self, kind: SymbolKind) -> Iterator[Occurrence]:
         """The names of a kind that the file has, but for the one that is being typed."""
@@ -278,16 +280,16 @@ class _Finder:
             if item.kind is kind and item.span != self.typed:
                 yield item
 
-    def _exports(self) -> Iterator[Item]:
+    def _exports(self) -> Iterator[Suggestion]:
         """What the file exports that stands behind the names: `import { | } from "path"`."""
         path = _FROM.match(self.rest)
         library = self.reading.library(path[1]) if path else None
         if library is None:
             return
         for constant in library.constants:
-            yield Item(constant.name.text, Sort.CONSTANT, show_constant(constant))
+            yield Suggestion(constant.name.text, Sort.CONSTANT, show_constant(constant))
         for macro in library.macros:
-            yield Item(macro.name.text, Sort.MACRO, show_macro_head(macro))
+            yield Suggestion(macro.name.text, Sort.MACRO, show_macro_head(macro))
 
 
 _WITHOUT_KEYWORDS = frozenset(
@@ -296,13 +298,17 @@ _WITHOUT_KEYWORDS = frozenset(
 
 
 def _has_value(called: Called) -> bool:
-    return called.group is not Group.SHORTCUT
+    return called.group is not CallableKind.SHORTCUT
 
 
-def _call(called: Called) -> Item:
-    sort = Sort.METRIC if called.group in (Group.METRIC, Group.EXTENDED) else Sort.FUNCTION
-    return Item(called.name, sort, called.signature, called.doc, is_call=True)
+def _call(called: Called) -> Suggestion:
+    sort = (
+        Sort.METRIC
+        if called.group in (CallableKind.METRIC, CallableKind.EXTENDED)
+        else Sort.FUNCTION
+    )
+    return Suggestion(called.name, sort, called.signature, called.doc, is_call=True)
 
 
-def _values(table: dict[str, str]) -> Iterator[Item]:
-    return (Item(name, Sort.VALUE, doc=doc) for name, doc in table.items())
+def _values(table: dict[str, str]) -> Iterator[Suggestion]:
+    return (Suggestion(name, Sort.VALUE, doc=doc) for name, doc in table.items())

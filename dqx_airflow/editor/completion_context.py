@@ -25,7 +25,7 @@ from dqx_airflow.dql.syntax.grammar import (
 )
 from dqx_airflow.dql.syntax.recovery import expected_terminals, skip_to_next_statement
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
-from dqx_airflow.editor.callables import MEASURES, Group
+from dqx_airflow.editor.callables import MEASURES, CallableKind
 from dqx_airflow.metrics.row_functions import QUANTIFIERS
 
 
@@ -230,7 +230,7 @@ class _Read:
         slot = Slot.CONSTANT
         if called is None or called.is_column(_commas(before[self.items[bracket].end_pos :])):
             slot = Slot.COLUMN
-        elif called.group in (Group.EXTENDED, Group.FUNCTION):
+        elif called.group in (CallableKind.EXTENDED, CallableKind.FUNCTION):
             slot = Slot.MEASURE
         return slot, call if is_new and has_parameters else ""
 

@@ -16,7 +16,7 @@ from dqx_airflow.values import SourceFile
 
 
 @dataclass(slots=True)
-class Board:
+class OpenFiles:
     """The open files as they were last checked. A check may find something in what is imported."""
 
     checked: dict[str, Checked] = field(default_factory=dict)

@@ -12,10 +12,10 @@ from pygls.exceptions import JsonRpcException
 
 from dqx_airflow.dql.formatting.formatter import format_source
 from dqx_airflow.editor.code_actions import proposed
-from dqx_airflow.editor.completion import Item, Sort, complete
+from dqx_airflow.editor.completion import Sort, Suggestion, complete
 from dqx_airflow.editor.definition import definitions
 from dqx_airflow.editor.hover import hover
-from dqx_airflow.editor.outline import Entry, Symbol, outline
+from dqx_airflow.editor.outline import OutlineKind, Symbol, outline
 from dqx_airflow.editor.positions import Lines
 from dqx_airflow.editor.rename import renamable, rename
 from dqx_airflow.editor.session import DqlServer, name_of, range_of, stretch_of
@@ -37,13 +37,13 @@ _SORTS = {
     Sort.FILE: types.CompletionItemKind.File,
 }
 _ENTRIES = {
-    Entry.SUITE: types.SymbolKind.Module,
-    Entry.CONSTANT: types.SymbolKind.Constant,
-    Entry.MACRO: types.SymbolKind.Method,
-    Entry.CHECK: types.SymbolKind.Class,
-    Entry.ASSERTION: types.SymbolKind.Property,
-    Entry.USE: types.SymbolKind.Property,
-    Entry.PROFILE: types.SymbolKind.Event,
+    OutlineKind.SUITE: types.SymbolKind.Module,
+    OutlineKind.CONSTANT: types.SymbolKind.Constant,
+    OutlineKind.MACRO: types.SymbolKind.Method,
+    OutlineKind.CHECK: types.SymbolKind.Class,
+    OutlineKind.ASSERTION: types.SymbolKind.Property,
+    OutlineKind.USE: types.SymbolKind.Property,
+    OutlineKind.PROFILE: types.SymbolKind.Event,
 }
 
 
@@ -86,7 +86,7 @@ def _has_snippets(capabilities: types.ClientCapabilities) -> bool:
 
 
 def _completion_item(
-    item: Item, number: int, where: types.Range, has_snippets: bool
+    item: Suggestion, number: int, where: types.Range, has_snippets: bool
 ) -> types.CompletionItem:
     text, format = item.text or item.label, types.InsertTextFormat.PlainText
     if item.is_call and has_snippets:

@@ -70,7 +70,7 @@ class _Around:
 
 def occurrences(reading: ParsedFile) -> tuple[Occurrence, ...]:
     """All names of a file, in no particular order."""
-    return tuple(_Finder(reading).file())
+    return tuple(_OccurrenceFinder(reading).file())
 
 
 def occurrence_at(reading: ParsedFile, offset: int) -> Occurrence | None:
@@ -85,7 +85,7 @@ def occurrence_at(reading: ParsedFile, offset: int) -> Occurrence | None:
     return found
 
 
-class _Finder:
+class _OccurrenceFinder:
     """Walks the tree of one file."""
 
     def __init__(self, reading: ParsedFile) -> None:

@@ -13,7 +13,7 @@ from dqx_airflow.editor.showing import show_constant, show_macro_head
 from dqx_airflow.values import Span
 
 
-class Entry(str, Enum):
+class OutlineKind(str, Enum):
     """What stands in an outline."""
 
     SUITE = "suite"
@@ -29,7 +29,7 @@ class Entry(str, Enum):
 class Symbol:
     """An entry: `span` is all of it, `name_span` what is selected, `detail` a few words."""
 
-    entry: Entry
+    entry: OutlineKind
     name: str
     detail: str
     span: Span
@@ -44,8 +44,8 @@ def outline(reading: ParsedFile) -> tuple[Symbol, ...]:
     for suite in file.suites:
         inner = [*_definitions(suite.constants, suite.macros)]
         inner += [_check(check) for check in suite.checks]
-        inner += [_named(Entry.PROFILE, item.name, "", item.span) for item in suite.profiles]
-        symbols.append(_named(Entry.SUITE, suite.name, "", suite.span, _in_order(inner)))
+        inner += [_named(OutlineKind.PROFILE, item.name, "", item.span) for item in suite.profiles]
+        symbols.append(_named(OutlineKind.SUITE, suite.name, "", suite.span, _in_order(inner)))
     return _in_order(symbols)
 
 
@@ -59,26 +59,26 @@ def _definitions(
     for constant in constants:
         name = constant.name
         detail = show_constant(constant)
-        yield Symbol(Entry.CONSTANT, name.text, detail, constant.span, name.span)
+        yield Symbol(OutlineKind.CONSTANT, name.text, detail, constant.span, name.span)
     for macro in macros:
         detail = show_macro_head(macro)
-        yield Symbol(Entry.MACRO, macro.name.text, detail, macro.span, macro.name.span)
+        yield Symbol(OutlineKind.MACRO, macro.name.text, detail, macro.span, macro.name.span)
 
 
 def _check(check: nodes.Check) -> Symbol:
     inner = []
     for item in check.body:
         if isinstance(item, nodes.Use):
-            inner.append(Symbol(Entry.USE, item.name.text, "", item.span, item.name.span))
+            inner.append(Symbol(OutlineKind.USE, item.name.text, "", item.span, item.name.span))
         else:
             claim = show_claim(item.claim)
             name = item.name.value if item.name else claim
-            inner.append(Symbol(Entry.ASSERTION, name, claim, item.span, item.claim.span))
+            inner.append(Symbol(OutlineKind.ASSERTION, name, claim, item.span, item.claim.span))
     detail = f"on {', '.join(dataset.text for dataset in check.datasets)}"
-    return _named(Entry.CHECK, check.name, detail, check.span, tuple(inner))
+    return _named(OutlineKind.CHECK, check.name, detail, check.span, tuple(inner))
 
 
 def _named(
-    entry: Entry, name: nodes.Text, detail: str, span: Span, children: tuple[Symbol, ...] = ()
+    entry: OutlineKind, name: nodes.Text, detail: str, span: Span, children: tuple[Symbol, ...] = ()
 ) -> Symbol:
     return Symbol(entry, name.value, detail, span, name.span, children)

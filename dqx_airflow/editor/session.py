@@ -17,7 +17,7 @@ from pygls.lsp.server import LanguageServer
 from dqx_airflow import __version__
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.editor.catalog import Catalog, find_catalog
-from dqx_airflow.editor.diagnosis import Board
+from dqx_airflow.editor.diagnosis import OpenFiles
 from dqx_airflow.editor.files import Files
 from dqx_airflow.editor.parsed_file import ParsedFile, read
 from dqx_airflow.editor.positions import Lines, Position
@@ -33,7 +33,7 @@ class DqlServer(LanguageServer):
         kind = types.TextDocumentSyncKind.Full
         super().__init__("dql", __version__, text_document_sync_kind=kind)
         self.files = Files(search_path=tuple(search_path))
-        self.board = Board()
+        self.board = OpenFiles()
         self.uris: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self.catalogs: dict[str, Catalog] = {}

@@ -207,7 +207,7 @@ def _read_by(plan: Plan, request: GateRequest) -> GateRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _JobPart:
     """One of the requests that are judged together. `shadow` is what `shadow_plan` gives."""
 
     request: GateRequest
@@ -220,7 +220,7 @@ class _Part:
         return decide(verdicts, self.request.fail_on, require_history=requires)
 
 
-def _parts_of(requests: Sequence[GateRequest]) -> tuple[_Part, ...]:
+def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
     """:raises SourceError: a suite has errors.
     :raises RequestError: one selects what is not there.
     """
@@ -232,13 +232,13 @@ def _parts_of(requests: Sequence[GateRequest]) -> tuple[_Part, ...]:
         if key not in suites:
             suites[key] = _sound_suite(request)
         plan = _plan(request, suites[key])
-        part = _Part(_read_by(plan, request), plan, shadow_plan(request), str(uuid.uuid4()))
+        part = _JobPart(_read_by(plan, request), plan, shadow_plan(request), str(uuid.uuid4()))
         parts.append(part)
     return tuple(parts)
 
 
 def _validate(
-    parts: Sequence[_Part],
+    parts: Sequence[_JobPart],
     spark: SparkSession,
     started: datetime,
     memory: StateCache | None = None,
@@ -254,7 +254,7 @@ def _validate(
 
 
 def _judge(
-    part: _Part,
+    part: _JobPart,
     spark: SparkSession,
     all_opened: Mapping[str, OpenDataset],
     all_found: Scanned,
@@ -306,7 +306,7 @@ def _judge(
 
 
 def _promoted(
-    parts: Sequence[_Part],
+    parts: Sequence[_JobPart],
     reports: Sequence[GateReport],
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],

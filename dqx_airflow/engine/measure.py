@@ -9,7 +9,7 @@ from datetime import date
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.scan.dataset_scan import scan
-from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import run_matches
 from dqx_airflow.engine.scan.sql_queries import run_queries
 from dqx_airflow.engine.scan.states.cache import StateCache
@@ -88,7 +88,7 @@ def _measure_shared(
     :param plan: the requests of all plans.
     :param dates: those that are judged.
     """
-    references = References(opened, plan.date)
+    references = ReferenceTables(opened, plan.date)
 
     def scan_one(dataset: OpenDataset) -> Scanned:
         name = dataset.ref.name
@@ -133,7 +133,7 @@ def _measure_alone(
     for name, reason in unreadable.items():
         requests = [item for item in wanted if item.dataset == name]
         measured.failures.update(dict.fromkeys(requests, reason))
-    references = References(opened, plan.date)
+    references = ReferenceTables(opened, plan.date)
 
     def scan_one(dataset: OpenDataset) -> Scanned:
         requests = [item for item in wanted if item.dataset == dataset.ref.name]

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 
 from dqx_airflow.learning.co_failures import CoFailure, co_failures
-from dqx_airflow.tuning.backtest import Backtest, Judged
+from dqx_airflow.tuning.backtest import Backtest, JudgedDays
 from dqx_airflow.tuning.costs import Counts, counts, truths
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
@@ -169,12 +169,12 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         ran = [float(on in places) for places in self._place.values()]
         return np.concatenate([self._present, active, ran]).astype(np.float32)
 
-    def _judged(self, action: Vector) -> dict[str, Judged]:
+    def _judged(self, action: Vector) -> dict[str, JudgedDays]:
         """All days of the suites with the values of an action."""
         values = self.values(action)
         return {name: one.judge(values[name]) for name, one in self.backtests.items()}
 
-    def _outcome(self, judged: Mapping[str, Judged], on: Any) -> tuple[Counts, float]:
+    def _outcome(self, judged: Mapping[str, JudgedDays], on: Any) -> tuple[Counts, float]:
         """The costs of a day, and the bonus for what is caught early."""
         total, bonus, is_stopped = Counts(), 0.0, False
         failed: set[tuple[str, int]] = set()

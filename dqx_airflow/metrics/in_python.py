@@ -18,7 +18,7 @@ class SumOverflow(ArithmeticError):  # noqa: N818 - named like OverflowError's k
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnValues:
     """The values of a column in the order of the rows, and its type as Spark writes it."""
 
     type: str

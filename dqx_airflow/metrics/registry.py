@@ -154,7 +154,7 @@ class RowCondition:
         return self.sql
 
 
-class Unit(str, Enum):
+class MetricUnit(str, Enum):
     """What the value counts."""
 
     ROWS = "rows"
@@ -179,28 +179,35 @@ class Unit(str, Enum):
     @property
     def is_part_of_rows(self) -> bool:
         """True where values are at most the number of rows of the same dataset and date."""
-        return self in (Unit.ROWS, Unit.VALUES)
+        return self in (MetricUnit.ROWS, MetricUnit.VALUES)
 
     @property
     def is_of_column(self) -> bool:
         """True where values are made of what the column holds."""
-        return self in (Unit.COLUMN, Unit.SQUARED)
+        return self in (MetricUnit.COLUMN, MetricUnit.SQUARED)
 
 
-_WHOLE = (Unit.ROWS, Unit.DIFFERENCES, Unit.VALUES, Unit.MISSING, Unit.CHARACTERS, Unit.COLUMNS)
+_WHOLE = (
+    MetricUnit.ROWS,
+    MetricUnit.DIFFERENCES,
+    MetricUnit.VALUES,
+    MetricUnit.MISSING,
+    MetricUnit.CHARACTERS,
+    MetricUnit.COLUMNS,
+)
 
 LARGEST_COUNT = 2**63 - 1
 """Spark counts in 64 bits."""
 
-_UNIT_RANGES: dict[Unit, tuple[float, float]] = {
-    Unit.ROWS: (0, LARGEST_COUNT),
-    Unit.DIFFERENCES: (0, LARGEST_COUNT),
-    Unit.VALUES: (0, LARGEST_COUNT),
-    Unit.MISSING: (0, math.inf),
-    Unit.CHARACTERS: (0, 2**31 - 1),
-    Unit.COLUMNS: (0, 2**31 - 1),
-    Unit.SQUARED: (0, math.inf),
-    Unit.SHARE: (0, 1),
+_UNIT_RANGES: dict[MetricUnit, tuple[float, float]] = {
+    MetricUnit.ROWS: (0, LARGEST_COUNT),
+    MetricUnit.DIFFERENCES: (0, LARGEST_COUNT),
+    MetricUnit.VALUES: (0, LARGEST_COUNT),
+    MetricUnit.MISSING: (0, math.inf),
+    MetricUnit.CHARACTERS: (0, 2**31 - 1),
+    MetricUnit.COLUMNS: (0, 2**31 - 1),
+    MetricUnit.SQUARED: (0, math.inf),
+    MetricUnit.SHARE: (0, 1),
 }
 
 
@@ -262,7 +269,7 @@ class Metric:
 
     name: str
     arguments: tuple[Argument, ...]
-    unit: Unit
+    unit: MetricUnit
     doc: str
     example: str
     aggregates: Callable[[Arguments], tuple[Aggregate, ...]]

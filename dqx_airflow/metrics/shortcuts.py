@@ -34,7 +34,7 @@ _HOLDS: dict[str, Callable[[Limit, Limit], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ValueBound:
     """`op` is `<`, `<=`, `>`, `>=` or `==`; the value of the column stands before it."""
 
     op: str
@@ -49,7 +49,7 @@ class WithinRanges:
     """
 
     column: str
-    ranges: tuple[tuple[Bound, ...], ...]
+    ranges: tuple[tuple[ValueBound, ...], ...]
 
     @property
     def asks(self) -> tuple[Aggregate, ...]:
@@ -120,6 +120,6 @@ def _value(text: str, kind: str) -> Limit:
     return Decimal(text) if kind.startswith("decimal") else int(text)
 
 
-def _holds(value: Limit, kind: str, bound: Bound) -> bool:
+def _holds(value: Limit, kind: str, bound: ValueBound) -> bool:
     left, right = comparable(value, kind, bound.limit, literal_type(bound.limit))
     return left is not None and right is not None and _HOLDS[bound.op](left, right)

@@ -21,7 +21,7 @@ from dqx_airflow.migration.dql_text import (
     value_text,
 )
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.values import Severity
 
 _AGGREGATES = {
@@ -42,7 +42,7 @@ def recognises(document: Any) -> bool:
     )
 
 
-def rules_of(document: list[Any], request: Request) -> Iterator[ForeignRule]:
+def rules_of(document: list[Any], request: ImportRequest) -> Iterator[ForeignRule]:
     dataset = request.dataset or "data"
     for index, entry in enumerate(document):
         place = f"{request.file}: [{index}]"

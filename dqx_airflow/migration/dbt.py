@@ -42,7 +42,7 @@ from dqx_airflow.migration.dql_text import (
     value_text,
 )
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.values import Severity
 
 _KINDS_OF_NODES = ("models", "seeds", "snapshots")
@@ -63,7 +63,7 @@ def recognises(document: Any) -> bool:
     )
 
 
-def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     for kind in _KINDS_OF_NODES:
         for node in _mappings(document.get(kind)):
             yield from _of_node(node, request, f"{kind}.{node.get('name')}")
@@ -82,7 +82,7 @@ def _mappings(items: object) -> list[Mapping[str, Any]]:
     return [one for one in found if isinstance(one, Mapping)]
 
 
-def _of_node(node: Mapping[str, Any], request: Request, place: str) -> Iterator[ForeignRule]:
+def _of_node(node: Mapping[str, Any], request: ImportRequest, place: str) -> Iterator[ForeignRule]:
     dataset = request.dataset or str(node.get("name"))
     at = f"{request.file}: {place}"
     for column in _mappings(node.get("columns")):

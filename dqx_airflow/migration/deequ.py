@@ -26,7 +26,7 @@ from dqx_airflow.migration.dql_text import (
     value_text,
 )
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.values import Severity
 
 _SCALA = (
@@ -62,7 +62,7 @@ def recognises_code(text: str) -> bool:
     return "Check(" in text and any(word in text for word in ("deequ", "addCheck", "CheckLevel"))
 
 
-def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     """The suggested constraints, each a rule."""
     dataset = request.dataset or "data"
     for index, suggestion in enumerate(document["constraint_suggestions"]):
@@ -71,7 +71,7 @@ def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignR
         yield from _of_chain("check" + code, code, dataset, place, None)
 
 
-def rules_of_code(text: str, request: Request) -> Iterator[ForeignRule]:
+def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     """The constraints of all checks of a file of Python or Scala.
 
     :raises UntranslatableError: it is neither, or has no chain of constraints on a `Check`.
@@ -221,7 +221,7 @@ def _name(node: ast.expr) -> str:
     return ""
 
 
-class _Condition(tuple[tuple[str, float], ...]):
+class _DeequCondition(tuple[tuple[str, float], ...]):
     """An assertion on a metric: all of these comparisons hold."""
 
     __slots__ = ()
@@ -248,7 +248,7 @@ def _value(node: ast.expr) -> Any:
         case ast.Attribute(attr=name):
             return name
         case ast.Lambda(body=body):
-            return _Condition(_comparisons(body))
+            return _DeequCondition(_comparisons(body))
     raise UntranslatableError(f"`{ast.unparse(node)}` would have to be run")
 
 
@@ -275,11 +275,11 @@ def _comparisons(body: ast.expr) -> Iterator[tuple[str, float]]:
 
 
 _Meaning = Claims | Translation
-_ALL = _Condition((("==", 1.0),))
+_ALL = _DeequCondition((("==", 1.0),))
 
 
 def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[str, ...]:
-    if not isinstance(condition, _Condition):
+    if not isinstance(condition, _DeequCondition):
         raise UntranslatableError("its assertion would have to be run")
     return tuple(
         f"{subject} {op} {percent_text(bound) if is_share else value_text(bound)}"
@@ -311,7 +311,7 @@ def _rows(kind: str, predicate: str) -> Callable[[list[Any]], _Meaning]:
 
 def _share(rest: list[Any]) -> float:
     """The share of rows that an assertion asks for."""
-    condition = next((one for one in rest if isinstance(one, _Condition)), _ALL)
+    condition = next((one for one in rest if isinstance(one, _DeequCondition)), _ALL)
     match tuple(condition):
         case ((("==" | ">=") as op, share),) if op == ">=" or share == 1:
             return share
@@ -369,7 +369,7 @@ def _pair(op: str) -> Callable[[list[Any]], _Meaning]:
 
 
 def _satisfies(given: list[Any]) -> _Meaning:
-    condition = next((one for one in given[1:] if isinstance(one, _Condition)), _ALL)
+    condition = next((one for one in given[1:] if isinstance(one, _DeequCondition)), _ALL)
     name = given[1] if len(given) > 1 and isinstance(given[1], str) else "satisfies"
     if condition != _ALL:
         subject = f"sql({value_text(f'count_if({given[0]}) / count(*)')})"
@@ -383,7 +383,7 @@ def _complete_columns(link: str) -> Callable[[list[Any]], _Meaning]:
 
     def meaning(given: list[Any]) -> _Meaning:
         there = f" {link} ".join(f"{column_text(one)} is not null" for one in given[0])
-        condition = next((one for one in given[1:] if isinstance(one, _Condition)), _ALL)
+        condition = next((one for one in given[1:] if isinstance(one, _DeequCondition)), _ALL)
         if condition == _ALL:
             return Claims("complete", (rows_text(there),))
         subject = f"num_rows(where {there}) / num_rows()"

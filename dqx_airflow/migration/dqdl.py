@@ -25,7 +25,7 @@ from dqx_airflow.migration.dql_text import (
     value_text,
 )
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 
 _OPS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TYPES = {"boolean": "boolean", "date": "date", "timestamp": "timestamp", "integer": "int"}
@@ -42,7 +42,7 @@ def recognises(text: str) -> bool:
     return _RULES_SECTION.search(text) is not None
 
 
-def rules_of(text: str, request: Request) -> Iterator[ForeignRule]:
+def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     """The rules of a file; what is no DQDL in one of them leaves the others as they are.
 
     :raises UntranslatableError: it is no DQDL.
@@ -140,7 +140,7 @@ def _parser() -> Lark:
 
 
 @dataclass(frozen=True, slots=True)
-class _Condition:
+class _DqdlCondition:
     """A condition: `op` is a comparison, `between`, `in` or `matches`."""
 
     op: str
@@ -162,8 +162,8 @@ class _Rule:
     name: str
     dataset: str
     parameters: tuple[str, ...]
-    condition: _Condition | None
-    threshold: _Condition | None
+    condition: _DqdlCondition | None
+    threshold: _DqdlCondition | None
 
     @property
     def column(self) -> str:
@@ -259,17 +259,17 @@ def _string(token: object) -> str:
     return str(token)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
 
 
-def _condition(tree: Any) -> _Condition:
+def _condition(tree: Any) -> _DqdlCondition:
     children = list(tree.children)
     is_negated = bool(children) and isinstance(children[0], Token) and children[0].type == "NOT"
     rest = children[is_negated:]
     if tree.data == "comparison":
         op, operand = rest
-        return _Condition(_OPS[str(op)], (_operand(operand),), is_negated)
+        return _DqdlCondition(_OPS[str(op)], (_operand(operand),), is_negated)
     if tree.data == "matching":
-        return _Condition("matches", (_string(rest[0]),), is_negated)
+        return _DqdlCondition("matches", (_string(rest[0]),), is_negated)
     op = {"between": "between", "listed": "in"}[tree.data]
-    return _Condition(op, tuple(_operand(one) for one in rest), is_negated)
+    return _DqdlCondition(op, tuple(_operand(one) for one in rest), is_negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +317,7 @@ class _Moment:
 # Rules about numbers -----------------------------------------------------------------------------
 
 
-def _compared(subject: str, condition: _Condition | None, *, unit: str = "") -> tuple[str, ...]:
+def _compared(subject: str, condition: _DqdlCondition | None, *, unit: str = "") -> tuple[str, ...]:
     """The claims that a metric satisfies a condition.
 
     :raises UntranslatableError: there is none, or not one on numbers.
@@ -409,7 +409,7 @@ def _aggregates_match(rule: _Rule) -> Claims:
 
 def _schemas_match(rule: _Rule) -> Claims:
     match rule.parameters, rule.condition:
-        case [reference], _Condition("==", (1 | 1.0,), False):
+        case [reference], _DqdlCondition("==", (1 | 1.0,), False):
             other = column_text(reference)
             text = f"columns of {rule.dataset} match {other}"
             return Claims("schema_match", (text,), others=(other,))
@@ -446,7 +446,7 @@ def _exists(rule: _Rule) -> Claims:
 def _type(rule: _Rule) -> Claims:
     column, condition = rule.column, rule.condition
     match condition:
-        case _Condition("==", (str(kind),), False) if kind.lower() in _TYPES:
+        case _DqdlCondition("==", (str(kind),), False) if kind.lower() in _TYPES:
             name = _TYPES[kind.lower()]
             text = value_text(
                 f"count_if(`{column.strip('`')}` IS NOT NULL AND "
@@ -464,9 +464,9 @@ def _references(rule: _Rule) -> Claims:
     other = column_text(dataset)
     predicate = f"{own} in values({column_text(name.strip('{}'))}, dataset {other})"
     match rule.condition:
-        case None | _Condition("==", (1 | 1.0,), False):
+        case None | _DqdlCondition("==", (1 | 1.0,), False):
             share: float = 1
-        case _Condition(">=", (int() | float() as share,), False):
+        case _DqdlCondition(">=", (int() | float() as share,), False):
             pass
         case _:
             raise UntranslatableError("its condition is a share of the rows, such as >= 0.9")
@@ -493,9 +493,11 @@ def _of_values(rule: _Rule, kind: str, subject: str) -> Claims:
                 raise UntranslatableError(f'"{one}" is neither a number nor a date')
     predicate = _predicate(column, subject.format(column), condition)
     match rule.threshold:
-        case None | _Condition(">=", (1 | 1.0,), False) | _Condition("==", (1 | 1.0,), False):
+        case (
+            None | _DqdlCondition(">=", (1 | 1.0,), False) | _DqdlCondition("==", (1 | 1.0,), False)
+        ):
             return Claims(kind, (rows_text(predicate),), column)
-        case _Condition(">=", (int() | float() as share,), False):
+        case _DqdlCondition(">=", (int() | float() as share,), False):
             return Claims(kind, (rows_text(predicate, share),), column)
     share_of_rows = f"num_rows(where {predicate}) / num_rows()"
     return Claims(kind, _compared(share_of_rows, rule.threshold, unit="share"), column)
@@ -531,7 +533,7 @@ def _in_time(rule: _Rule, kind: str) -> Claims:
     return Claims(kind, (f"sql({failing}) == 0",), column)
 
 
-def _predicate(column: str, value: str, condition: _Condition) -> str:
+def _predicate(column: str, value: str, condition: _DqdlCondition) -> str:
     """A predicate that is never NULL: DQDL says what becomes of NULL, condition by condition."""
     words = [one.text for one in condition.operands if isinstance(one, _Keyword)]
     plain = [one for one in condition.operands if not isinstance(one, _Keyword)]

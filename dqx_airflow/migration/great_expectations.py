@@ -15,7 +15,7 @@ from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.dql_text import column_text, columns_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 
 _COLUMN = re.compile(r"""col\((['"])(.+?)\1\)""")
 _NULLS = ((re.compile(r"\.notNull\(\)"), " IS NOT NULL"), (re.compile(r"\.isNull\(\)"), " IS NULL"))
@@ -29,7 +29,7 @@ def recognises(document: Any) -> bool:
     )
 
 
-def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     """The expectations of a suite; of a checkpoint, those of the suites that it runs.
 
     :raises UntranslatableError: a suite of the checkpoint cannot be read.
@@ -81,7 +81,9 @@ def _asset(owner: Mapping[str, Any]) -> str | None:
     return str(asset) if asset else None
 
 
-def _of_suite(document: Mapping[str, Any], request: Request, dataset: str) -> Iterator[ForeignRule]:
+def _of_suite(
+    document: Mapping[str, Any], request: ImportRequest, dataset: str
+) -> Iterator[ForeignRule]:
     for number, expectation in enumerate(document["expectations"]):
         place = f"{request.file}: expectations[{number}]"
         if not isinstance(expectation, Mapping):

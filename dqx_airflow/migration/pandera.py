@@ -19,7 +19,7 @@ from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_n
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.dql_text import column_text, columns_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 
 _TYPES = {
     **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "integer"), "bigint"),
@@ -58,7 +58,7 @@ def recognises(document: Any) -> bool:
     )
 
 
-def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     dataset = request.dataset or str(document.get("name") or "data")
     columns = document.get("columns")
     names = []

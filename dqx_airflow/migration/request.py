@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ImportRequest:
     """`dataset` is None where the file says which one it is about, or has to.
 
     `read_beside` gives the document of another file, by its path from the folder of this one; None

@@ -14,7 +14,7 @@ from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.double_quotes import spark_sql
 from dqx_airflow.migration.dql_text import column_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.migration.sodacl import count_of
 from dqx_airflow.migration.sodacl_schema import type_text
 from dqx_airflow.values import Severity
@@ -34,14 +34,14 @@ def recognises(document: Any) -> bool:
     return isinstance(document.get("dataset"), str) and bool({"columns", "checks"} & set(document))
 
 
-def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     if isinstance(document.get("dataset"), str):
         yield from _of_contract(document, request)
     else:
         yield from sodacl.rules_of(document, request)
 
 
-def _of_contract(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
+def _of_contract(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     dataset = request.dataset or str(document["dataset"]).split("/")[-1].split(".")[-1]
     where = str(document["filter"]) if isinstance(document.get("filter"), str) else None
     columns = document.get("columns")

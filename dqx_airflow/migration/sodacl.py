@@ -14,7 +14,7 @@ from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.double_quotes import spark_sql
 from dqx_airflow.migration.dql_text import column_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.migration.sodacl_changes import CHANGE, OF_SCANS, change_claims
 from dqx_airflow.migration.sodacl_groups import rules_of_groups
 from dqx_airflow.migration.sodacl_levels import levels_of
@@ -26,7 +26,7 @@ CHECKS_FOR, FOR_EACH, FILTER = "checks for ", "for each ", "filter "
 """How the keys of a file begin."""
 
 
-def rules_of(document: Mapping[str, Any], request: Request) -> Iterator[ForeignRule]:
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     """The checks of a file, and what of it is no check that is known."""
     filters = {
         key.removeprefix(FILTER): str(value["where"])

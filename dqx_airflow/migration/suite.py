@@ -8,7 +8,7 @@ from enum import Enum
 
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.demands import DEMANDS
-from dqx_airflow.contracts.compile.rule_context import Claim, RuleContext
+from dqx_airflow.contracts.compile.rule_context import CompiledClaim, RuleContext
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, row_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import AmongRows, Demand, RowsSatisfy
@@ -28,7 +28,7 @@ _FILE = "suite.dql"
 _LONGEST_ORIGIN = 88
 
 
-class Outcome(str, Enum):
+class ImportOutcome(str, Enum):
     """What became of a rule."""
 
     TRANSLATED = "translated"
@@ -44,7 +44,7 @@ class ImportedRule:
     """
 
     rule: ForeignRule
-    outcome: Outcome
+    outcome: ImportOutcome
     assertions: tuple[tuple[str, str], ...] = ()
     datasets: tuple[str, ...] = ()
     reason: str = ""
@@ -75,42 +75,42 @@ def suite_of(name: str, origin: str, rules: Sequence[ForeignRule]) -> ImportedSu
         if not wrong:
             break
         for number, reason in wrong.items():
-            drafts[number] = _Draft(drafts[number].rule, (), reason)
+            drafts[number] = _RuleDraft(drafts[number].rule, (), reason)
     return ImportedSuite(format_source(SourceFile(_FILE, text)), tuple(named))
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class _RuleDraft:
     """A rule with its claims, or why it has none."""
 
     rule: ForeignRule
-    claims: tuple[Claim, ...]
+    claims: tuple[CompiledClaim, ...]
     reason: str = ""
     kind: str = ""
     column: str | None = None
 
 
-def _drafted(rule: ForeignRule) -> _Draft:
+def _drafted(rule: ForeignRule) -> _RuleDraft:
     meaning = rule.meaning
     try:
         match meaning:
             case str():
-                return _Draft(rule, (), meaning)
+                return _RuleDraft(rule, (), meaning)
             case Claims():
                 filter_text = _filter(rule)
                 texts = (f"{text}{filter_text}" for text in meaning.texts)
-                claims = tuple(Claim(text, meaning.others) for text in texts)
+                claims = tuple(CompiledClaim(text, meaning.others) for text in texts)
                 kind, column = meaning.kind, meaning.column
             case Translation():
                 demands = (_among(rule, meaning, one) for one in meaning.demands)
                 claims = tuple(_compiled(rule.dataset, meaning, one) for one in demands)
                 kind, column = meaning.name or meaning.kind, meaning.column
     except UnenforceableError as error:
-        return _Draft(rule, (), str(error))
+        return _RuleDraft(rule, (), str(error))
     if rule.groups:
         each = groups_text(rule.groups)
-        claims = tuple(Claim(f"{one.text}{each}", one.others) for one in claims)
-    return _Draft(rule, claims, rule.difference or "", rule.name or kind, column)
+        claims = tuple(CompiledClaim(f"{one.text}{each}", one.others) for one in claims)
+    return _RuleDraft(rule, claims, rule.difference or "", rule.name or kind, column)
 
 
 def _filter(rule: ForeignRule) -> str:
@@ -160,7 +160,7 @@ def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
     return found
 
 
-def _compiled(dataset: str, translation: Translation, demand: Demand) -> Claim:
+def _compiled(dataset: str, translation: Translation, demand: Demand) -> CompiledClaim:
     """:raises UnenforceableError: nothing can be claimed for the demand."""
     model = Model(dataset, terms.NOWHERE)
     contract = Contract(Dialect.DCS, None, dataset, None, terms.NOWHERE, models=(model,))
@@ -169,12 +169,12 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> Claim:
     way = (Field(name, column, None, terms.NOWHERE),) if column else ()
     rule = Rule(translation.kind, demand, (), share=translation.share)
     claim = DEMANDS[type(demand)](RuleContext(contract, model, way, rule))
-    if not isinstance(claim, Claim):
+    if not isinstance(claim, CompiledClaim):
         raise UnenforceableError("the type of the column is not known here")
     return claim
 
 
-def _named(drafts: Sequence[_Draft]) -> list[ImportedRule]:
+def _named(drafts: Sequence[_RuleDraft]) -> list[ImportedRule]:
     """The rules with names for their assertions: unique in each dataset."""
     taken: set[tuple[str, str]] = set()
     named = []
@@ -188,15 +188,15 @@ def _named(drafts: Sequence[_Draft]) -> list[ImportedRule]:
                 name = f"{base}_{number}"
             taken.add((draft.rule.dataset, name))
             assertions.append((name, claim.text))
-        outcome = Outcome.DIFFERENT if draft.rule.difference else Outcome.TRANSLATED
-        outcome = outcome if draft.claims else Outcome.NOT_TRANSLATED
+        outcome = ImportOutcome.DIFFERENT if draft.rule.difference else ImportOutcome.TRANSLATED
+        outcome = outcome if draft.claims else ImportOutcome.NOT_TRANSLATED
         others = (other for claim in draft.claims for other in claim.others)
         datasets = tuple(dict.fromkeys((draft.rule.dataset, *others)))
         named.append(ImportedRule(draft.rule, outcome, tuple(assertions), datasets, draft.reason))
     return named
 
 
-def _base_name(draft: _Draft) -> str:
+def _base_name(draft: _RuleDraft) -> str:
     if draft.rule.name:
         return " ".join(draft.rule.name.split())
     column = slug((draft.column or "").replace("`", ""))
@@ -221,7 +221,7 @@ class _Lines:
 
 def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str, dict[int, int]]:
     out = _Lines()
-    counts = {outcome: sum(one.outcome is outcome for one in rules) for outcome in Outcome}
+    counts = {outcome: sum(one.outcome is outcome for one in rules) for outcome in ImportOutcome}
     told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
     out.add(f"# {_one_line(origin)}: {told or 'no rules'}.")
     out.add(f"suite {show_text(name)} {{")
@@ -232,7 +232,7 @@ def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str
             _write_rule(out, rules[number], number)
         out.add("}")
     out.add("}")
-    left = [one for one in rules if one.outcome is Outcome.NOT_TRANSLATED]
+    left = [one for one in rules if one.outcome is ImportOutcome.NOT_TRANSLATED]
     if left:
         out.add("")
         out.add("# Not translated:")
@@ -279,9 +279,9 @@ def _one_line(text: str) -> str:
     return shown if len(shown) <= _LONGEST_ORIGIN else shown[: _LONGEST_ORIGIN - 3].rstrip() + "..."
 
 
-def counted(rules: Sequence[ImportedRule]) -> Iterator[tuple[Outcome, int]]:
+def counted(rules: Sequence[ImportedRule]) -> Iterator[tuple[ImportOutcome, int]]:
     """How many rules have each outcome; those that none has are left out."""
-    for outcome in Outcome:
+    for outcome in ImportOutcome:
         count = sum(one.outcome is outcome for one in rules)
         if count:
             yield outcome, count

@@ -19,11 +19,11 @@ from dqx_airflow.migration import (
 from dqx_airflow.migration.documents import document_of
 from dqx_airflow.migration.double_quotes import DoubleQuotes, rewritten
 from dqx_airflow.migration.foreign_rule import ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import Request
+from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.values import SourceFile
 
 Recognises = Callable[[Any], bool]
-Reader = Callable[[Any, Request], Iterator[ForeignRule]]
+Reader = Callable[[Any, ImportRequest], Iterator[ForeignRule]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,9 @@ def read_rules(
         whose SQL has some is not translated.
     :raises UntranslatableError: the file cannot be read, or is of no tool that is known.
     """
-    request = Request(Path(source.name).name, source.text, dataset, _beside(Path(source.name)))
+    request = ImportRequest(
+        Path(source.name).name, source.text, dataset, _beside(Path(source.name))
+    )
     asked = {tool: TOOLS[tool]} if tool else TOOLS
     for name, known in asked.items():
         if (

@@ -18,15 +18,15 @@ from dqx_airflow.patterns import characters as chars
 from dqx_airflow.patterns.characters import Characters
 from dqx_airflow.patterns.syntax import (
     Anything,
+    Assertion,
     Choice,
-    Condition,
+    Concatenation,
     End,
     ExplodingError,
     Group,
     Node,
     One,
     Repeat,
-    Row,
     Start,
 )
 
@@ -80,13 +80,13 @@ class _Automaton:
             case End():
                 return self._position(chars.END)
             case Anything(length=int(length)):
-                return self.part(Row((One(chars.EVERYTHING),) * length), room)
+                return self.part(Concatenation((One(chars.EVERYTHING),) * length), room)
             case Anything():
                 one = self._position(chars.EVERYTHING)
                 self._join(one.last, one.first)
                 empty = 1 if node.is_reference else 0
                 return _Part(one.first, one.last, empty, is_free=False, free_ends=one.free_ends)
-            case Condition() | Start():
+            case Assertion() | Start():
                 return _Part({}, {}, 1, is_free=False, free_ends=frozenset())
             case Group(body=body, kind="plain"):
                 return self.part(body, room)
@@ -104,7 +104,7 @@ class _Automaton:
                     is_free=any(part.is_free for part in parts),
                     free_ends=frozenset().union(*(part.free_ends for part in parts)),
                 )
-            case Row(items=items):
+            case Concatenation(items=items):
                 return reduce(self._then, (self.part(item, room) for item in items), _NOTHING)
             case Repeat(body=body, low=low, high=high, mode=mode):
                 if mode == "possessive" and not isinstance(body, One) and high != 1:
@@ -204,8 +204,8 @@ def starts_anchored(node: Node) -> bool:
     match node:
         case Start():
             return True
-        case Row(items=items):
-            ahead = (Condition,)
+        case Concatenation(items=items):
+            ahead = (Assertion,)
             first = next(
                 (
                     item

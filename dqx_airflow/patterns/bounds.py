@@ -22,15 +22,15 @@ from dqx_airflow.patterns.ambiguity import power
 from dqx_airflow.patterns.characters import Characters
 from dqx_airflow.patterns.syntax import (
     Anything,
+    Assertion,
     Choice,
-    Condition,
+    Concatenation,
     End,
     ExplodingError,
     Group,
     Node,
     One,
     Repeat,
-    Row,
     Start,
     parts_of,
     read,
@@ -125,7 +125,7 @@ def _choices(node: Node, loops: Characters) -> int:
             return (high - low + 1 if is_shared else 1) * _choices(body, loops)
         case Repeat(body=body) | Group(body=body):
             return _choices(body, loops)
-        case Row(items=parts) | Choice(branches=parts):
+        case Concatenation(items=parts) | Choice(branches=parts):
             return prod(_choices(part, loops) for part in parts)
         case _:
             return 1
@@ -136,7 +136,7 @@ def _characters_of_loops(node: Node) -> Characters:
     match node:
         case Repeat(body=body, high=None):
             return reduce(or_, _sets_in(body), chars.NOTHING)
-        case Row(items=parts) | Choice(branches=parts):
+        case Concatenation(items=parts) | Choice(branches=parts):
             return reduce(or_, map(_characters_of_loops, parts), chars.NOTHING)
         case Repeat(body=body) | Group(body=body):
             return _characters_of_loops(body)
@@ -150,7 +150,7 @@ def _sets_in(node: Node) -> Iterator[Characters]:
             yield characters
         case Anything():
             yield chars.EVERYTHING
-        case Row(items=parts) | Choice(branches=parts):
+        case Concatenation(items=parts) | Choice(branches=parts):
             for part in parts:
                 yield from _sets_in(part)
         case Repeat(body=body) | Group(body=body):
@@ -160,12 +160,12 @@ def _sets_in(node: Node) -> Iterator[Characters]:
 def _without_rest(tree: Node) -> Node:
     """The tree without what matches any rest of a string, as `(?s).*$` does."""
     match tree:
-        case Row(items=(*items, Repeat(body=One(characters=rest), low=0, high=None), End())) if (
-            rest.ranges == chars.EVERYTHING.ranges
-        ):
-            return Row(tuple(items))
-        case Row(items=(*items, Group(kind="plain", body=body) as group)):
-            return Row((*items, replace(group, body=_without_rest(body))))
+        case Concatenation(
+            items=(*items, Repeat(body=One(characters=rest), low=0, high=None), End())
+        ) if rest.ranges == chars.EVERYTHING.ranges:
+            return Concatenation(tuple(items))
+        case Concatenation(items=(*items, Group(kind="plain", body=body) as group)):
+            return Concatenation((*items, replace(group, body=_without_rest(body))))
         case _:
             return tree
 
@@ -206,7 +206,7 @@ def _size(node: Node) -> int:
             return 1
         case Choice(branches=branches):
             return 2 + max(map(_size, branches))
-        case Row(items=items):
+        case Concatenation(items=items):
             return sum(map(_size, items))
         case Repeat(body=One()):
             return 1
@@ -232,7 +232,7 @@ def _repeated_groups(
                 follow | _first(body) if high != 1 else follow,
                 is_given_back=is_given_back and mode != "possessive",
             )
-        case Row(items=items):
+        case Concatenation(items=items):
             for number, item in enumerate(items):
                 yield from _repeated_groups(
                     item, _behind(items[number + 1 :], follow), is_given_back=is_given_back
@@ -264,8 +264,8 @@ def _with_classes(node: Node, pattern: str, edits: list[Edit]) -> Node:
             return replace(node, body=_with_classes(node.body, pattern, edits))
         case Repeat(body=body) | Group(body=body):
             return replace(node, body=_with_classes(body, pattern, edits))
-        case Row(items=items):
-            return Row(tuple(_with_classes(item, pattern, edits) for item in items))
+        case Concatenation(items=items):
+            return Concatenation(tuple(_with_classes(item, pattern, edits) for item in items))
         case Choice(branches=branches):
             return Choice(tuple(_with_classes(branch, pattern, edits) for branch in branches))
         case _:
@@ -284,7 +284,7 @@ def _is_left_in_one_way(repeat: Repeat, follow: Characters) -> bool:
 def _is_decided(node: Node, follow: Characters) -> bool:
     """True where the next character always tells which way to go."""
     match node:
-        case Row(items=items):
+        case Concatenation(items=items):
             return all(
                 _is_decided(item, _behind(items[number + 1 :], follow))
                 for number, item in enumerate(items)
@@ -304,7 +304,7 @@ def _is_decided(node: Node, follow: Characters) -> bool:
             return node.mode != "lazy" and _is_left_in_one_way(node, follow)
         case Group(body=body, kind="plain"):
             return _is_decided(body, follow)
-        case One() | End() | Start() | Condition():
+        case One() | End() | Start() | Assertion():
             return True
         case _:
             return False
@@ -326,7 +326,7 @@ def _first(node: Node) -> Characters:
             return characters
         case End():
             return chars.END
-        case Row(items=items):
+        case Concatenation(items=items):
             return _behind(items, chars.NOTHING)
         case Choice(branches=branches):
             found = chars.NOTHING
@@ -342,7 +342,7 @@ def _first(node: Node) -> Characters:
 def _is_empty(node: Node) -> bool:
     """True where a part may take no character."""
     match node:
-        case Row(items=items):
+        case Concatenation(items=items):
             return all(map(_is_empty, items))
         case Choice(branches=branches):
             return any(map(_is_empty, branches))

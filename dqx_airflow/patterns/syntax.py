@@ -63,7 +63,7 @@ class One:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Concatenation:
     """One after the other; without items, nothing."""
 
     items: tuple[Node, ...]
@@ -100,7 +100,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Assertion:
     """A place without width: `^` or `$` of a line, `\\b`, `\\B` or `\\G`."""
 
     written: str
@@ -134,8 +134,8 @@ class Anything:
         return self.group is not None
 
 
-Node: TypeAlias = One | Row | Choice | Repeat | Group | Condition | Start | End | Anything
-NOTHING = Row(())
+Node: TypeAlias = One | Concatenation | Choice | Repeat | Group | Assertion | Start | End | Anything
+NOTHING = Concatenation(())
 
 
 def read(pattern: str, *, has_exact_classes: bool = False) -> Node:
@@ -150,10 +150,10 @@ def read(pattern: str, *, has_exact_classes: bool = False) -> Node:
             f"it has {len(pattern):,} characters, and {LONGEST:,} are the most",
             "use `in [...]` for a list of values",
         )
-    return _Reader(pattern, has_exact_classes).whole()
+    return _PatternReader(pattern, has_exact_classes).whole()
 
 
-class _Reader:
+class _PatternReader:
     def __init__(self, pattern: str, has_exact_classes: bool) -> None:
         self.pattern = pattern
         self.has_exact_classes = has_exact_classes
@@ -199,7 +199,7 @@ class _Reader:
                 continue
             items += atom[:-1]
             items.append(self._repeated(atom[-1]))
-        return items[0] if len(items) == 1 else Row(tuple(items))
+        return items[0] if len(items) == 1 else Concatenation(tuple(items))
 
     def _repeated(self, node: Node) -> Node:
         if "x" in self.flags:
@@ -255,9 +255,9 @@ class _Reader:
                 ends = r"[^\n\r\u0085\u2028\u2029]"
                 return [One(chars.LINE_ENDS.inverted(), ends)]
             case "^":
-                return [Condition("^") if "m" in self.flags else Start()]
+                return [Assertion("^") if "m" in self.flags else Start()]
             case "$":
-                return [Condition("$") if "m" in self.flags else End(start, 1)]
+                return [Assertion("$") if "m" in self.flags else End(start, 1)]
             case "*" | "+" | "?":
                 raise PatternError("nothing to repeat")
             case "{":
@@ -324,7 +324,7 @@ class _Reader:
             case "b" | "B" | "G":
                 if self._sees("{"):
                     raise PatternError(r"\b{...} is not supported")
-                return [Condition("\\" + character)]
+                return [Assertion("\\" + character)]
             case "Q":
                 end = self.pattern.find(r"\E", self.position)
                 quoted = self.pattern[self.position : end if end >= 0 else None]
@@ -334,7 +334,7 @@ class _Reader:
             case "E":
                 return [NOTHING]
             case "R":
-                both = Row((One(chars.one(13)), One(chars.one(10))))
+                both = Concatenation((One(chars.one(13)), One(chars.one(10))))
                 return [Choice((both, One(chars.VERTICAL)))]
             case "X":
                 return [Anything(None)]
@@ -465,7 +465,7 @@ def parts_of(node: Node) -> Iterator[Node]:
     """The node and all nodes in it."""
     yield node
     match node:
-        case Row(items=parts) | Choice(branches=parts):
+        case Concatenation(items=parts) | Choice(branches=parts):
             for part in parts:
                 yield from parts_of(part)
         case Repeat(body=body) | Group(body=body):
@@ -477,7 +477,7 @@ def longest(node: Node) -> int | None:
     match node:
         case One():
             return 1
-        case Row(items=parts):
+        case Concatenation(items=parts):
             lengths = [longest(part) for part in parts]
             return None if None in lengths else sum(filter(None, lengths))
         case Choice(branches=parts):
@@ -499,7 +499,7 @@ def shortest(node: Node) -> int:
     match node:
         case One():
             return 1
-        case Row(items=parts):
+        case Concatenation(items=parts):
             return sum(map(shortest, parts))
         case Choice(branches=parts):
             return min(map(shortest, parts))

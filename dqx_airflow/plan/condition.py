@@ -26,7 +26,7 @@ _NOT_A_DATE = (
 )
 
 
-class Finding(NamedTuple):
+class ConditionResult(NamedTuple):
     """Whether a condition holds, why not, and what else there is to say."""
 
     status: Status
@@ -39,7 +39,7 @@ def compare_value(
     value: MetricValue,
     bounds: tuple[MetricValue, ...],
     voids: str | None,
-) -> Finding:
+) -> ConditionResult:
     """:param voids: why metrics have no value, where more is known than that they have none."""
     condition = assertion.condition
     if condition.kind == "is None":
@@ -55,16 +55,16 @@ def compare_value(
         differences = tuple(misfits(str(value), str(bounds[0]), column))
         return _failed(listed(differences, "; ")) if differences else _passed(True)
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
-        return Finding(Status.ERROR, "a string or date cannot be compared with a number")
+        return ConditionResult(Status.ERROR, "a string or date cannot be compared with a number")
     if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
-        return Finding(Status.ERROR, _NOT_A_DATE)
+        return ConditionResult(Status.ERROR, _NOT_A_DATE)
     tests = ((">=", 0), ("<=", 1)) if condition.kind == "between" else ((condition.kind, 0),)
     return _all_hold(assertion, value, [(op, number, bounds[number]) for op, number in tests])
 
 
 def _all_hold(
     assertion: PlannedAssertion, value: MetricValue, tests: Iterable[tuple[str, int, MetricValue]]
-) -> Finding:
+) -> ConditionResult:
     """Whether `value op bound` for each test, each with the index of its bound."""
     tolerance, decided = assertion.condition.tolerance, None
     for op, number, bound in tests:
@@ -136,9 +136,9 @@ def _timestamp(text: str) -> tuple[datetime, str] | None:
     return zoned, part[1].rstrip("0") if part else ""
 
 
-def _passed(holds: bool, note: str | None = None) -> Finding:
-    return Finding(Status.PASSED, note=note) if holds else _failed(None)
+def _passed(holds: bool, note: str | None = None) -> ConditionResult:
+    return ConditionResult(Status.PASSED, note=note) if holds else _failed(None)
 
 
-def _failed(reason: str | None) -> Finding:
-    return Finding(Status.FAILED, reason)
+def _failed(reason: str | None) -> ConditionResult:
+    return ConditionResult(Status.FAILED, reason)

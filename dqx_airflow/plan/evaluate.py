@@ -38,7 +38,7 @@ from dqx_airflow.plan.model import (
     Term,
     row_count,
 )
-from dqx_airflow.plan.term_values import Measurements, scaled_sides, value_of, with_answers
+from dqx_airflow.plan.term_values import KnownValues, scaled_sides, value_of, with_answers
 from dqx_airflow.values import Origin, Outcome, Severity, Status, Verdict
 
 
@@ -56,7 +56,7 @@ def evaluate(
     :param now: when the gate runs, with a zone; without it nothing has an age.
     :param sample_rows: how many failing groups of an assertion are kept at most.
     """
-    measured = Measurements(scanned.values, now, plan, frozenset(skip_dates))
+    measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return tuple(
         replace(
             hidden(_judge(assertion, measured, scanned, sample_rows), assertion, plan),
@@ -75,7 +75,7 @@ def judge_one(
     now: datetime | None = None,
 ) -> Verdict:
     """The verdict of one assertion, as `evaluate` finds it, without what is behind it."""
-    measured = Measurements(scanned.values, now, plan, frozenset(skip_dates))
+    measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return hidden(_judge(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan)
 
 
@@ -112,7 +112,7 @@ def decide(
 
 
 def _judge(
-    assertion: PlannedAssertion, measured: Measurements, scanned: Scanned, sample_rows: int
+    assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned, sample_rows: int
 ) -> Verdict:
     requests = assertion.requests
     verdict = partial(_verdict, assertion, requests, _origin(requests, scanned))
@@ -133,7 +133,7 @@ def _judge(
 
 
 def _judge_groups(
-    assertion: PlannedAssertion, measured: Measurements, scanned: Scanned, sample_rows: int
+    assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned, sample_rows: int
 ) -> Verdict:
     """The verdict on an assertion that is judged for each group."""
     view = GroupView(assertion, scanned)
@@ -186,7 +186,7 @@ def _of_judged(verdict: Verdict, assertion: PlannedAssertion, judged: Judged) ->
     )
 
 
-def _judged(assertion: PlannedAssertion, measured: Measurements, scanned: Scanned) -> Judged:
+def _judged(assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Judged:
     """What became of the values of an assertion: of all rows, or of one group."""
     requests = assertion.requests
     asked = with_answers(assertion, measured)
@@ -228,7 +228,7 @@ def _notes_on_filters(
 def _judge_parts(
     claimed: Claimed,
     verdict: Callable[[Status, str | None], Verdict],
-    measured: Measurements,
+    measured: KnownValues,
     scanned: Scanned,
 ) -> Verdict:
     """One verdict of several claims. Of those that were not evaluated nobody knows whether they

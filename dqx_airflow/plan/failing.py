@@ -21,7 +21,7 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.counts import infinite_values
 from dqx_airflow.metrics.datetime_text import moment_in
 from dqx_airflow.metrics.plain_values import plain, spark_number
-from dqx_airflow.metrics.registry import Scan, Unit
+from dqx_airflow.metrics.registry import MetricUnit, Scan
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.evaluate import judge_one, void_requests
@@ -244,7 +244,7 @@ def _with_tolerance(limit: MetricValue, condition: Condition, is_above: bool) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _RequestPart:
     """A request of a term. `is_whole`: its value may itself be the value of the term."""
 
     request: MetricRequest
@@ -252,11 +252,11 @@ class _Part:
     is_whole: bool
 
 
-def _blamed(term: Term, is_above: bool, *, is_whole: bool) -> Iterator[_Part]:
+def _blamed(term: Term, is_above: bool, *, is_whole: bool) -> Iterator[_RequestPart]:
     """The requests whose values are to blame where the value of a term lies above (or below)."""
     match term:
         case Measured(request=request):
-            yield _Part(request, is_above, is_whole)
+            yield _RequestPart(request, is_above, is_whole)
         case Applied(function="min" | "max" | "coalesce", terms=terms):
             for inner in terms:
                 yield from _blamed(inner, is_above, is_whole=is_whole)
@@ -277,7 +277,7 @@ def _is_positive(term: Term) -> bool:
         case Constant(value=int() | float() | Fraction() as value):
             return value > 0
         case Measured(request=request):
-            return request.definition.unit is Unit.ROWS
+            return request.definition.unit is MetricUnit.ROWS
         case _:
             return False
 

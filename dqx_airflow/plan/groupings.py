@@ -15,7 +15,7 @@ from dqx_airflow.metrics.datetime_text import is_day
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.model import Group, Grouping, JudgedGroups, RowPredicate
 from dqx_airflow.plan.predicates import settled
-from dqx_airflow.plan.row_types import Objection, RowTypes
+from dqx_airflow.plan.row_types import RowTypes, TypeObjection
 from dqx_airflow.values import MetricValue
 
 
@@ -81,7 +81,7 @@ def only_listed(grouping: Grouping, types: RowTypes) -> RowPredicate | None:
         return None
     try:
         types.check(grouping.only.node)
-    except Objection:
+    except TypeObjection:
         return None
     return grouping.only
 

@@ -16,7 +16,7 @@ from dqx_airflow.metrics.comparison import FLOATING
 from dqx_airflow.metrics.registry import Arguments, Scan
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, spelled_like
 from dqx_airflow.plan.model import MetricRequest, Scanned
-from dqx_airflow.plan.row_types import Objection, objection_to_comparison
+from dqx_airflow.plan.row_types import TypeObjection, objection_to_comparison
 from dqx_airflow.plan.schema_check import Schema
 
 MOST_NEAR = 1_000
@@ -53,7 +53,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ColumnPair:
     """A column of the dataset beside the one of the reference, under the name that is asked for."""
 
     name: str
@@ -94,11 +94,11 @@ class Differences:
 class PairedColumns:
     """The columns of a match as the schemas have them."""
 
-    keys: tuple[Pair, ...]
-    compared: tuple[Pair, ...]
+    keys: tuple[ColumnPair, ...]
+    compared: tuple[ColumnPair, ...]
 
     @property
-    def both(self) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    def both(self) -> tuple[tuple[ColumnPair, ...], tuple[ColumnPair, ...]]:
         return self.keys, self.compared
 
 
@@ -168,27 +168,27 @@ def _all_columns(match: Match, left: Schema, right: Schema) -> tuple[str, ...]:
     for here, there in ((left, right), (right, left)):
         alone = [name for name in here.types if spelled_like(name, there.types) is None]
         if alone:
-            raise Objection(
+            raise TypeObjection(
                 f"{listed(alone)}: only in dataset '{here.dataset}', not in '{there.dataset}'; "
                 "list the columns to compare"
             )
     return tuple(name for name in left.types if name.casefold() not in keys)
 
 
-def _pair(name: str, left: Schema, right: Schema) -> Pair:
+def _pair(name: str, left: Schema, right: Schema) -> ColumnPair:
     here, there = left.type_of(name), right.type_of(name)
     reason = objection_to_comparison(here, there)
     if reason is None and not _have_room(here, there):
         reason = "no decimal has room for both; cast one in a query"
     if reason is not None:
-        raise Objection(
+        raise TypeObjection(
             f"'{name}' is of type {here} in dataset '{left.dataset}' and of type {there} in "
             f"'{right.dataset}': {reason}"
         )
     places = left.find(name), right.find(name)
     assert places[0] is not None
     assert places[1] is not None
-    return Pair(name, places[0], places[1])
+    return ColumnPair(name, places[0], places[1])
 
 
 def _have_room(one: str, other: str) -> bool:

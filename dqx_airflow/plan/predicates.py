@@ -119,18 +119,18 @@ def predicate_sql(
 
     :param types: with them, comparisons are exact and all causes are looked at.
     """
-    return _Writer(types).write(node, is_opposite=is_opposite)
+    return _PredicateWriter(types).write(node, is_opposite=is_opposite)
 
 
 def causes_of(node: nodes.Expression, types: RowTypes) -> tuple[Cause, ...]:
     """Why the predicate may be false of a row, besides that its tests say so."""
     found: dict[Cause, None] = {}
-    _Writer(types, lambda causes: found.update(dict.fromkeys(causes))).write(node)
+    _PredicateWriter(types, lambda causes: found.update(dict.fromkeys(causes))).write(node)
     return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _PredicateWriter:
     """Writes predicates; tells the causes of each test to `note`."""
 
     types: RowTypes
@@ -161,7 +161,7 @@ class _Writer:
                 test, causes = self._test(node)
                 return self._sound(f"(NOT {test})" if is_opposite else test, causes)
 
-    def _among(self, items: RowValue) -> _Writer:
+    def _among(self, items: RowValue) -> _PredicateWriter:
         """The writer for a predicate about the items of an array."""
 
         def note(causes: Sequence[Cause]) -> None:
@@ -176,7 +176,7 @@ class _Writer:
             )
 
         inner = next(iter(parts_of(items.type)), UNKNOWN)
-        return _Writer(replace(self.types, of_item=inner), note)
+        return _PredicateWriter(replace(self.types, of_item=inner), note)
 
     def _sound(self, test: str, causes: Sequence[Cause]) -> str:
         if not causes:

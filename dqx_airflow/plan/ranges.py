@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.plain_values import spark_number
-from dqx_airflow.metrics.shortcuts import Bound, Limit, WithinRanges
+from dqx_airflow.metrics.shortcuts import Limit, ValueBound, WithinRanges
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
@@ -21,7 +21,9 @@ def range_of(node: nodes.Expression) -> WithinRanges | None:
             return _both(range_of(left), range_of(right))
         case nodes.Compare(op="!=", left=nodes.Name(text=column), right=right):
             limit = _limit(right)
-            ranges = ((Bound("<", limit),), (Bound(">", limit),)) if limit is not None else ()
+            ranges = (
+                ((ValueBound("<", limit),), (ValueBound(">", limit),)) if limit is not None else ()
+            )
             return WithinRanges(column, ranges) if ranges else None
         case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
             return _within(column, (op, right))
@@ -35,7 +37,7 @@ def range_of(node: nodes.Expression) -> WithinRanges | None:
 
 def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> WithinRanges | None:
     limits = [(op, _limit(node)) for op, node in bounds]
-    known = tuple(Bound(op, limit) for op, limit in limits if limit is not None)
+    known = tuple(ValueBound(op, limit) for op, limit in limits if limit is not None)
     return WithinRanges(column, (known,)) if len(known) == len(bounds) else None
 
 

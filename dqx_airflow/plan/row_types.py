@@ -41,7 +41,7 @@ _ARRAY = frozenset({Family.ARRAY})
 _DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 
 
-class Objection(Exception):  # noqa: N818 - it carries a message, nothing went wrong
+class TypeObjection(Exception):  # noqa: N818 - it carries a message, nothing went wrong
     """Why something cannot be computed, as far as types tell."""
 
 
@@ -92,7 +92,9 @@ class RowTypes:
         array_type = self.type_of(array)
         if family_of(array_type) is Family.MAP:
             hint = f"write {name}(entries({show(array)}), ...)"
-            raise Objection(f"`{name}` needs an array, and {_described(array, array_type)}: {hint}")
+            raise TypeObjection(
+                f"`{name}` needs an array, and {_described(array, array_type)}: {hint}"
+            )
         self._demand(array, _ARRAY, name)
         return replace(self, of_item=next(iter(parts_of(array_type)), "void"))
 
@@ -120,7 +122,7 @@ class RowTypes:
                 result = arithmetic_type(op, *types)
                 if result is None:
                     sides = f"{_described(left, types[0])} and {_described(right, types[1])}"
-                    raise Objection(f"{sides}: `{op}` is not defined for them")
+                    raise TypeObjection(f"{sides}: `{op}` is not defined for them")
                 return arithmetic_type(op, *operand_types(node, *types)) or result
             case nodes.Call():
                 return self._call(node)
@@ -137,8 +139,12 @@ class RowTypes:
             if field is None:
                 outer = ".".join((ITEM, *path[:position]))
                 if not fields:
-                    raise Objection(f"`{outer}` is of type {item_type}: it has no field '{name}'")
-                raise Objection(f"`{outer}` has no field '{name}': {did_you_mean(name, fields)}")
+                    raise TypeObjection(
+                        f"`{outer}` is of type {item_type}: it has no field '{name}'"
+                    )
+                raise TypeObjection(
+                    f"`{outer}` has no field '{name}': {did_you_mean(name, fields)}"
+                )
             item_type = fields[field]
         return item_type
 
@@ -154,7 +160,7 @@ class RowTypes:
             if family_of(own) is Family.TEXT and family_of(other) is Family.TIME and not texts
         ]
         sides = f"{_described(left, types[0])} and {_described(right, types[1])}"
-        raise Objection(f"{sides}: {reason}{''.join(hints)}")
+        raise TypeObjection(f"{sides}: {reason}{''.join(hints)}")
 
     def _call(self, call: nodes.Call) -> str:
         function = ROW_FUNCTIONS[call.name.text]
@@ -165,18 +171,20 @@ class RowTypes:
         for position, (argument, own) in enumerate(zip(call.arguments, types, strict=True)):
             if position and objection_to_comparison(types[0], own):
                 sides = f"{_described(first, types[0])} and {_described(argument, own)}"
-                raise Objection(f"{sides}: `{function.name}` takes values of one type")
+                raise TypeObjection(f"{sides}: `{function.name}` takes values of one type")
             is_free = function.literals is None or position < function.literals
             if not is_free and not _is_whole_literal(argument):
                 needed = f"`{function.name}` needs a whole number"
-                raise Objection(f"{needed} instead of {show(argument)}")
+                raise TypeObjection(f"{needed} instead of {show(argument)}")
         return function.type_of(*types)
 
     def _demand(self, node: nodes.Expression, families: frozenset[Family], user: str) -> str:
         operand_type = self.type_of(node)
         if operand_type != "void" and family_of(operand_type) not in families:
             wanted = " or ".join(sorted(family.value for family in families))
-            raise Objection(f"`{user}` needs {_a(wanted)}, and {_described(node, operand_type)}")
+            raise TypeObjection(
+                f"`{user}` needs {_a(wanted)}, and {_described(node, operand_type)}"
+            )
         return operand_type
 
 

@@ -16,7 +16,7 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import WHOLE_SIZES, family_of
 from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.row_types import Objection, RowTypes, objection_to_comparison
+from dqx_airflow.plan.row_types import RowTypes, TypeObjection, objection_to_comparison
 from dqx_airflow.values import Field
 
 INFINITE = "its result is infinite"
@@ -46,19 +46,19 @@ class Schema:
     def type_of(self, name: str) -> str:
         """The type of a column or field.
 
-        :raises Objection: there is none of that name, or a column and a field.
+        :raises TypeObjection: there is none of that name, or a column and a field.
         """
         places = list(islice(find_column_paths(name, self.types), 2))
         if not places:
             if reason := self.unread.get(name.casefold()):
-                raise Objection(
+                raise TypeObjection(
                     f"column '{name}' of dataset '{self.dataset}' is not read: {reason}"
                 )
             hint = did_you_mean(name, self.types)
-            raise Objection(f"dataset '{self.dataset}' has no column '{name}': {hint}")
+            raise TypeObjection(f"dataset '{self.dataset}' has no column '{name}': {hint}")
         if len(places) > 1:
             ways = " and ".join(quote_name(*place.path) for place in places)
-            raise Objection(
+            raise TypeObjection(
                 f"'{name}' is ambiguous: dataset '{self.dataset}' has {ways}; rename one in "
                 "a query, with backticks around the names"
             )
@@ -140,7 +140,7 @@ def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None
     try:
         here = schema.type_of(lookup.column)
         there = reference.type_of(lookup.reference_column)
-    except Objection as objection:
+    except TypeObjection as objection:
         return str(objection)
     if objection_to_comparison(here, there) is None:
         return None
@@ -175,7 +175,7 @@ def objection_to(
                 _check_step(request.arguments[0], given, schema)
         if request.grouping is not None:
             _check_grouping(request.grouping, schema)
-    except Objection as objection:
+    except TypeObjection as objection:
         return str(objection)
     return None
 
@@ -189,24 +189,24 @@ def _check_family(metric: str, argument: Argument, column: str, schema: Schema) 
     ):
         *most, last = sorted(family.value for family in argument.accepts)
         wanted = f"{', '.join(most)} or {last}" if most else last
-        raise Objection(
+        raise TypeObjection(
             f"{metric} needs a {wanted} column, and '{column}' is of type {column_type}"
         )
     if column_type in argument.refuses:
-        raise Objection(f"{metric} needs exact values, and '{column}' is of type {column_type}")
+        raise TypeObjection(f"{metric} needs exact values, and '{column}' is of type {column_type}")
 
 
 def _check_step(column: str, given: object, schema: Schema) -> None:
     reason = objection_to_step(given, column, schema.type_of(column))
     if reason is not None:
-        raise Objection(reason)
+        raise TypeObjection(reason)
 
 
 def _check_grouping(grouping: Grouping, schema: Schema) -> None:
     for column in grouping.columns:
         column_type = schema.type_of(column)
         if column_type.split("(")[0] not in _GROUPED:
-            raise Objection(
+            raise TypeObjection(
                 f"'{column}' is of type {column_type}, which makes no groups: a group is a string, "
                 "a whole number, a decimal, a date or true or false"
             )
@@ -220,7 +220,9 @@ def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> 
         if reason:
             said = f'"{text}"' if text is not None else str(value)
             kind = family_of(own).value
-            raise Objection(f"'{column}' is of type {column_type} and {said} is a {kind}: {reason}")
+            raise TypeObjection(
+                f"'{column}' is of type {column_type} and {said} is a {kind}: {reason}"
+            )
 
 
 def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
@@ -238,7 +240,7 @@ def names_only_columns(request: MetricRequest, schema: Schema) -> bool:
     """False for a request that names a column which is not in the schema, or makes no sense."""
     try:
         return all(schema.find(name) is not None for name in columns_of(request, schema))
-    except Objection:
+    except TypeObjection:
         return False
 
 

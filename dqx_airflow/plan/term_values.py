@@ -35,7 +35,7 @@ class DataGap:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurements:
+class KnownValues:
     """What terms are evaluated with."""
 
     values: Mapping[MetricRequest, MetricValue]
@@ -82,7 +82,7 @@ class Measurements:
         )
 
 
-def value_of(term: Term, measured: Measurements) -> MetricValue:
+def value_of(term: Term, measured: KnownValues) -> MetricValue:
     """The value of a term; None where it has none."""
     match term:
         case Constant(value=value):
@@ -97,7 +97,7 @@ def value_of(term: Term, measured: Measurements) -> MetricValue:
             return None  # `_judge_parts` counts those that hold
 
 
-def _answered(term: Term, measured: Measurements) -> Term:
+def _answered(term: Term, measured: KnownValues) -> Term:
     """The term with the operand that answers it in place of each `coalesce`.
 
     It is the first one that has enough dates with data, and a value; else the last one.
@@ -119,7 +119,7 @@ def _has_default(term: Term) -> bool:
     return term.function == "coalesce" or any(map(_has_default, term.terms))
 
 
-def with_answers(assertion: PlannedAssertion, measured: Measurements) -> PlannedAssertion:
+def with_answers(assertion: PlannedAssertion, measured: KnownValues) -> PlannedAssertion:
     """The assertion without `coalesce`, on both sides: what is left is what it needs."""
     term, condition = assertion.term, assertion.condition
     if not any(map(_has_default, (term, *condition.bounds))):
@@ -138,13 +138,13 @@ def sides_of(
     now: datetime | None,
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
     """What is compared: the scaled value, and the bounds."""
-    measured = Measurements(scanned.values, now, plan, frozenset(skip_dates))
+    measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     asked = with_answers(assertion, measured)
     return scaled_sides(asked, value_of(asked.term, measured), measured)
 
 
 def scaled_sides(
-    assertion: PlannedAssertion, value: MetricValue, measured: Measurements
+    assertion: PlannedAssertion, value: MetricValue, measured: KnownValues
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
     bounds = tuple(value_of(bound, measured) for bound in assertion.condition.bounds)
     if assertion.multiplier == 1 or isinstance(value, str):  # a date has no multiple

@@ -118,7 +118,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class GateBoard:
     """The gates that are asked for, worst first, and what one can ask for. `page` of `pages` is
     shown, counted from 1; `total` are all gates that are asked for."""
 
@@ -158,13 +158,13 @@ def counts_line(counts: Mapping[Status, int]) -> str:
     return f"{line}, {errors} in error" if errors else line
 
 
-def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> Board:
+def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBoard:
     """A page of the board of these gates; the nearest one where there is no such page."""
     found = [row for row in rows if _is_asked_for(row, filters)]
     states = [row.state for row in rows]
     pages = max(math.ceil(len(found) / _ROWS_OF_A_PAGE), 1)
     page = min(max(page, 1), pages)
-    return Board(
+    return GateBoard(
         rows=tuple(found[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
         page=page,
         pages=pages,

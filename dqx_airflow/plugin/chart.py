@@ -21,7 +21,7 @@ _Scale: TypeAlias = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastValue:
     """A value of the past. `when` is its date as text, `limits` what it was compared with, `event`
     what else happened then, if it is worth a sign of its own. `on` is the date, by which values
     stand in a chart, and `href` the page of the run."""
@@ -75,9 +75,9 @@ class Chart:
     last: str
 
 
-def past_of(on: date, verdict: Verdict, href: str = "") -> Past:
+def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
     """A verdict as a value of the past: the number that was compared, and with what."""
-    return Past(
+    return PastValue(
         on.isoformat(),
         verdict.scaled_value,
         limits_of(verdict.threshold, verdict.expected),
@@ -112,7 +112,7 @@ def is_number(value: MetricValue) -> bool:
 
 
 def chart_of(
-    name: str, history: Sequence[Past], width: int, height: int, read: Reading = format_value
+    name: str, history: Sequence[PastValue], width: int, height: int, read: Reading = format_value
 ) -> Chart | None:
     """The chart of a history, oldest first; None where fewer than two values are numbers.
 
@@ -172,7 +172,7 @@ def chart_of(
     )
 
 
-def _places(history: Sequence[Past]) -> list[float]:
+def _places(history: Sequence[PastValue]) -> list[float]:
     """Where the values stand from left to right, from 0 to 1."""
     days = [past.on.toordinal() for past in history if past.on]
     if len(days) < len(history) or not days[0] < days[-1] or days != sorted(days):
@@ -206,7 +206,7 @@ def _steps(limits: Sequence[tuple[float, ...]], x: _Scale, y: _Scale) -> tuple[s
     return _polylines(points)
 
 
-def _bands(history: Sequence[Past], x: _Scale) -> tuple[Band, ...]:
+def _bands(history: Sequence[PastValue], x: _Scale) -> tuple[Band, ...]:
     """The stretches in which profiles held; each value has its half of the way to the next."""
     bands = []
     place = 0
@@ -219,7 +219,7 @@ def _bands(history: Sequence[Past], x: _Scale) -> tuple[Band, ...]:
     return tuple(bands)
 
 
-def _label(name: str, history: Sequence[Past], known: Sequence[float], read: Reading) -> str:
+def _label(name: str, history: Sequence[PastValue], known: Sequence[float], read: Reading) -> str:
     failed = sum(past.status is Status.FAILED for past in history)
     return (
         f"{name}: {len(history)} runs from {history[0].when} to {history[-1].when}, "
@@ -228,7 +228,7 @@ def _label(name: str, history: Sequence[Past], known: Sequence[float], read: Rea
     )
 
 
-def _description(past: Past, read: Reading) -> str:
+def _description(past: PastValue, read: Reading) -> str:
     parts = [f"{past.when}: {read(past.value)}", past.status.value]
     if past.limits:
         parts.append(f"limit {' and '.join(map(read, past.limits))}")

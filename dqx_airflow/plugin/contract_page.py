@@ -23,7 +23,7 @@ _SCALAR = r"""("[^"]*"|'[^']*'|[^\s,#}\]][^,#}\]]*)"""
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class GateVerdicts:
     """What a gate reported, and the address of that."""
 
     view: ReportView
@@ -182,17 +182,19 @@ def _place(run: TaskRun) -> tuple[str, str, int]:
 
 def _reported(
     row: GateRow, past: Mapping[tuple[str, str], Sequence[GateReport]], contract_id: str
-) -> list[Reported]:
+) -> list[GateVerdicts]:
     """The last reports of a gate about the contract, newest first."""
     stored = [
-        Reported(
+        GateVerdicts(
             view_of_report(report),
             report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
         )
         for report in past.get((row.dag_id, row.task_id), ())
     ]
     left = [
-        Reported(cell.report, gate_address(cell.run)) for cell in reversed(row.cells) if cell.report
+        GateVerdicts(cell.report, gate_address(cell.run))
+        for cell in reversed(row.cells)
+        if cell.report
     ]
     return [
         one for one in stored or left if one.view.contract and one.view.contract.id == contract_id
@@ -247,9 +249,9 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
     )
 
 
-def _broken(reported: Sequence[Reported]) -> tuple[BrokenClause, ...]:
+def _broken(reported: Sequence[GateVerdicts]) -> tuple[BrokenClause, ...]:
     """The clauses that were broken or could not be checked, most often first."""
-    found: dict[str, list[tuple[Reported, Verdict]]] = {}
+    found: dict[str, list[tuple[GateVerdicts, Verdict]]] = {}
     for one in reported:
         paths = set()
         for verdict in one.view.verdicts:

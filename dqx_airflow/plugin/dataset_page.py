@@ -10,7 +10,7 @@ from datetime import date
 
 from dqx_airflow.plugin.addresses import report_address
 from dqx_airflow.plugin.board_page import GateRow, counts_line
-from dqx_airflow.plugin.chart import Chart, Past, chart_of
+from dqx_airflow.plugin.chart import Chart, PastValue, chart_of
 from dqx_airflow.plugin.dataset_index import DatasetRow
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.plugin.places import is_at
@@ -29,12 +29,12 @@ class AssertionHistory:
     says how its values read."""
 
     newest: Verdict
-    past: tuple[Past, ...]
+    past: tuple[PastValue, ...]
     chart: Chart | None
     read: Reading
 
     @property
-    def last_values(self) -> tuple[Past, ...]:
+    def last_values(self) -> tuple[PastValue, ...]:
         """The last values, newest first."""
         return tuple(reversed(self.past))[:_SHOWN_PAST]
 
@@ -44,7 +44,7 @@ class AssertionHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DatasetDay:
     """What a gate read of the dataset on a date, whether that was promoted, and the address of the
     report."""
 
@@ -70,7 +70,7 @@ class GateHistory:
     names: tuple[str, ...]
     snapshot: DatasetSnapshot | None
     rows: Chart | None
-    days: tuple[Day, ...]
+    days: tuple[DatasetDay, ...]
     assertions: tuple[AssertionHistory, ...]
     more: int
     counts: Mapping[Status, int]
@@ -142,7 +142,7 @@ def gates_of_page(dataset: DatasetRow, page: int) -> tuple[GateRow, ...]:
 def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
     oldest_first = [one for one in reversed(reports) if _names(place, one)]
     days = [
-        Day(
+        DatasetDay(
             report.run_key.date,
             report.outcome.value,
             snapshot,
@@ -158,7 +158,7 @@ def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistor
     newest = [one for one in last.verdicts if {*names} & {*one.datasets}] if last else []
     keys = {(one.check, one.name) for one in newest}
     counts = [
-        Past(
+        PastValue(
             one.date.isoformat(),
             one.snapshot.rows,
             (),
@@ -193,7 +193,7 @@ def _names(place: str, report: GateReport) -> tuple[str, ...]:
     return tuple(one.name for one in report.datasets if is_at(place, gate, one))
 
 
-def _assertion(found: Sequence[tuple[Past, Verdict]]) -> AssertionHistory:
+def _assertion(found: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
     past = tuple(one for one, _ in found)
     newest = found[-1][1]
     read = reading_of(newest)

@@ -69,11 +69,11 @@ def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
     """How many rows fail, and their share: `472 of 930 rows (50.8%)`. Empty where the assertion
     does not count rows."""
     from dqx_airflow.metrics.builtin import METRICS
-    from dqx_airflow.metrics.registry import Unit
+    from dqx_airflow.metrics.registry import MetricUnit
 
     metric = METRICS.get(verdict.metric or "")
     value = verdict.value
-    if metric is None or metric.unit is not Unit.ROWS or not isinstance(value, int):
+    if metric is None or metric.unit is not MetricUnit.ROWS or not isinstance(value, int):
         return ""
     if not verdict.failing_rows:
         return ""

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.verdicts import shadow_changes
 from dqx_airflow.plugin.addresses import report_address, report_name
 from dqx_airflow.plugin.airflow import TaskRun
-from dqx_airflow.plugin.chart import Chart, Past, chart_of, past_of
+from dqx_airflow.plugin.chart import Chart, PastValue, chart_of, past_of
 from dqx_airflow.plugin.failing_rows import Sample, failing_total, samples_of
 from dqx_airflow.plugin.operands import operands_of
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
@@ -70,7 +70,7 @@ NO_FILTERS = GateFilters()
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class GateAttempt:
     """An attempt of the task that reported. `id` is Airflow's."""
 
     id: str
@@ -80,7 +80,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReportPart:
     """One of several reports of an attempt: of a date, and of a suite. `name` is that of the report
     in addresses."""
 
@@ -92,7 +92,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class PastRun:
+class EarlierRun:
     """An earlier run of the gate, and the address of its report."""
 
     date: date
@@ -119,11 +119,11 @@ class GatePage:
     assertions: tuple[AssertionView, ...]
     filters: GateFilters
     sources: tuple[SourceView, ...]
-    attempts: tuple[Attempt, ...]
-    past: tuple[PastRun, ...]
+    attempts: tuple[GateAttempt, ...]
+    past: tuple[EarlierRun, ...]
     is_superseded: bool
     shadow: ShadowView | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ReportPart, ...] = ()
 
     @property
     def wanted(self) -> tuple[AssertionView, ...]:
@@ -174,17 +174,17 @@ def _worst(reports: Sequence[GateReport]) -> GateReport:
     return next(report for report in reports if report.outcome is worst)
 
 
-def _attempts(reports: Sequence[GateReport], chosen: GateReport | None) -> Iterator[Attempt]:
+def _attempts(reports: Sequence[GateReport], chosen: GateReport | None) -> Iterator[GateAttempt]:
     """The attempts, oldest first, each with the worst of its outcomes."""
     by_id: dict[str, list[GateReport]] = {}
     for report in reversed(reports):
         by_id.setdefault(report.attempt.id, []).append(report)
     for attempt_id, own in by_id.items():
         outcome = worst_outcome(one.outcome for one in own)
-        yield Attempt(attempt_id, own[0].attempt.number, outcome.value, chosen in own)
+        yield GateAttempt(attempt_id, own[0].attempt.number, outcome.value, chosen in own)
 
 
-def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[Part, ...]:
+def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[ReportPart, ...]:
     """The reports of the attempt that is shown, where it has several: by date and suite."""
     attempt = chosen.attempt.id if chosen else None
     keys: dict[tuple[str, date], GateReport] = {}
@@ -195,7 +195,7 @@ def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[Pa
         return ()
     own = sorted(keys.values(), key=lambda one: (one.run_key.date, one.suite))
     return tuple(
-        Part(
+        ReportPart(
             report_name(one.attempt.id, one.run_id),
             one.run_key.date,
             one.suite,
@@ -241,10 +241,10 @@ def gate_page(
 
 def histories(
     reports: Iterable[GateReport], dag_id: str, task_id: str
-) -> Mapping[AssertionKey, list[tuple[Past, Verdict]]]:
+) -> Mapping[AssertionKey, list[tuple[PastValue, Verdict]]]:
     """The verdicts of each assertion of a task, also as values of the past, in the order of the
     reports."""
-    found: dict[AssertionKey, list[tuple[Past, Verdict]]] = {}
+    found: dict[AssertionKey, list[tuple[PastValue, Verdict]]] = {}
     for report in reports:
         key, attempt = report.run_key, report.attempt.id
         href = report_address(dag_id, task_id, key, attempt, report.run_id)
@@ -254,10 +254,10 @@ def histories(
     return found
 
 
-def _past_run(run: TaskRun, report: GateReport) -> PastRun:
+def _past_run(run: TaskRun, report: GateReport) -> EarlierRun:
     key = report.run_key
     href = report_address(run.dag_id, run.task_id, key, report.attempt.id, report.run_id)
-    return PastRun(key.date, report.outcome.value, href)
+    return EarlierRun(key.date, report.outcome.value, href)
 
 
 def _shadow_view(report: GateReport) -> ShadowView | None:
@@ -291,7 +291,7 @@ def _assertions(
 
 
 def _assertion(
-    verdict: Verdict, view: ReportView, earlier: Sequence[tuple[Past, Verdict]]
+    verdict: Verdict, view: ReportView, earlier: Sequence[tuple[PastValue, Verdict]]
 ) -> AssertionView:
     past = [one for one, _ in earlier]
     read = reading_of(verdict)

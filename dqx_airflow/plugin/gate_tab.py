@@ -47,7 +47,7 @@ _MOST_SILENT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class AttemptReports:
     """The reports of the attempts of a task instance, and the one of them that is asked for."""
 
     reports: tuple[GateReport, ...]
@@ -207,7 +207,7 @@ def runs_of_gate(
 
 def reported(
     session: SessionDep, desk: Desk, run: TaskRun, *, is_forgotten: bool, attempt: str
-) -> Reported:
+) -> AttemptReports:
     """The reports of a task instance; of a forgotten one that of the attempt, where it was one of
     the same gate. The connection to Airflow's database is free while the store is asked."""
     if not is_forgotten:
@@ -218,7 +218,9 @@ def reported(
         attempts = frozenset()
     session.close()
     known = desk.ask(lambda store: store.reports_of(attempts))
-    return Reported(known.found, chosen_report(run.pushed, known.found, attempt), known.problem)
+    return AttemptReports(
+        known.found, chosen_report(run.pushed, known.found, attempt), known.problem
+    )
 
 
 def _forgotten(dag_id: str, run_id: str, task_id: str, map_index: str, attempt: str) -> TaskRun:

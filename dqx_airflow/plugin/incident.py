@@ -63,7 +63,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class DatasetVersions:
     """A dataset as the first run of the incident read it, and the version that the last good run
     before it read; None where it is not known."""
 
@@ -91,7 +91,7 @@ class IncidentPage:
     others: tuple[Incident, ...]
     last: ReportView | None
     faults: tuple[Fault, ...]
-    versions: tuple[Version, ...]
+    versions: tuple[DatasetVersions, ...]
     waiting: tuple[Waiting, ...]
     assets: Mapping[str, tuple[str, ...]]
     owners: str
@@ -278,6 +278,8 @@ def _faults(newest: GateReport | None, past: Sequence[GateReport]) -> tuple[Faul
     return tuple(sorted(faults, key=lambda one: not one.blocks))
 
 
-def _versions(first: GateReport | None, before: GateReport | None) -> tuple[Version, ...]:
+def _versions(first: GateReport | None, before: GateReport | None) -> tuple[DatasetVersions, ...]:
     good = {one.name: one.version for one in before.datasets} if before else {}
-    return tuple(Version(one, good.get(one.name)) for one in (first.datasets if first else ()))
+    return tuple(
+        DatasetVersions(one, good.get(one.name)) for one in (first.datasets if first else ())
+    )

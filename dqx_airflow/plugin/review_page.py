@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from dqx_airflow.plugin.render import plain
-from dqx_airflow.results.proposals import Stage, StoredProposal
+from dqx_airflow.results.proposals import ProposalStage, StoredProposal
 from dqx_airflow.tuning.cost_chart import cost_svg
 
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
@@ -61,14 +61,14 @@ def review_page(stored: Sequence[StoredProposal], editable: frozenset[str]) -> R
     :param editable: the ids of those about which the user may decide.
     """
     views = [_view(one, one.proposal.id in editable) for one in stored]
-    by_stage: dict[Stage, list[ProposalView]] = {stage: [] for stage in Stage}
+    by_stage: dict[ProposalStage, list[ProposalView]] = {stage: [] for stage in ProposalStage}
     for view in views:
         by_stage[view.stored.stage].append(view)
-    done = [*by_stage[Stage.APPLIED], *by_stage[Stage.REJECTED]]
+    done = [*by_stage[ProposalStage.APPLIED], *by_stage[ProposalStage.REJECTED]]
     done.sort(key=lambda view: view.stored.at, reverse=True)
     return ReviewPage(
-        tuple(by_stage[Stage.PENDING]),
-        tuple(by_stage[Stage.APPROVED]),
+        tuple(by_stage[ProposalStage.PENDING]),
+        tuple(by_stage[ProposalStage.APPROVED]),
         tuple(done[:_MOST_DECIDED]),
     )
 

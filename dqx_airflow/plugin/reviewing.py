@@ -22,7 +22,7 @@ from dqx_airflow.plugin.review_page import review_page
 from dqx_airflow.plugin.store import Answer, Desk
 from dqx_airflow.plugin.writes import Form, Refused, form_token
 from dqx_airflow.results.proposals import (
-    Stage,
+    ProposalStage,
     StoredProposal,
     attempts_behind,
     decide,
@@ -32,7 +32,7 @@ from dqx_airflow.results.proposals import (
 router = APIRouter()
 
 _LONGEST_REASON = 500
-_STAGES = {"approve": Stage.APPROVED, "reject": Stage.REJECTED}
+_STAGES = {"approve": ProposalStage.APPROVED, "reject": ProposalStage.REJECTED}
 _NO_PROPOSAL = Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the page.")
 
 
@@ -70,7 +70,7 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
             HTTPStatus.BAD_REQUEST,
             f"Say approve or reject, with a reason of at most {_LONGEST_REASON} characters.",
         )
-    if stage is Stage.REJECTED and not reason:
+    if stage is ProposalStage.REJECTED and not reason:
         raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and give one.")
     desk = known_desk()
     found = desk.ask(lambda store: proposals_from(store.select))
@@ -91,7 +91,7 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
         )
     if stored.stage is stage:
         return back_to(address("review"))
-    if stored.stage is not Stage.PENDING:
+    if stored.stage is not ProposalStage.PENDING:
         raise Refused(
             HTTPStatus.CONFLICT, f"{stored.agent} has decided already: it is {stored.stage.value}."
         )

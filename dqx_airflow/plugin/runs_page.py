@@ -40,7 +40,7 @@ class RunFilters:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRow:
+class ListedRun:
     """A run in the list, and the address of its report."""
 
     line: RunLine
@@ -65,7 +65,7 @@ class RunsPage:
     dag_id: str
     task_id: str
     gate: str
-    rows: tuple[RunRow, ...]
+    rows: tuple[ListedRun, ...]
     page: int
     pages: int
     total: int
@@ -95,9 +95,9 @@ def page_within(page: int, total: int) -> tuple[int, int]:
     return min(max(page, 1), pages), pages
 
 
-def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[RunRow, ...]:
+def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[ListedRun, ...]:
     """The runs of a task with the addresses of their reports."""
     return tuple(
-        RunRow(line, report_address(dag_id, task_id, line.run_key, line.attempt_id, line.run_id))
+        ListedRun(line, report_address(dag_id, task_id, line.run_key, line.attempt_id, line.run_id))
         for line in lines
     )

@@ -13,15 +13,15 @@ from functools import cache
 from dqx_airflow.patterns.characters import Characters
 from dqx_airflow.patterns.syntax import (
     Anything,
+    Assertion,
     Choice,
-    Condition,
+    Concatenation,
     End,
     Group,
     Node,
     One,
     PatternError,
     Repeat,
-    Row,
     Start,
     read,
 )
@@ -35,7 +35,7 @@ _CONDITIONS = {
 _MODES = {"greedy": "", "lazy": "?", "possessive": "+"}
 
 
-class UntranslatableError(ValueError):
+class UntranslatablePatternError(ValueError):
     """Python has nothing for a part of the expression; the message says for which."""
 
 
@@ -48,7 +48,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(_written(read(pattern, has_exact_classes=True)), re.ASCII)
     except (PatternError, re.error, OverflowError, RecursionError) as error:
-        raise UntranslatableError(f'"{pattern}": {error}') from error
+        raise UntranslatablePatternError(f'"{pattern}": {error}') from error
 
 
 @cache
@@ -64,7 +64,7 @@ def _written(node: Node) -> str:
     match node:
         case One(characters=characters):
             return _set(characters)
-        case Row(items=items):
+        case Concatenation(items=items):
             return "".join(map(_written, items))
         case Choice(branches=branches):
             return f"(?:{'|'.join(map(_written, branches))})"
@@ -77,7 +77,7 @@ def _written(node: Node) -> str:
             return r"\A"
         case End():
             return r"\Z"
-        case Condition(written=written) if written in _CONDITIONS:
+        case Assertion(written=written) if written in _CONDITIONS:
             return _CONDITIONS[written]
         case Anything(group=int(number)):
             return rf"(?:\{number})"

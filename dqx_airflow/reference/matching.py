@@ -8,7 +8,7 @@ from typing import Any
 from dqx_airflow.exact import Number
 from dqx_airflow.metrics.comparison import comparable
 from dqx_airflow.metrics.plain_values import plain
-from dqx_airflow.plan.matching import Differences, Pair, PairedColumns
+from dqx_airflow.plan.matching import ColumnPair, Differences, PairedColumns
 from dqx_airflow.plan.number_comparison import is_within
 
 _Row = tuple[Any, ...]
@@ -49,11 +49,11 @@ def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _
     return alone, rest
 
 
-def _all_same(pairs: Sequence[Pair], left: _Row, right: _Row, margin: Number | None) -> bool:
+def _all_same(pairs: Sequence[ColumnPair], left: _Row, right: _Row, margin: Number | None) -> bool:
     return all(_is_same(*of_column, margin) for of_column in zip(pairs, left, right, strict=True))
 
 
-def _is_same(pair: Pair, left: Any, right: Any, margin: Number | None) -> bool:
+def _is_same(pair: ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
     if left is None or right is None:
         return left is right
     one, other = comparable(left, pair.left.type, right, pair.right.type)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dqx_airflow.metrics.builtin.counts import count_nan
 from dqx_airflow.metrics.comparison import moment_of
-from dqx_airflow.metrics.in_python import Column, SumOverflow
+from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow
 from dqx_airflow.metrics.plain_values import is_finite, plain
 from dqx_airflow.metrics.registry import ArgumentKind, Scan
 from dqx_airflow.metrics.sums import OVERFLOW
@@ -34,7 +34,7 @@ from dqx_airflow.plan.model import (
     Scanned,
 )
 from dqx_airflow.plan.predicates import voids_of
-from dqx_airflow.plan.row_types import Objection, RowTypes
+from dqx_airflow.plan.row_types import RowTypes, TypeObjection
 from dqx_airflow.plan.schema_check import (
     INFINITE,
     Schema,
@@ -46,9 +46,9 @@ from dqx_airflow.plan.schema_check import (
     void_with_nan,
     void_without_end,
 )
-from dqx_airflow.reference.java_patterns import UntranslatableError
+from dqx_airflow.reference.java_patterns import UntranslatablePatternError
 from dqx_airflow.reference.matching import differences
-from dqx_airflow.reference.predicates import Known, Row
+from dqx_airflow.reference.predicates import EvaluatedRow, Known
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, MetricValue
 
@@ -97,7 +97,7 @@ def _answer_match(
     match = Match.of(request)
     try:
         columns = pair_columns(match, left.schema, right.schema)
-    except Objection as objection:
+    except TypeObjection as objection:
         scanned.failures[request] = str(objection)
         return
     sides = []
@@ -130,17 +130,17 @@ class _Dataset:
             or (is_read and moment is None and not row[-1].isdisjoint((column, None)))
         ]
 
-    def malformed(self, request: MetricRequest, rows: Iterable[tuple[Any, ...]]) -> Column:
+    def malformed(self, request: MetricRequest, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
         """Whether one of the texts that a request is about is malformed in each row."""
         if self.table.texts is None:
-            return Column("boolean", ())
+            return ColumnValues("boolean", ())
         asked = texts_of(request, self.schema, self.table.texts)
         wanted = (*asked.columns, None) if asked.has_lines else asked.columns
-        return Column("boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows))
+        return ColumnValues("boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows))
 
-    def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> Column:
+    def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
         """The column or field of a struct to which a name leads."""
-        return Column(self.schema.type_of(name), self._values(name, rows))
+        return ColumnValues(self.schema.type_of(name), self._values(name, rows))
 
     def _values(self, name: str, rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
         place = self.schema.find(name)
@@ -189,7 +189,7 @@ def _measure_dataset(
                 _answer(request, dataset, known, scanned)
             except SumOverflow:
                 scanned.failures[request] = OVERFLOW
-            except UntranslatableError as error:
+            except UntranslatablePatternError as error:
                 scanned.failures[request] = f"a regular expression needs Spark: {error}"
     return scanned
 
@@ -298,21 +298,21 @@ def _value(
     for argument, given in request.given:
         if isinstance(given, RowPredicate):
             truths = (_row(dataset, row, known).holds(given.node) for row in rows)
-            arguments.append(Column("boolean", tuple(truths)))
+            arguments.append(ColumnValues("boolean", tuple(truths)))
         elif given is None or argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS):
             arguments.append(given)
         elif isinstance(given, str):
             arguments.append(dataset.column(given, rows))
         else:
             arguments.append([dataset.column(name, rows) for name in given])
-    return compute(*(arguments or [Column("struct<>", tuple(rows))]))
+    return compute(*(arguments or [ColumnValues("struct<>", tuple(rows))]))
 
 
-def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known]) -> Row:
+def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known]) -> EvaluatedRow:
     def value_of(name: str) -> Any:
         return dataset.column(name, [row]).values[0]
 
-    return Row(value_of, RowTypes(dataset.schema.type_of), dataset.ref.name, known)
+    return EvaluatedRow(value_of, RowTypes(dataset.schema.type_of), dataset.ref.name, known)
 
 
 def _is_on(moment: Any, on: date) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.comparison import comparable, literal_value
-from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import WHOLE_SIZES, spelled_like
@@ -21,7 +21,11 @@ from dqx_airflow.plan.model import Lookup
 from dqx_airflow.plan.predicates import lookup_of
 from dqx_airflow.plan.row_types import RowTypes, operand_types
 from dqx_airflow.reference.arithmetic import calculate, fitted, has_bits_for, narrowed, negated
-from dqx_airflow.reference.java_patterns import UntranslatableError, compile_java, compile_like
+from dqx_airflow.reference.java_patterns import (
+    UntranslatablePatternError,
+    compile_java,
+    compile_like,
+)
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -42,7 +46,7 @@ class Known:
     keys: frozenset[Any]
 
     @classmethod
-    def of(cls, column: Column, other: str) -> Known:
+    def of(cls, column: ColumnValues, other: str) -> Known:
         """:param other: the type of the column that is looked up."""
         keys = (comparable(value, column.type, value, other)[0] for value in column.present)
         return cls(column.type, other, frozenset(keys))
@@ -52,7 +56,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EvaluatedRow:
     """One row: the values of its columns, the types, and the values that a lookup finds.
 
     `item` is the item of an array that a part of a predicate is about.
@@ -235,7 +239,7 @@ class Row:
     ) -> bool | None:
         text = self.value(operand)
         if text is not None and longest is not None and len(text) > longest:
-            raise UntranslatableError(f"a string of {len(text)} characters is too long")
+            raise UntranslatablePatternError(f"a string of {len(text)} characters is too long")
         return None if text is None else search(text) is not None
 
     def _is_known(self, lookup: Lookup) -> bool | None:
@@ -264,7 +268,7 @@ def _longest(pattern: str) -> int | None:
     try:
         return longest_in_python(pattern)
     except PatternError as error:  # for Java it is written in another way
-        raise UntranslatableError(f'"{pattern}": {error}') from error
+        raise UntranslatablePatternError(f'"{pattern}": {error}') from error
 
 
 def _all(truths: Iterable[bool | None]) -> bool | None:

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dqx_airflow.errors import RegistryError
-from dqx_airflow.registry.versions import FORMAT, Entry
+from dqx_airflow.registry.versions import FORMAT, VersionEntry
 
 _ENTRY = "entry.json"
 _LONGEST_NAME = 150
@@ -41,11 +41,11 @@ class FolderHome:
             first = (entry for home in homes for entry in _folders(home)[:1])
             return tuple(sorted(str(_record(entry)["id"]) for entry in first))
 
-    def entries(self, contract_id: str) -> tuple[Entry, ...]:
+    def entries(self, contract_id: str) -> tuple[VersionEntry, ...]:
         with _failures_told(self.folder):
             return tuple(map(_read, _folders(self._home(contract_id))))
 
-    def add(self, entry: Entry) -> bool:
+    def add(self, entry: VersionEntry) -> bool:
         with _failures_told(self.folder):
             return _write(self._home(entry.contract_id), entry)
 
@@ -78,9 +78,9 @@ def _record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def _read(folder: Path) -> Entry:
+def _read(folder: Path) -> VersionEntry:
     record = _record(folder)
-    return Entry(
+    return VersionEntry(
         record["id"],
         int(folder.name),
         record["version"],
@@ -95,7 +95,7 @@ def _text(path: Path) -> str:
     return path.read_bytes().decode("utf-8")
 
 
-def _write(home: Path, entry: Entry) -> bool:
+def _write(home: Path, entry: VersionEntry) -> bool:
     """Writes an entry; False where another one took its number in the meantime."""
     record = {
         "format": FORMAT,

@@ -17,7 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from dqx_airflow.errors import RegistryError, first_line
-from dqx_airflow.registry.versions import FORMAT, Entry
+from dqx_airflow.registry.versions import FORMAT, VersionEntry
 
 _FILE = pa.struct([("name", pa.string()), ("text", pa.string())])
 _SCHEMA = pa.schema(
@@ -53,7 +53,7 @@ class TableHome:
             found = table.to_pyarrow_table(columns=["contract_id"])
             return tuple(sorted(set(found["contract_id"].to_pylist())))
 
-    def entries(self, contract_id: str) -> tuple[Entry, ...]:
+    def entries(self, contract_id: str) -> tuple[VersionEntry, ...]:
         with self._failures_told():
             table = self._table()
             if table is None:
@@ -62,7 +62,7 @@ class TableHome:
             rows = sorted(found.to_pylist(), key=lambda row: row["number"])
             return tuple(self._entry(row) for row in rows)
 
-    def add(self, entry: Entry) -> bool:
+    def add(self, entry: VersionEntry) -> bool:
         name = f"dqx:contract:{entry.contract_id}:{entry.number}"
         once = CommitProperties(app_transactions=[Transaction(name, 1)])
         with self._failures_told():
@@ -104,14 +104,14 @@ class TableHome:
                 raise
             return table
 
-    def _entry(self, row: dict[str, Any]) -> Entry:
+    def _entry(self, row: dict[str, Any]) -> VersionEntry:
         if row["format"] != FORMAT:
             raise RegistryError(
                 f"version {row['version']} of {row['contract_id']} in {self.place} has another "
                 "format",
                 "use the version that wrote it",
             )
-        return Entry(
+        return VersionEntry(
             row["contract_id"],
             row["number"],
             row["version"],
@@ -134,7 +134,7 @@ class TableHome:
             ) from error
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: VersionEntry) -> dict[str, Any]:
     return {
         "contract_id": entry.contract_id,
         "number": entry.number,

@@ -35,7 +35,7 @@ _MOST_TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VersionEntry:
     """A published version as a home keeps it: the files of the contract by name, itself first.
 
     `version` and `dialect` are there for people who look into a home.
@@ -57,11 +57,11 @@ class Home(Protocol):
         """The ids of all contracts, in their order."""
         ...
 
-    def entries(self, contract_id: str) -> tuple[Entry, ...]:
+    def entries(self, contract_id: str) -> tuple[VersionEntry, ...]:
         """The entries of a contract, in the order of their numbers."""
         ...
 
-    def add(self, entry: Entry) -> bool:
+    def add(self, entry: VersionEntry) -> bool:
         """Keeps an entry, as a whole; False where others wrote in the meantime: look at them."""
         ...
 
@@ -134,9 +134,9 @@ def digest_of(texts: Mapping[str, str]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _entry(published: PublishedVersion, texts: Mapping[str, str]) -> Entry:
+def _entry(published: PublishedVersion, texts: Mapping[str, str]) -> VersionEntry:
     contract = published.contract
-    return Entry(
+    return VersionEntry(
         contract.id,
         published.number,
         contract.version,
@@ -147,7 +147,7 @@ def _entry(published: PublishedVersion, texts: Mapping[str, str]) -> Entry:
     )
 
 
-def _read(entry: Entry) -> PublishedVersion:
+def _read(entry: VersionEntry) -> PublishedVersion:
     shown = f"version {entry.version} of {entry.contract_id}"
     if digest_of(entry.files) != entry.digest:
         raise RegistryError(

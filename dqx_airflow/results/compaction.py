@@ -23,7 +23,7 @@ from dqx_airflow.results.files import (
     require_plain,
 )
 from dqx_airflow.results.schema import TableDefinition
-from dqx_airflow.results.tables import Location
+from dqx_airflow.results.tables import ResultsRoot
 
 _log = logging.getLogger("dqx.gate")
 
@@ -51,7 +51,7 @@ OF_UPKEEP = Portion(rows=50_000, size=32_000_000, files=5_000, fewest_files=2)
 _MOST_FILES_LOOKED_AT = 2_000
 
 
-def compact_a_little(location: Location, definition: TableDefinition, table: DeltaTable) -> None:
+def compact_a_little(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
     """Merges small files of one month where many have gathered, in well below a second.
 
     :param table: as it was when a gate had appended to it.
@@ -84,7 +84,7 @@ def next_portion(files: Iterable[LiveFile], most: Portion, *, by_month: bool) ->
 
 
 def merge(
-    location: Location, definition: TableDefinition, table: DeltaTable, files: list[LiveFile]
+    location: ResultsRoot, definition: TableDefinition, table: DeltaTable, files: list[LiveFile]
 ) -> None:
     """Puts one sorted file for each month in the place of some files.
 

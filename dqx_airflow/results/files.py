@@ -26,7 +26,7 @@ from pyarrow.fs import PyFileSystem
 
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.schema import MONTH, TableDefinition
-from dqx_airflow.results.tables import NO_LOG_CLEANUP, Location
+from dqx_airflow.results.tables import NO_LOG_CLEANUP, ResultsRoot
 
 _LAYOUT = "dqx:layout"
 _ROWS_OF_GROUP = 8192
@@ -88,7 +88,7 @@ def live_files(definition: TableDefinition, table: DeltaTable) -> list[LiveFile]
     ]
 
 
-def read_files(location: Location, table: DeltaTable, files: Iterable[LiveFile]) -> pa.Table:
+def read_files(location: ResultsRoot, table: DeltaTable, files: Iterable[LiveFile]) -> pa.Table:
     """All rows of some files, with the columns of the table."""
     schema = pa.schema(table.schema().to_arrow())
     if is_partitioned(table):
@@ -98,7 +98,7 @@ def read_files(location: Location, table: DeltaTable, files: Iterable[LiveFile])
 
 
 def replace_files(
-    location: Location,
+    location: ResultsRoot,
     definition: TableDefinition,
     table: DeltaTable,
     removed: Sequence[LiveFile],
@@ -163,7 +163,7 @@ def _by_month(
 
 
 def _write(
-    location: Location,
+    location: ResultsRoot,
     definition: TableDefinition,
     table: DeltaTable,
     rows: pa.Table,
@@ -213,6 +213,6 @@ def _as_json(value: Any, *, is_upper: bool = False) -> Any:
     return value if isinstance(value, int | float | str) else value.isoformat()
 
 
-def filesystem_of(location: Location, table: DeltaTable) -> PyFileSystem:
+def filesystem_of(location: ResultsRoot, table: DeltaTable) -> PyFileSystem:
     """The files of a table, those of its log too, by their path below it."""
     return PyFileSystem(DeltaStorageHandler(table.table_uri, location.options))

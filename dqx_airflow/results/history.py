@@ -37,7 +37,7 @@ from dqx_airflow.results.schema import (
     SOURCES,
     SOURCES_SCHEMA,
 )
-from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
+from dqx_airflow.results.tables import ResultsRoot, foreign_errors_told, locate, open_table
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, SourceFile, from_json
 
 _FIRST_LOOK_DAYS, _LAST_LOOK_DAYS = 60, 400
@@ -271,7 +271,7 @@ class OpenStore:
                 continue  # deleted in part, or of a newer version: a gap in a history, no error
         return tuple(reports)
 
-    def _table(self, location: Location, name: str) -> DeltaTable | None:
+    def _table(self, location: ResultsRoot, name: str) -> DeltaTable | None:
         """The newest state of the table; None where there is no table yet."""
         with self._lock:
             table = self._tables.get(name)

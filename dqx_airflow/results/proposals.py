@@ -22,7 +22,7 @@ from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
 _MOST_ATTEMPTS = 1000
 
 
-class Stage(str, Enum):
+class ProposalStage(str, Enum):
     """How far a proposal came. `APPROVED` waits to be applied to the file of the suite."""
 
     PENDING = "proposed"
@@ -38,7 +38,7 @@ class StoredProposal:
     """A proposal, and how far it came: who decided last, when and why."""
 
     proposal: Proposal
-    stage: Stage
+    stage: ProposalStage
     agent: str
     at: datetime
     reason: str | None = None
@@ -53,14 +53,14 @@ def propose(
 
     :raises StoreError: the store cannot be written.
     """
-    row = _event(proposal, Stage.PENDING, proposal.agent, proposal.reason, proposal.at)
+    row = _event(proposal, ProposalStage.PENDING, proposal.agent, proposal.reason, proposal.at)
     _append(root, {**row, "proposal": proposal.to_json()}, storage_options)
 
 
 def decide(
     root: str,
     proposal: Proposal,
-    stage: Stage,
+    stage: ProposalStage,
     author: str,
     reason: str | None = None,
     *,
@@ -78,7 +78,7 @@ def read_proposals(
     root: str,
     suite: str | None = None,
     *,
-    stage: Stage | None = None,
+    stage: ProposalStage | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[StoredProposal, ...]:
     """The proposals for a suite, or for all, oldest first.
@@ -90,7 +90,7 @@ def read_proposals(
 
 
 def proposals_from(
-    select: Select, suite: str | None = None, *, stage: Stage | None = None
+    select: Select, suite: str | None = None, *, stage: ProposalStage | None = None
 ) -> tuple[StoredProposal, ...]:
     """The proposals of `read_proposals`, from tables that are open.
 
@@ -108,7 +108,7 @@ def proposals_from(
                 made.setdefault(proposal_id, proposal_from_json(row["proposal"]))
             except RequestError:
                 continue  # of a newer version
-        if row["event"] in list(Stage) and _counts(last.get(proposal_id), row):
+        if row["event"] in list(ProposalStage) and _counts(last.get(proposal_id), row):
             last[proposal_id] = row
     found = (_stored(made[key], row) for key, row in last.items() if key in made)
     return tuple(one for one in found if stage in (None, one.stage))
@@ -137,17 +137,21 @@ def attempts_behind(
 
 def _counts(before: Row | None, row: Row) -> bool:
     """What was applied stays so, and what was proposed is decided by what follows."""
-    return before is None or (before["event"] != Stage.APPLIED and row["event"] != Stage.PENDING)
+    return before is None or (
+        before["event"] != ProposalStage.APPLIED and row["event"] != ProposalStage.PENDING
+    )
 
 
 def _stored(proposal: Proposal, row: Row) -> StoredProposal:
     at: datetime = row["event_at"]
     stamped = at if at.tzinfo else at.replace(tzinfo=timezone.utc)
-    return StoredProposal(proposal, Stage(row["event"]), row["agent"], stamped, row.get("reason"))
+    return StoredProposal(
+        proposal, ProposalStage(row["event"]), row["agent"], stamped, row.get("reason")
+    )
 
 
 def _event(
-    proposal: Proposal, stage: Stage, agent: str, reason: str | None, at: datetime
+    proposal: Proposal, stage: ProposalStage, agent: str, reason: str | None, at: datetime
 ) -> dict[str, object]:
     return {
         "event_id": str(uuid.uuid4()),

@@ -13,7 +13,7 @@ from typing import Any
 from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 
-from dqx_airflow.results.tables import Location, foreign_errors_told
+from dqx_airflow.results.tables import ResultsRoot, foreign_errors_told
 
 PARTIAL = "partial"
 """The column that tells runs that judged some assertions alone."""
@@ -22,7 +22,7 @@ SHADOW = "shadow"
 
 
 def select_rows(
-    location: Location,
+    location: ResultsRoot,
     table: DeltaTable,
     columns: Iterable[str],
     where: Sequence[str],

@@ -21,7 +21,7 @@ from dqx_airflow.results.schema import (
     RUNS,
     RUNS_SCHEMA,
 )
-from dqx_airflow.results.tables import Location, foreign_errors_told, locate, open_table
+from dqx_airflow.results.tables import ResultsRoot, foreign_errors_told, locate, open_table
 from dqx_airflow.values import GateReport, RunKey
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -167,7 +167,7 @@ def list_runs(
 
 
 def _standing(
-    location: Location, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
+    location: ResultsRoot, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
 ) -> Sequence[Row]:
     """The newest runs that no later attempt supersedes.
 
@@ -200,7 +200,7 @@ def _standing(
 
 
 def _newest(
-    location: Location, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
+    location: ResultsRoot, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
 ) -> list[dict[str, Any]]:
     """The newest runs, from the newest files that hold enough of them, or else from all files."""
     order = f"{_NEWEST_FIRST} LIMIT {limit}"
@@ -232,7 +232,7 @@ def _moment_before(runs: DeltaTable, limit: int) -> datetime | None:
     return None
 
 
-def _existing_runs(location: Location) -> DeltaTable:
+def _existing_runs(location: ResultsRoot) -> DeltaTable:
     runs = open_table(location, RUNS)
     if runs is None:
         raise StoreError(
@@ -243,7 +243,7 @@ def _existing_runs(location: Location) -> DeltaTable:
 
 
 def _reports(
-    location: Location, runs: Sequence[Row], of_gates: Sequence[str]
+    location: ResultsRoot, runs: Sequence[Row], of_gates: Sequence[str]
 ) -> tuple[GateReport, ...]:
     """The reports of some runs, by one look at each table.
 
@@ -283,7 +283,7 @@ def _reports(
     )
 
 
-def _report(location: Location, run: Row) -> GateReport:
+def _report(location: ResultsRoot, run: Row) -> GateReport:
     results: Sequence[Row] = ()
     if run.get("assertions"):
         results = _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names)
@@ -297,7 +297,7 @@ def _report(location: Location, run: Row) -> GateReport:
 
 
 def _told(
-    location: Location,
+    location: ResultsRoot,
     run: Row,
     results: Sequence[Row],
     failing: Sequence[Row],
@@ -314,7 +314,7 @@ def _told(
 
 
 def _rows_of(
-    location: Location, run: Row, name: str, columns: Sequence[str], *, shadows: bool = False
+    location: ResultsRoot, run: Row, name: str, columns: Sequence[str], *, shadows: bool = False
 ) -> Sequence[Row]:
     """The rows of a run in a table; none where there is no such table."""
     table = open_table(location, name)

@@ -20,7 +20,7 @@ from dqx_airflow.results.commits import committed
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.schema import STATES, TABLES
 from dqx_airflow.results.store import append, dated, open_or_create, tidy
-from dqx_airflow.results.tables import Location, foreign_errors_told, open_table
+from dqx_airflow.results.tables import ResultsRoot, foreign_errors_told, open_table
 from dqx_airflow.values import MetricValue
 
 Results: TypeAlias = Mapping[str, MetricValue]
@@ -45,7 +45,7 @@ class State:
 class StateStore:
     """The states below a results root."""
 
-    location: Location
+    location: ResultsRoot
 
     def recall(self, scope: str, dates: Sequence[date | None]) -> tuple[State, ...]:
         """The newest states of a scope for some dates.

@@ -31,7 +31,7 @@ from dqx_airflow.results.schema import (
 from dqx_airflow.results.sources import source_rows
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
-    Location,
+    ResultsRoot,
     foreign_errors_told,
     locate,
     open_table,
@@ -57,7 +57,7 @@ class ResultsStore:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
 
     @property
-    def location(self) -> Location:
+    def location(self) -> ResultsRoot:
         return locate(self.root, self.storage_options)
 
     def write(self, report: GateReport, sources: Iterable[SourceFile] = ()) -> None:
@@ -120,7 +120,7 @@ class ResultsStore:
                 probe_objects(location)
 
 
-def probe_objects(location: Location) -> None:
+def probe_objects(location: ResultsRoot) -> None:
     """Writes and deletes one object below the root of an object store."""
     from deltalake.fs import DeltaStorageHandler
 
@@ -135,7 +135,7 @@ def probe_objects(location: Location) -> None:
         handler.delete_file("_dqx_probe")
 
 
-def _probe_folders(location: Location, names: Collection[str]) -> None:
+def _probe_folders(location: ResultsRoot, names: Collection[str]) -> None:
     root = Path(location.root)
     folders = [Path(location.table(name)) for name in names]
     folders += [folder / "_delta_log" for folder in folders]
@@ -164,7 +164,7 @@ def dated(rows: Iterable[Row], definition: TableDefinition) -> pa.Table:
 
 
 def append_once(
-    location: Location, name: str, rows: Mapping[str, Sequence[Row]]
+    location: ResultsRoot, name: str, rows: Mapping[str, Sequence[Row]]
 ) -> tuple[TableDefinition, DeltaTable] | None:
     """Appends, in one commit, those of the rows whose key is not there. None where all are.
 
@@ -187,7 +187,7 @@ def append_once(
     return committed(commit)
 
 
-def tidy(location: Location, definition: TableDefinition, table: DeltaTable) -> None:
+def tidy(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
     """Merges small files after every 32nd version of a table. It takes no second, and never fails.
 
     :param table: as it was after the append.
@@ -218,7 +218,7 @@ def append(table: DeltaTable, rows: pa.Table, properties: CommitProperties | Non
     )
 
 
-def open_or_create(location: Location, definition: TableDefinition) -> DeltaTable:
+def open_or_create(location: ResultsRoot, definition: TableDefinition) -> DeltaTable:
     """The table, made where it is not there."""
     table = open_table(location, definition.name)
     if table is not None:

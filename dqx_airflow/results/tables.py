@@ -29,7 +29,7 @@ NO_LOG_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expire
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class ResultsRoot:
     """A results root: an absolute local path, or a URI with the options of its storage."""
 
     root: str
@@ -50,14 +50,14 @@ class Location:
         return f"{self.root.rstrip('/')}/{name}"
 
 
-def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Location:
+def locate(root: str, storage_options: Mapping[str, str] | None = None) -> ResultsRoot:
     """The location that `root` means: `~` and relative paths are resolved, URIs are kept."""
     if not root.strip():
         raise StoreError("the results root is empty", "give a path or URI")
     if root.startswith("file://"):
         root = unquote(urlsplit(root).path)
     if _URI.match(root):
-        return Location(root, storage_options)
+        return ResultsRoot(root, storage_options)
     path = os.path.abspath(os.path.expanduser(root))
     if _PERCENT_ENCODED.search(path):
         # deltalake makes such a folder and then looks for the decoded name.
@@ -65,10 +65,10 @@ def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Locat
             f"the results root {path} has a percent sign followed by two hexadecimal digits",
             "choose a path without it",
         )
-    return Location(path, storage_options)
+    return ResultsRoot(path, storage_options)
 
 
-def open_table(location: Location, name: str) -> DeltaTable | None:
+def open_table(location: ResultsRoot, name: str) -> DeltaTable | None:
     """The newest state of the table, or None where there is no table yet.
 
     :raises StoreError: something is there, but it is not our table, or it cannot be read.
@@ -91,7 +91,7 @@ def open_table(location: Location, name: str) -> DeltaTable | None:
 
 
 @contextmanager
-def foreign_errors_told(location: Location, doing: str) -> Iterator[None]:
+def foreign_errors_told(location: ResultsRoot, doing: str) -> Iterator[None]:
     """Turns whatever the guests raise into one `StoreError`. `doing`: "read" or "write"."""
     try:
         yield
@@ -108,7 +108,7 @@ def foreign_errors_told(location: Location, doing: str) -> Iterator[None]:
         ) from error
 
 
-def _has_local_log(location: Location, name: str) -> bool:
+def _has_local_log(location: ResultsRoot, name: str) -> bool:
     """True where there is a Delta log to read. deltalake itself says "not found" to a file in
     the way, to a missing permission and to a missing table alike."""
     root, table = Path(location.root), Path(location.table(name))
@@ -135,7 +135,7 @@ def _file_in_the_way(path: Path) -> Path:
     return next((parent for parent in [*reversed(path.parents), path] if parent.is_file()), path)
 
 
-def _hint(location: Location) -> str:
+def _hint(location: ResultsRoot) -> str:
     if location.is_local:
         return "if the files are damaged, restore them, or choose another results root"
     return "check the address, the network and the credentials (environment or storage options)"

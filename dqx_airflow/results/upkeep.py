@@ -34,7 +34,7 @@ from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.schema import MONTH, RUNS, SOURCES, TABLES, TableDefinition
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
-    Location,
+    ResultsRoot,
     foreign_errors_told,
     locate,
     open_table,
@@ -90,7 +90,7 @@ def prune(
         raise RequestError("the age of runs to prune must be positive", "such as 400d")
     now = now or datetime.now(timezone.utc)
 
-    def prune_one(location: Location, definition: TableDefinition, table: DeltaTable) -> Upkeep:
+    def prune_one(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> Upkeep:
         if definition.is_of_people:
             files = len(table.file_uris())
             return Upkeep(definition.name, files, files)
@@ -118,7 +118,7 @@ def vacuum(
             "such as 7d",
         )
 
-    def vacuum_one(_: Location, definition: TableDefinition, table: DeltaTable) -> Upkeep:
+    def vacuum_one(_: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> Upkeep:
         gone = table.vacuum(
             int(keep / timedelta(hours=1)),
             dry_run=dry_run,
@@ -134,7 +134,7 @@ def vacuum(
 def _of_all(
     root: str,
     storage_options: Mapping[str, str] | None,
-    work: Callable[[Location, TableDefinition, DeltaTable], Upkeep],
+    work: Callable[[ResultsRoot, TableDefinition, DeltaTable], Upkeep],
 ) -> Iterator[Upkeep]:
     location = locate(root, storage_options)
     if open_table(location, RUNS) is None:
@@ -149,7 +149,7 @@ def _of_all(
                 yield work(location, definition, table)
 
 
-def _optimize(location: Location, definition: TableDefinition, table: DeltaTable) -> Upkeep:
+def _optimize(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> Upkeep:
     require_plain(table)
     before = len(table.file_uris())
     if before > _MANY_FILES:
@@ -167,7 +167,7 @@ def _optimize(location: Location, definition: TableDefinition, table: DeltaTable
     return Upkeep(definition.name, before, len(table.file_uris()))
 
 
-def _merge_all(location: Location, definition: TableDefinition, table: DeltaTable) -> None:
+def _merge_all(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
     def merge_some() -> bool:
         # Looked at anew each time: gates append and merge meanwhile.
         by_month = is_partitioned(table)
@@ -202,7 +202,7 @@ def _set_properties(definition: TableDefinition, table: DeltaTable) -> bool:
     return bool(missing)
 
 
-def _migrate(location: Location, definition: TableDefinition, table: DeltaTable) -> bool:
+def _migrate(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> bool:
     """Partitions a table by month. What is appended meanwhile stays, in no month for now."""
     schema = pa.schema(table.schema().to_arrow())
     if MONTH not in schema.names:
@@ -237,7 +237,7 @@ def _overwrite(table: DeltaTable, rows: pa.RecordBatchReader) -> None:
     )
 
 
-def _trim_log(location: Location, table: DeltaTable) -> None:
+def _trim_log(location: ResultsRoot, table: DeltaTable) -> None:
     """Deletes what a checkpoint replaces of a log that has grown long within a day.
 
     Opening a table lists its log, however much of it is not read.
@@ -261,7 +261,7 @@ def _trim_log(location: Location, table: DeltaTable) -> None:
 
 
 def _prune(
-    location: Location,
+    location: ResultsRoot,
     definition: TableDefinition,
     table: DeltaTable,
     now: datetime,
@@ -317,7 +317,7 @@ def _is_old(
     return is_old
 
 
-def _used_digests(location: Location) -> list[str]:
+def _used_digests(location: ResultsRoot) -> list[str]:
     """The digests of the texts that some run in the store went by."""
     runs = open_table(location, RUNS)
     if runs is None or all(column.name != "sources" for column in runs.schema().fields):

@@ -65,7 +65,7 @@ class TunedAssertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedDays:
     """The verdicts of all days for some values of the tunables.
 
     `statuses` has a row for each assertion of the backtest, and in it one status for each day; None
@@ -99,17 +99,17 @@ class _Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
+class _ComparedNumber:
     """A number that is compared, and the float by which most comparisons are decided."""
 
     side: Side
     near: float
 
     @classmethod
-    def of(cls, side: Side) -> _Subject:
+    def of(cls, side: Side) -> _ComparedNumber:
         return cls(side, nearest_float(side.value))
 
-    def holds(self, op: str, limit: _Subject) -> bool:
+    def holds(self, op: str, limit: _ComparedNumber) -> bool:
         """Whether the condition holds: as `compare` says where the two are close."""
         difference = self.near - limit.near
         if abs(difference) > _FAR * (abs(self.near) + abs(limit.near)):
@@ -133,7 +133,7 @@ class Backtest:
         self._refs = _refs_of(suite, self.days)
         self._known_keys: dict[int, _Keys] = {}
         self._cache: dict[object, tuple[Status | None, ...]] = {}
-        self._subjects: dict[tuple[int, int], tuple[Status | _Subject | None, ...]] = {}
+        self._subjects: dict[tuple[int, int], tuple[Status | _ComparedNumber | None, ...]] = {}
         self._groups = self._grouped()
         plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
         constants = {constant.name.text for constant in suite.constants}
@@ -191,7 +191,7 @@ class Backtest:
             for index in group.days
         )
 
-    def judge(self, values: Mapping[str, float] | None = None) -> Judged:
+    def judge(self, values: Mapping[str, float] | None = None) -> JudgedDays:
         """The verdicts with these values of tunables; the others have those of the suite.
 
         Bounds are not looked at: what may be set is for `tuning.protection` to say.
@@ -200,7 +200,7 @@ class Backtest:
         wanted = {**own, **(values or {})}
         changed = frozenset(name for name, value in wanted.items() if own.get(name) != value)
         if not changed:
-            return Judged(wanted, self._base)
+            return JudgedDays(wanted, self._base)
         tuned, slim = self._reached_by(changed)
         suite = with_values(slim, wanted)
         rows = [[*row] for row in self._base]
@@ -210,7 +210,7 @@ class Backtest:
                 statuses = self._statuses(row, number, planned)
                 for index, status in zip(group.days, statuses, strict=True):
                     rows[row][index] = status
-        return Judged(wanted, tuple(map(tuple, rows)))
+        return JudgedDays(wanted, tuple(map(tuple, rows)))
 
     def verdict(
         self, row: int, index: int, values: Mapping[str, float] | None = None
@@ -317,15 +317,15 @@ class Backtest:
         for op, bound in zip(kinds, condition.bounds, strict=True):
             value = number_of(bound)
             assert isinstance(value, NUMBERS)
-            tests.append((op, _Subject.of(Side.of(bound, value))))
+            tests.append((op, _ComparedNumber.of(Side.of(bound, value))))
         return tuple(
             _held(all(one.holds(op, limit) for op, limit in tests))
-            if isinstance(one, _Subject)
+            if isinstance(one, _ComparedNumber)
             else one
             for one in self._subjects_of(row, number)
         )
 
-    def _subjects_of(self, row: int, number: int) -> tuple[Status | _Subject | None, ...]:
+    def _subjects_of(self, row: int, number: int) -> tuple[Status | _ComparedNumber | None, ...]:
         """What is compared on each day of a group, whatever the limit; a status, or None for an
         unknown one, where no limit changes it."""
         key = row, number
@@ -335,7 +335,9 @@ class Backtest:
             self._subjects[key] = tuple(self._subject(row, planned, index) for index in group.days)
         return self._subjects[key]
 
-    def _subject(self, row: int, planned: PlannedAssertion, index: int) -> Status | _Subject | None:
+    def _subject(
+        self, row: int, planned: PlannedAssertion, index: int
+    ) -> Status | _ComparedNumber | None:
         status = self._base[row][index]
         if status not in (Status.PASSED, Status.FAILED):
             return status
@@ -343,7 +345,7 @@ class Backtest:
         if not isinstance(value, NUMBERS):
             return status  # without a value it fails, whatever the limit is
         side = Side.of(planned.term, value, is_scaled=planned.multiplier != 1)
-        return _Subject.of(side)
+        return _ComparedNumber.of(side)
 
     def _why_unknown(
         self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay

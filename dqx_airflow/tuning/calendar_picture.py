@@ -10,7 +10,7 @@ from datetime import date
 from html import escape
 
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay, Comparison, Tally
+from dqx_airflow.tuning.comparison import BacktestComparison, ComparedAssertion, ComparedDay, Tally
 from dqx_airflow.values import Status
 
 _CELL, _GAP, _ROW, _TOP = 11, 2, 16, 34
@@ -32,7 +32,7 @@ _HEAD = (
 )
 
 
-def calendar_svg(comparison: Comparison) -> str:
+def calendar_svg(comparison: BacktestComparison) -> str:
     """The picture, as one SVG document."""
     dates, rows = comparison.dates, comparison.assertions
     longest = max((len(_shown(row.name)) for row in rows), default=0)
@@ -53,7 +53,7 @@ def calendar_svg(comparison: Comparison) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
-def calendar_html(comparison: Comparison) -> str:
+def calendar_html(comparison: BacktestComparison) -> str:
     """The picture on a page of its own, with the numbers above it. It loads nothing."""
     values = [
         (name, format(value, "g"), format(comparison.values_after.get(name, value), "g"))

@@ -25,7 +25,7 @@ from dqx_airflow.tuning.proposals import Proposal
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.tuner import (
     AGENT,
-    Past,
+    KnownPast,
     ProfileDays,
     Rules,
     Tuned,
@@ -65,7 +65,7 @@ class _Cluster:
 
 
 def tuned_profiles(
-    past: Past,
+    past: KnownPast,
     rules: Rules,
     calendars: Sequence[Calendar],
     with_profile: Callable[[str], nodes.Suite],
@@ -115,7 +115,7 @@ def _existing(profile: nodes.Profile) -> Calendar:
 
 
 def _clusters(
-    past: Past, row: int, days: Sequence[int], tried: Sequence[Calendar]
+    past: KnownPast, row: int, days: Sequence[int], tried: Sequence[Calendar]
 ) -> list[_Cluster]:
     """The calendars on which the alarms of an assertion cluster: first those whose factor explains
     the values best, as that of Sundays does where Saturdays are nearly as usual.
@@ -150,7 +150,7 @@ def _at_least(hits: int, trials: int, rate: float) -> float:
 
 
 def _tuned(
-    past: Past,
+    past: KnownPast,
     row: int,
     cluster: _Cluster,
     days: Sequence[int],
@@ -256,7 +256,7 @@ def _why(cluster: _Cluster, name: str) -> str:
 
 
 def _factor(
-    past: Past, row: int, inside: frozenset[int], days: Sequence[int]
+    past: KnownPast, row: int, inside: frozenset[int], days: Sequence[int]
 ) -> tuple[float | None, float]:
     """By what the values on some days are to be scaled to be as on the others, and how far all are
     from the usual one then.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from dqx_airflow.tuning.backtest import Backtest, Judged
+from dqx_airflow.tuning.backtest import Backtest, JudgedDays
 from dqx_airflow.values import MetricValue, Severity, Status
 
 UNKNOWN = "unknown"
@@ -59,7 +59,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BacktestComparison:
     """The days of a suite as they are judged today, and as they would be."""
 
     suite: str
@@ -104,14 +104,14 @@ class Comparison:
 
 
 def compare_judged(
-    today: Backtest, judged: Judged, proposed: Backtest, would_be: Judged
-) -> Comparison:
+    today: Backtest, judged: JudgedDays, proposed: Backtest, would_be: JudgedDays
+) -> BacktestComparison:
     """The comparison of two backtests over the same days; assertions as the proposed suite has
     them, then those that only today's suite has."""
     rows_before = {one.key: row for row, one in enumerate(today.assertions)}
     rows_after = {one.key: row for row, one in enumerate(proposed.assertions)}
     keys = [*rows_after, *(key for key in rows_before if key not in rows_after)]
-    return Comparison(
+    return BacktestComparison(
         today.suite.name.value,
         judged.values,
         would_be.values,
@@ -125,7 +125,7 @@ def compare_judged(
 
 
 def _compared(
-    before: tuple[Backtest, Judged, int | None], after: tuple[Backtest, Judged, int | None]
+    before: tuple[Backtest, JudgedDays, int | None], after: tuple[Backtest, JudgedDays, int | None]
 ) -> ComparedAssertion:
     source, _, row = after if after[2] is not None else before
     assert row is not None
@@ -140,6 +140,6 @@ def _compared(
     return ComparedAssertion(one.check, one.name, one.severity, tuple(days))
 
 
-def _statuses(side: tuple[Backtest, Judged, int | None]) -> Sequence[Status | None]:
+def _statuses(side: tuple[Backtest, JudgedDays, int | None]) -> Sequence[Status | None]:
     backtest, judged, row = side
     return [None] * len(backtest.days) if row is None else judged.statuses[row]

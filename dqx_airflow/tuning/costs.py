@@ -25,7 +25,7 @@ PASS_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class KnownTruth:
     """What is known of one assertion on one day. `weight` is 1 where a person said it."""
 
     is_issue: bool
@@ -52,7 +52,7 @@ class Counts:
         )
 
 
-def truths(backtest: Backtest) -> tuple[tuple[Truth | None, ...], ...]:
+def truths(backtest: Backtest) -> tuple[tuple[KnownTruth | None, ...], ...]:
     """For each assertion and day what is known; None where neither a person nor a gate said it."""
     statuses, labels = backtest.judge().statuses, backtest.labels
     found = []
@@ -79,7 +79,7 @@ def _failure_weight(
 
 def counts(
     statuses: Sequence[Status | None],
-    known: Sequence[Truth | None],
+    known: Sequence[KnownTruth | None],
     cost: Cost,
     days: Iterable[int],
 ) -> Counts:
@@ -100,7 +100,7 @@ def counts(
 
 
 def labelled_days(
-    known: Iterable[Sequence[Truth | None]], days: Collection[int]
+    known: Iterable[Sequence[KnownTruth | None]], days: Collection[int]
 ) -> tuple[int, ...]:
     """The days on which a person said something of one of the assertions, once for each label."""
     rows = list(known)
@@ -109,9 +109,9 @@ def labelled_days(
     )
 
 
-def _truth(label: bool | None, status: Status | None, failure_weight: float) -> Truth | None:
+def _truth(label: bool | None, status: Status | None, failure_weight: float) -> KnownTruth | None:
     if label is not None:
-        return Truth(label)
+        return KnownTruth(label)
     if status is Status.FAILED:
-        return Truth(True, failure_weight)
-    return Truth(False, PASS_WEIGHT) if status is Status.PASSED else None
+        return KnownTruth(True, failure_weight)
+    return KnownTruth(False, PASS_WEIGHT) if status is Status.PASSED else None

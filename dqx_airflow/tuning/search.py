@@ -15,7 +15,7 @@ from itertools import product
 
 from dqx_airflow.exact import NUMBERS, nearest_float
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.costs import Counts, Truth, counts
+from dqx_airflow.tuning.costs import Counts, KnownTruth, counts
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
 from dqx_airflow.values import Status
 
@@ -42,7 +42,7 @@ class Search:
     def __init__(
         self,
         backtest: Backtest,
-        known: Sequence[Sequence[Truth | None]],
+        known: Sequence[Sequence[KnownTruth | None]],
         tunables: Sequence[TunableNumber],
         *,
         max_move: float,

@@ -12,7 +12,7 @@ from dqx_airflow.values import Status
 _Key: TypeAlias = tuple[str, str]
 
 
-class Day(Protocol):
+class ShadowedDay(Protocol):
     """A day with the verdicts of both, by check and name, and what people said of it."""
 
     @property
@@ -37,7 +37,7 @@ class Alarms:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedAssertion:
+class ShadowedAssertion:
     """An assertion in the gate and in its shadow; an alarm of one alone is on the other's side no
     alarm, whether that passed, was skipped, or lacks the assertion."""
 
@@ -49,7 +49,7 @@ class ComparedAssertion:
     only_shadow: tuple[date, ...]
 
 
-def compare_alarms(days: Sequence[Day]) -> tuple[ComparedAssertion, ...]:
+def compare_alarms(days: Sequence[ShadowedDay]) -> tuple[ShadowedAssertion, ...]:
     """A comparison of each assertion of the gate or the shadow, in the order of the gate."""
     keys = dict.fromkeys(
         key for side in ("own", "other") for day in days for key in getattr(day, side)
@@ -57,11 +57,11 @@ def compare_alarms(days: Sequence[Day]) -> tuple[ComparedAssertion, ...]:
     return tuple(_compared(key, days) for key in keys)
 
 
-def _compared(key: _Key, days: Sequence[Day]) -> ComparedAssertion:
+def _compared(key: _Key, days: Sequence[ShadowedDay]) -> ShadowedAssertion:
     def fails(statuses: Mapping[_Key, Status]) -> bool:
         return statuses.get(key) is Status.FAILED
 
-    return ComparedAssertion(
+    return ShadowedAssertion(
         *key,
         _alarms(key, [(day.own, day.labels) for day in days]),
         _alarms(key, [(day.other, day.labels) for day in days]),

@@ -58,7 +58,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _SuiteParts:
     """The parts of the suite as they are found."""
 
     constants: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ def suggested_suite(name: str, seen: Sequence[Seen], now: datetime) -> str:
 
     :param now: when the datasets were read.
     """
-    draft = _Draft()
+    draft = _SuiteParts()
     for one in seen:
         _Suggestions(one, draft, is_alone=len(seen) == 1, now=now).add()
     comment = "".join(f"# {line}\n" for line in _comments(seen, now))
@@ -122,7 +122,7 @@ def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
 class _Suggestions:
     """What is suggested for one dataset."""
 
-    def __init__(self, seen: Seen, draft: _Draft, *, is_alone: bool, now: datetime) -> None:
+    def __init__(self, seen: Seen, draft: _SuiteParts, *, is_alone: bool, now: datetime) -> None:
         self._seen, self._draft, self._now = seen, draft, now
         self._suffix = "" if is_alone else f" of {seen.name}"
         self._prefix = "" if is_alone else f"{seen.name}_"

@@ -10,7 +10,7 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import calendars
 from dqx_airflow.tuning.clusters import tuned_profiles
 from dqx_airflow.tuning.past_days import PastDay
-from dqx_airflow.tuning.tuner import Past, Rules, Tuned, tuned_values
+from dqx_airflow.tuning.tuner import KnownPast, Rules, Tuned, tuned_values
 
 
 def tune(
@@ -32,6 +32,6 @@ def tune(
     :param holidays: names of public holidays by date; without them they are not looked at.
     """
     rules = rules or Rules()
-    past = Past.of(Backtest(suite, days))
+    past = KnownPast.of(Backtest(suite, days))
     profiles, left_out = tuned_profiles(past, rules, calendars(holidays), with_profile, gate)
     return (*tuned_values(past.without(left_out), rules, gate), *profiles)

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.costs import Counts, Truth, labelled_days, truths
+from dqx_airflow.tuning.costs import Counts, KnownTruth, labelled_days, truths
 from dqx_airflow.tuning.folds import (
     FEWEST_LABELLED_DAYS,
     Trial,
@@ -72,23 +72,23 @@ class Tuned:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class KnownPast:
     """What tuners look at: the days, and what is known of them."""
 
     backtest: Backtest
-    known: tuple[tuple[Truth | None, ...], ...]
+    known: tuple[tuple[KnownTruth | None, ...], ...]
 
     @classmethod
-    def of(cls, backtest: Backtest) -> Past:
+    def of(cls, backtest: Backtest) -> KnownPast:
         return cls(backtest, truths(backtest))
 
-    def without(self, left_out: Mapping[int, Collection[int]]) -> Past:
+    def without(self, left_out: Mapping[int, Collection[int]]) -> KnownPast:
         """The same without what is known of some assertions, by row, on some days."""
         known = [list(row) for row in self.known]
         for row, days in left_out.items():
             for index in days:
                 known[row][index] = None
-        return Past(self.backtest, tuple(map(tuple, known)))
+        return KnownPast(self.backtest, tuple(map(tuple, known)))
 
     def label(self, row: int, index: int) -> bool | None:
         """Whether a person said that there was an issue; None where nobody said anything."""
@@ -104,7 +104,7 @@ class Past:
         return tuple(index for index in every if index not in left_out)
 
 
-def tuned_values(past: Past, rules: Rules, gate: str | None = None) -> tuple[Tuned, ...]:
+def tuned_values(past: KnownPast, rules: Rules, gate: str | None = None) -> tuple[Tuned, ...]:
     """What becomes of each tunable; those that share assertions together."""
     return tuple(_tuned(past, group, rules, gate) for group in groups_of(past.backtest))
 
@@ -129,7 +129,7 @@ def thin_evidence(
 
 
 def _tuned(
-    past: Past, tunables: tuple[TunableNumber, ...], rules: Rules, gate: str | None
+    past: KnownPast, tunables: tuple[TunableNumber, ...], rules: Rules, gate: str | None
 ) -> Tuned:
     backtest, names = past.backtest, tuple(one.name for one in tunables)
     rows = [row for row, one in enumerate(backtest.assertions) if one.tunables & set(names)]
@@ -248,7 +248,7 @@ def _plain(counts: Counts) -> dict[str, float]:
 
 
 def _changes(
-    past: Past,
+    past: KnownPast,
     search: Search,
     values: tuple[float, ...],
     days: Iterable[int],

@@ -15,12 +15,19 @@ import pytest
 
 from dqx_airflow.cli.doctor import as_json, print_findings
 from dqx_airflow.cli.doctor_checks import airflow, packages, services, spark
-from dqx_airflow.cli.doctor_checks.finding import Answer, Finding, Level, examine, ok, problem
+from dqx_airflow.cli.doctor_checks.finding import (
+    Answer,
+    Finding,
+    FindingLevel,
+    examine,
+    ok,
+    problem,
+)
 
 PINS = "pip install --force-reinstall --no-deps pyspark=={0} pyspark-client=={0}"
 
 
-def level(answer: Answer) -> Level:
+def level(answer: Answer) -> FindingLevel:
     return answer[0]
 
 
@@ -39,8 +46,8 @@ def raise_error() -> Answer:
 
 def test_a_check_that_raises_becomes_a_finding() -> None:
     good, bad = examine({"good": lambda: ok("fine"), "bad": raise_error})
-    assert good == Finding("good", Level.OK, "fine")
-    assert bad.level is Level.PROBLEM
+    assert good == Finding("good", FindingLevel.OK, "fine")
+    assert bad.level is FindingLevel.PROBLEM
     assert bad.found.startswith("this check itself failed: KeyError: 'no such thing")
     assert bad.remedy
 
@@ -54,7 +61,7 @@ def test_a_check_that_hangs_becomes_a_finding_and_holds_up_nobody() -> None:
 
     late, good = examine({"late": hang, "good": lambda: ok("fine")}, timeout_s=0.1)
     blocked.set()
-    assert late.level is Level.WARNING
+    assert late.level is FindingLevel.WARNING
     assert late.found == "no answer within 0.1 s"
     assert good.found == "fine"
 
@@ -69,7 +76,9 @@ def test_credentials_of_a_url_are_not_shown() -> None:
 def test_text_from_outside_is_neither_markup_nor_terminal_codes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = Finding("[red]name", Level.PROBLEM, "[bold]a[/bold] :smile: \x1b[31m\nb", "[/] do it")
+    found = Finding(
+        "[red]name", FindingLevel.PROBLEM, "[bold]a[/bold] :smile: \x1b[31m\nb", "[/] do it"
+    )
     print_findings((found,))
     out = capsys.readouterr().out
     assert "[red]name  [bold]a[/bold] :smile:  [31m b" in out
@@ -79,7 +88,7 @@ def test_text_from_outside_is_neither_markup_nor_terminal_codes(
 
 
 def test_the_json_form_has_all_of_a_finding() -> None:
-    form = json.loads(as_json((Finding("Java", Level.WARNING, "found", "remedy"),)))
+    form = json.loads(as_json((Finding("Java", FindingLevel.WARNING, "found", "remedy"),)))
     expected = {"name": "Java", "level": "warning", "found": "found", "remedy": "remedy"}
     assert form == {"findings": [expected]}
 
@@ -111,7 +120,7 @@ def test_the_ranges_come_from_our_own_metadata() -> None:
 
 
 def test_this_python_is_supported() -> None:
-    assert level(packages.python_version()) is Level.OK
+    assert level(packages.python_version()) is FindingLevel.OK
 
 
 # pyspark and pyspark-client
@@ -164,18 +173,18 @@ def distribution(home: Path, version: str = "4.2.0") -> Path:
 
 def test_equal_versions_are_fine(tmp_path: Path) -> None:
     site = install(tmp_path, pyspark="4.2.0", client="4.2.0", source="4.2.0", jars=("4.2.0",))
-    assert level(coherent(site)) is Level.OK
+    assert level(coherent(site)) is FindingLevel.OK
 
 
 def test_pyspark_without_the_client_is_fine(tmp_path: Path) -> None:
     site = install(tmp_path, pyspark="4.2.0", source="4.2.0", jars=("4.2.0",))
-    assert level(coherent(site)) is Level.OK
+    assert level(coherent(site)) is FindingLevel.OK
 
 
 def test_a_client_unpacked_over_another_pyspark_gets_equal_pins(tmp_path: Path) -> None:
     site = install(tmp_path, pyspark="4.3.0", client="4.2.0", source="4.2.0", jars=("4.3.0",))
     assert coherent(site) == (
-        Level.PROBLEM,
+        FindingLevel.PROBLEM,
         "mixed versions: pyspark 4.3.0, pyspark-client 4.2.0, pyspark/version.py 4.2.0, "
         "Spark's jars 4.3.0",
         PINS.format("4.2.0"),  # the client lags behind: of 4.3.0 there may be none
@@ -184,7 +193,7 @@ def test_a_client_unpacked_over_another_pyspark_gets_equal_pins(tmp_path: Path) 
 
 def test_different_packages_are_a_problem_even_where_the_files_agree(tmp_path: Path) -> None:
     site = install(tmp_path, pyspark="4.3.0", client="4.2.0", source="4.3.0", jars=("4.3.0",))
-    assert level(coherent(site)) is Level.PROBLEM
+    assert level(coherent(site)) is FindingLevel.PROBLEM
 
 
 @pytest.mark.parametrize("jars", [(), ("4.1.0",), ("4.1.0", "4.2.0")])
@@ -193,7 +202,7 @@ def test_jars_of_another_version_or_none_are_a_problem(
 ) -> None:
     site = install(tmp_path, pyspark="4.2.0", source="4.2.0", jars=jars)
     found = coherent(site)
-    assert level(found) is Level.PROBLEM
+    assert level(found) is FindingLevel.PROBLEM
     assert found[1].endswith(" and ".join(jars) or "missing")
     assert found[2] == PINS.format("4.2.0")
 
@@ -201,14 +210,14 @@ def test_jars_of_another_version_or_none_are_a_problem(
 def test_an_empty_folder_after_uninstalling_the_client_is_seen(tmp_path: Path) -> None:
     site = install(tmp_path, pyspark="4.2.0", jars=("4.2.0",))
     found = coherent(site)
-    assert level(found) is Level.PROBLEM
+    assert level(found) is FindingLevel.PROBLEM
     assert "lost its files" in found[1]
     assert found[2] == PINS.format("4.2.0")
 
 
 def test_nothing_installed_says_how_to_install(tmp_path: Path) -> None:
     found = coherent(tmp_path)
-    assert level(found) is Level.PROBLEM
+    assert level(found) is FindingLevel.PROBLEM
     assert found[2] == "pip install 'dqx-airflow[spark]'"
 
 
@@ -216,20 +225,20 @@ def test_the_client_alone_is_fine_beside_a_distribution_only(tmp_path: Path) -> 
     site = install(tmp_path / "site", client="4.2.0", source="4.2.0")
     home = distribution(tmp_path / "spark", "4.1.1")
     assert coherent(site, SPARK_HOME=str(home)) == (
-        Level.OK,
+        FindingLevel.OK,
         f"only pyspark-client 4.2.0; jobs run with the Spark in {home}",
         "",
     )
-    assert level(coherent(site, PATH=str(home / "bin"))) is Level.OK
+    assert level(coherent(site, PATH=str(home / "bin"))) is FindingLevel.OK
     alone = coherent(site)
-    assert level(alone) is Level.PROBLEM
+    assert level(alone) is FindingLevel.PROBLEM
     assert "SPARK_HOME" in alone[2]
 
 
 def test_a_mixed_client_is_a_problem_beside_a_distribution_too(tmp_path: Path) -> None:
     site = install(tmp_path / "site", client="4.2.0", source="4.1.0")
     home = distribution(tmp_path / "spark")
-    assert level(coherent(site, SPARK_HOME=str(home))) is Level.PROBLEM
+    assert level(coherent(site, SPARK_HOME=str(home))) is FindingLevel.PROBLEM
 
 
 # spark-submit
@@ -238,7 +247,7 @@ def test_a_mixed_client_is_a_problem_beside_a_distribution_too(tmp_path: Path) -
 def test_a_distribution_on_path_is_found_with_its_version(tmp_path: Path) -> None:
     home = distribution(tmp_path / "spark")
     found = spark.spark_submit([str(tmp_path)], {"PATH": str(home / "bin")})
-    assert found == (Level.OK, f"{home}/bin/spark-submit, Spark 4.2.0 in {home}", "")
+    assert found == (FindingLevel.OK, f"{home}/bin/spark-submit, Spark 4.2.0 in {home}", "")
 
 
 def test_spark_submit_of_pip_leads_to_the_jars_of_pyspark(tmp_path: Path) -> None:
@@ -247,14 +256,14 @@ def test_spark_submit_of_pip_leads_to_the_jars_of_pyspark(tmp_path: Path) -> Non
     write_program(tmp_path / "bin" / "spark-submit")
     (tmp_path / "bin" / "find_spark_home.py").write_text("")
     found = spark.spark_submit([str(site)], {"PATH": str(tmp_path / "bin")})
-    assert level(found) is Level.OK
+    assert level(found) is FindingLevel.OK
     assert found[1].endswith(f"Spark 4.2.0 in {site / 'pyspark'}")
 
 
 def test_spark_submit_off_path_says_what_to_export(tmp_path: Path) -> None:
     home = distribution(tmp_path / "spark")
     found = spark.spark_submit([str(tmp_path)], {"PATH": "", "SPARK_HOME": str(home)})
-    assert level(found) is Level.PROBLEM
+    assert level(found) is FindingLevel.PROBLEM
     assert f'export PATH="{home}/bin:$PATH"' in found[2]
 
 
@@ -264,17 +273,17 @@ def test_a_linked_spark_submit_that_finds_no_jars_asks_for_spark_home(tmp_path: 
     (tmp_path / "bin" / "spark-submit").symlink_to(home / "bin" / "spark-submit")
     env = {"PATH": str(tmp_path / "bin")}
     found = spark.spark_submit([str(tmp_path)], env)
-    assert level(found) is Level.PROBLEM
+    assert level(found) is FindingLevel.PROBLEM
     assert "set SPARK_HOME" in found[2]
     env["SPARK_HOME"] = str(home)
-    assert level(spark.spark_submit([str(tmp_path)], env)) is Level.OK
+    assert level(spark.spark_submit([str(tmp_path)], env)) is FindingLevel.OK
 
 
 def test_another_spark_than_pyspark_is_a_warning(tmp_path: Path) -> None:
     site = install(tmp_path / "site", pyspark="4.2.0", source="4.2.0", jars=("4.2.0",))
     home = distribution(tmp_path / "spark", "4.1.1")
     found = spark.spark_submit([str(site)], {"PATH": str(home / "bin")})
-    assert level(found) is Level.WARNING
+    assert level(found) is FindingLevel.WARNING
     assert "Spark 4.1.1" in found[1]
     assert "pyspark is 4.2.0" in found[1]
 
@@ -291,7 +300,7 @@ def java_that_is(version: str, home: Path) -> Path:
 def test_an_old_java_is_mentioned_beside_the_one_that_is_used(tmp_path: Path) -> None:
     old, new = java_that_is("11.0.2", tmp_path / "11"), java_that_is("17.0.1", tmp_path / "17")
     found = spark.java({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
-    assert level(found) is Level.WARNING
+    assert level(found) is FindingLevel.WARNING
     assert f"Java 17 in {new} (from PATH)" in found[1]
     assert f"{old}/bin/java (from JAVA_HOME): Java 11 is too old" in found[1]
     assert f'JAVA_HOME="{new}"' in found[2]
@@ -299,7 +308,7 @@ def test_an_old_java_is_mentioned_beside_the_one_that_is_used(tmp_path: Path) ->
 
 def test_a_good_java_is_all_there_is_to_say(tmp_path: Path) -> None:
     home = java_that_is("17.0.1", tmp_path / "17")
-    expected = (Level.OK, f"Java 17 in {home} (from JAVA_HOME)", "")
+    expected = (FindingLevel.OK, f"Java 17 in {home} (from JAVA_HOME)", "")
     assert spark.java({"JAVA_HOME": str(home), "PATH": ""}) == expected
 
 
@@ -319,7 +328,7 @@ def test_a_good_java_is_all_there_is_to_say(tmp_path: Path) -> None:
 )
 def test_a_connection_in_the_environment_is_told_without_its_secrets(value: str, told: str) -> None:
     found = airflow.connection("spark_default", {"AIRFLOW_CONN_SPARK_DEFAULT": value})
-    assert level(found) is Level.OK
+    assert level(found) is FindingLevel.OK
     assert told in found[1]
     assert "secret" not in " ".join(found[1:])
 
@@ -327,14 +336,14 @@ def test_a_connection_in_the_environment_is_told_without_its_secrets(value: str,
 @pytest.mark.parametrize("value", ["{not json", '"text"', "local[2]"])
 def test_a_connection_that_cannot_be_read_is_a_problem(value: str) -> None:
     found = airflow.connection("spark_default", {"AIRFLOW_CONN_SPARK_DEFAULT": value})
-    assert level(found) is Level.PROBLEM
+    assert level(found) is FindingLevel.PROBLEM
     assert "AIRFLOW_CONN_SPARK_DEFAULT" in found[2]
 
 
 def test_a_connection_without_host_or_of_another_type_is_a_warning() -> None:
     for value in ('{"conn_type": "spark"}', "http://master"):
         found = airflow.connection("x", {"AIRFLOW_CONN_X": value})
-        assert level(found) is Level.WARNING
+        assert level(found) is FindingLevel.WARNING
 
 
 def test_the_connection_is_found_among_the_lines_that_airflow_prints() -> None:
@@ -348,10 +357,10 @@ def test_airflow_that_was_never_set_up_is_not_asked(tmp_path: Path) -> None:
     skip_without_airflow()
     env = {"AIRFLOW_HOME": str(tmp_path / "home"), "PATH": ""}
     found = airflow.database(env)
-    assert level(found) is Level.PROBLEM
+    assert level(found) is FindingLevel.PROBLEM
     assert "airflow db migrate" in found[2]
     missing = airflow.connection("spark_default", env)
-    assert level(missing) is Level.PROBLEM
+    assert level(missing) is FindingLevel.PROBLEM
     assert "master yarn" in missing[1]
     # Airflow makes its home when it is asked anything.
     assert not (tmp_path / "home").exists()
@@ -366,7 +375,7 @@ def test_a_command_that_does_not_end_is_stopped() -> None:
 
 def test_our_entry_points_are_registered_and_load(tmp_path: Path) -> None:
     found = airflow.entry_points(dict(os.environ))
-    assert level(found) is Level.OK, found
+    assert level(found) is FindingLevel.OK, found
     assert "dqx_airflow:get_provider_info" in found[1]
 
 
@@ -393,14 +402,14 @@ def test_a_plugin_is_loaded_with_airflow_and_leaves_no_home_behind(tmp_path: Pat
 def test_a_writable_results_root_is_fine_and_left_as_it_was(tmp_path: Path) -> None:
     root = tmp_path / "results"
     root.mkdir()
-    assert services.results_store(str(root)) == (Level.OK, f"{root} is writable", "")
+    assert services.results_store(str(root)) == (FindingLevel.OK, f"{root} is writable", "")
     assert not list(root.iterdir())
 
 
 def test_a_results_root_below_a_file_is_a_problem_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     found = services.results_store(str(tmp_path / "file" / "results"))
-    assert level(found) is Level.PROBLEM
+    assert level(found) is FindingLevel.PROBLEM
     assert found[2]
 
 
@@ -418,7 +427,7 @@ def test_lineage_that_is_not_configured_is_fine_and_says_how(
     only_lineage: pytest.MonkeyPatch,
 ) -> None:
     found = services.lineage()
-    assert level(found) is Level.OK
+    assert level(found) is FindingLevel.OK
     assert "OPENLINEAGE_URL" in found[2]
 
 
@@ -427,7 +436,7 @@ def test_lineage_that_is_not_there_is_a_warning(only_lineage: pytest.MonkeyPatch
         taken.bind(("127.0.0.1", 0))
         only_lineage.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
         found = services.lineage()
-    assert level(found) is Level.WARNING
+    assert level(found) is FindingLevel.WARNING
     assert "cannot be reached" in found[1]
 
 
@@ -436,21 +445,25 @@ def test_lineage_into_a_file_is_fine(only_lineage: pytest.MonkeyPatch, tmp_path:
     for key, value in transport.items():
         only_lineage.setenv(f"OPENLINEAGE__TRANSPORT__{key.upper()}", str(value))
     found = services.lineage()
-    assert level(found) is Level.OK
+    assert level(found) is FindingLevel.OK
     assert found[2] == ""
 
 
 def test_without_a_results_root_of_the_gates_it_says_how_to_set_it(tmp_path: Path) -> None:
     env = {"AIRFLOW_HOME": str(tmp_path), "DQX_RESULTS_ROOT": "/of/the/command/line"}
     found = services.results_store(None, env)
-    assert level(found) is Level.WARNING
+    assert level(found) is FindingLevel.WARNING
     assert "AIRFLOW__DQX__RESULTS_ROOT" in found[2]
     assert "/of/the/command/line" in found[2]
 
 
 def test_the_results_root_is_that_of_the_gates(tmp_path: Path) -> None:
     env = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__DQX__RESULTS_ROOT": str(tmp_path / "results")}
-    assert services.results_store(None, env) == (Level.OK, f"{tmp_path}/results is writable", "")
+    assert services.results_store(None, env) == (
+        FindingLevel.OK,
+        f"{tmp_path}/results is writable",
+        "",
+    )
     env["AIRFLOW__DQX__RESULTS_CONN_ID"] = "lake"
     env["AIRFLOW_CONN_LAKE"] = '{"conn_type": "dqx", "host": "s3://lake/dqx"}'
     assert "type dqx, host s3://lake/dqx" in services.results_store(None, env)[1]

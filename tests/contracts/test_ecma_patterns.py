@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dqx_airflow.contracts.compile.ecma_regex import UntranslatableError, java_pattern
-from dqx_airflow.reference.java_patterns import UntranslatableError as NotInPythonError
+from dqx_airflow.contracts.compile.ecma_regex import UntranslatableEcmaError, java_pattern
+from dqx_airflow.reference.java_patterns import UntranslatablePatternError as NotInPythonError
 from dqx_airflow.reference.java_patterns import compile_java
 
 FINDS = [
@@ -115,7 +115,7 @@ def test_spark_finds_what_ecma_finds(spark: Any) -> None:
 
 @pytest.mark.parametrize(("pattern", "reason"), REFUSED.items())
 def test_what_java_has_no_counterpart_for_is_refused(pattern: str, reason: str) -> None:
-    with pytest.raises(UntranslatableError) as caught:
+    with pytest.raises(UntranslatableEcmaError) as caught:
         java_pattern(pattern)
     assert str(caught.value) == reason
 
@@ -124,7 +124,7 @@ def test_what_java_has_no_counterpart_for_is_refused(pattern: str, reason: str) 
 def test_every_pattern_is_translated_or_refused_with_a_reason(pattern: str) -> None:
     try:
         translated = java_pattern(pattern)
-    except UntranslatableError as error:
+    except UntranslatableEcmaError as error:
         told = str(error)
     else:
         told = translated

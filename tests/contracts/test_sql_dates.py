@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.contracts.compile.sql_rules import Aggregate, Query, query_rule
+from dqx_airflow.contracts.compile.sql_rules import Query, SqlAggregate, query_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 
 YOUNGER_THAN_A_DAY = [
@@ -37,7 +37,7 @@ YOUNGER_THAN_A_DAY = [
 
 def _text(dialect: str, query: str) -> str:
     found = query_rule(query, dialect, "m", lambda _table: "m")
-    assert isinstance(found, Query | Aggregate), found
+    assert isinstance(found, Query | SqlAggregate), found
     return found.sql
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.contract import app
 from dqx_airflow.contracts.uses.code import uses_in
-from dqx_airflow.contracts.uses.consumers import Reliance, Use, reliances
+from dqx_airflow.contracts.uses.consumers import ConsumerUse, Reliance, reliances
 from dqx_airflow.contracts.uses.python_code import ContractCall, contract_calls
 from dqx_airflow.registry.places import registry_at
 from dqx_airflow.resources import shipped
@@ -178,10 +178,12 @@ def test_code_that_is_not_there_is_told(here: Path) -> None:
 
 def test_a_gate_relies_on_the_version_that_it_enforced(here: Path) -> None:
     published = registry_at("published").versions(ID)
-    found = reliances(published, DAY, (Use("gate", version="2.0.0"), Use("gate", version="2.5.0")))
+    found = reliances(
+        published, DAY, (ConsumerUse("gate", version="2.0.0"), ConsumerUse("gate", version="2.5.0"))
+    )
     assert found[2:] == (
-        Reliance(Use("gate", version="2.0.0"), "2.0.0", None),
-        Reliance(Use("gate", version="2.5.0"), None, "no version 2.5.0 is published"),
+        Reliance(ConsumerUse("gate", version="2.0.0"), "2.0.0", None),
+        Reliance(ConsumerUse("gate", version="2.5.0"), None, "no version 2.5.0 is published"),
     )
     assert reliances((), DAY) == ()
 

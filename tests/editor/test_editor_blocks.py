@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dqx_airflow.editor.diagnosis import Board
+from dqx_airflow.editor.diagnosis import OpenFiles
 from dqx_airflow.editor.files import Files
 
 MANIFEST = (
@@ -19,7 +19,7 @@ BLOCK = 'block "A" {\n status = "certified"\n datalex_contract = "shop.Order.pay
 def test_a_block_has_its_findings_while_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "datalex-manifest.json").write_text(MANIFEST, encoding="utf-8")
     name = str(tmp_path / "blocks" / "a.dql")
-    files, board = Files((tmp_path,), opened={name: BLOCK}), Board()
+    files, board = Files((tmp_path,), opened={name: BLOCK}), OpenFiles()
     board.check(name, files)
     assert [(found.code, found.help) for found in board.findings(name)] == [
         ("E502", "did you mean 'shop.Order.paid'?")

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow import parquet
 
-from dqx_airflow.editor.catalog import Column, find_catalog
+from dqx_airflow.editor.catalog import KnownColumn, find_catalog
 
 ROWS = pyarrow.table({"id": [1], "day": [date(2024, 11, 29)], "tags": [["a"]]})
 
@@ -32,7 +32,11 @@ def test_a_delta_table_is_read_without_its_data(suite: str, tmp_path: Path) -> N
     for file in (tmp_path / "lake").glob("*.parquet"):
         file.unlink()
     columns = find_catalog(suite).columns("orders")
-    assert columns == (Column("id", "long"), Column("day", "date"), Column("tags", "array"))
+    assert columns == (
+        KnownColumn("id", "long"),
+        KnownColumn("day", "date"),
+        KnownColumn("tags", "array"),
+    )
 
 
 def test_parquet_files_are_read_with_their_partitions(suite: str, tmp_path: Path) -> None:
@@ -40,19 +44,19 @@ def test_parquet_files_are_read_with_their_partitions(suite: str, tmp_path: Path
     home.mkdir(parents=True)
     parquet.write_table(ROWS.select(["id"]), home / "part-0.parquet")
     settle(suite, '[datasets.orders]\npath = "lake"\nformat = "parquet"\n')
-    assert find_catalog(suite).columns("orders") == (Column("id", "int64"), Column("ds"))
+    assert find_catalog(suite).columns("orders") == (KnownColumn("id", "int64"), KnownColumn("ds"))
 
 
 def test_a_path_alone_is_a_delta_table(suite: str, tmp_path: Path) -> None:
     write_deltalake(tmp_path / "lake", ROWS)
     settle(suite, '[datasets]\norders = "lake"\n')
-    assert Column("id", "long") in find_catalog(suite).columns("orders")
+    assert KnownColumn("id", "long") in find_catalog(suite).columns("orders")
 
 
 def test_columns_can_be_written_down(suite: str) -> None:
     settle(suite, '[datasets.orders]\npath = "s3://lake/orders"\ncolumns = ["id", "price"]\n')
     catalog = find_catalog(suite)
-    assert catalog.columns("orders") == (Column("id"), Column("price"))
+    assert catalog.columns("orders") == (KnownColumn("id"), KnownColumn("price"))
     assert catalog.path("orders") == "s3://lake/orders"
 
 
@@ -97,7 +101,7 @@ def test_the_example_of_the_page_is_read(suite: str) -> None:
     settle(suite, with_columns)
     catalog = find_catalog(suite)
     assert catalog.path("orders") == "lake/orders"
-    assert catalog.columns("returns") == (Column("order_id"), Column("reason"))
+    assert catalog.columns("returns") == (KnownColumn("order_id"), KnownColumn("reason"))
 
 
 def test_a_text_without_a_place_has_no_datasets() -> None:

@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from lake import delta, request
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import run_matches
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.plan.model import MetricRequest, Scanned
@@ -96,7 +96,7 @@ def test_a_join_and_groups_find_the_same_differences(spark: Any, repeats: bool) 
         MetricRequest("left", "missing_count", ("id", "right"), None),
         MetricRequest("left", "extra_count", ("id", "right"), None),
     ]
-    references = References(opened, date(2024, 3, 2))
+    references = ReferenceTables(opened, date(2024, 3, 2))
     rows = {"left": len(left), "right": len(right)}
     grouped = run_matches(spark, requests, references, rows)
     joined = run_matches(spark, requests, references, rows, most_grouped=0)
@@ -129,7 +129,7 @@ def test_many_rows_are_matched_exactly_where_keys_repeat_or_are_null(
         MetricRequest("left", "changed_count", ("id", "x", "right", None), None),
     ]
     rows = {name: len(keys) for name, keys in sides.items()} if is_counted else {}
-    references = References(opened, date(2024, 3, 2))
+    references = ReferenceTables(opened, date(2024, 3, 2))
     found = run_matches(spark, requests, references, rows, most_grouped=0)
     assert not found.failures
     assert tuple(_value(found, one) for one in requests) == differences

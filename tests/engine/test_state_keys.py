@@ -21,7 +21,7 @@ from lake import TODAY, YESTERDAY, request
 
 import dqx_airflow
 from dqx_airflow.engine.job import plan_gate
-from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.states import fingerprints
 from dqx_airflow.engine.scan.states.cache import StateCache
@@ -108,7 +108,7 @@ def keys_of(spark: Any, gate: GateRequest, began: datetime | None = None) -> Key
     """Under what the states of each assertion of `SUITE` would be stored."""
     plan = plan_gate(gate)
     opened = {ref.name: open_dataset(spark, ref) for ref in gate.datasets}
-    references = References(opened, plan.date)
+    references = ReferenceTables(opened, plan.date)
     keys: Keys = {}
     for one in plan.assertions:
         kept = Kept()

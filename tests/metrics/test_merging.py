@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.in_python import Column, SumOverflow
+from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import Aggregate
@@ -65,7 +65,7 @@ def result_of(metric: str, spark_type: str, values: Sequence[Any]) -> MetricValu
     compute = METRICS[metric].in_python
     assert compute is not None
     try:
-        return read_result(tell_result(plain(compute(Column(spark_type, tuple(values))))))
+        return read_result(tell_result(plain(compute(ColumnValues(spark_type, tuple(values))))))
     except SumOverflow:
         return None
 

@@ -16,7 +16,7 @@ from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.patterns.bounds import bounded, ended
 from dqx_airflow.patterns.syntax import PatternError
 from dqx_airflow.plan.predicates import predicate_sql
-from dqx_airflow.reference.java_patterns import UntranslatableError, compile_java
+from dqx_airflow.reference.java_patterns import UntranslatablePatternError, compile_java
 from dqx_airflow.values import Span
 
 WRITTEN_OUT = [
@@ -271,7 +271,7 @@ def _finds(pattern: str) -> list[tuple[int, int] | None] | None:
     """Where the expression finds something in each text; None where it is none."""
     try:
         expression = compile_java(pattern)
-    except UntranslatableError:
+    except UntranslatablePatternError:
         return None
     found = (expression.search(text) for text in TEXTS)
     return [match.span() if match else None for match in found]

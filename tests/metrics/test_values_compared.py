@@ -21,11 +21,11 @@ from dqx_airflow.metrics.comparison import (
 )
 from dqx_airflow.metrics.datetime_text import date_in, has_nanoseconds, moment_in
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.in_python import Column, SumOverflow, rounded_half_up
+from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow, rounded_half_up
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.plain_values import plain, spark_number
 from dqx_airflow.metrics.registry import Aggregate
-from dqx_airflow.metrics.shortcuts import Bound, NeverNan, WithinRanges
+from dqx_airflow.metrics.shortcuts import NeverNan, ValueBound, WithinRanges
 from dqx_airflow.metrics.sums import has_overflown, sum_of, typed
 
 NAN, INF = math.nan, math.inf
@@ -323,44 +323,49 @@ def test_functions_of_metric_values(function: str, values: tuple[Any, ...], resu
 
 
 def test_metrics_in_python_at_their_edges() -> None:
-    assert total(Column("int", (None,))) is None
-    assert total(Column("int", (2**63, 1, None))) == 2**63 + 1
-    assert total(Column("decimal(4,2)", (Decimal("1.10"), Decimal("2.20")))) == Decimal("3.30")
+    assert total(ColumnValues("int", (None,))) is None
+    assert total(ColumnValues("int", (2**63, 1, None))) == 2**63 + 1
+    assert total(ColumnValues("decimal(4,2)", (Decimal("1.10"), Decimal("2.20")))) == Decimal(
+        "3.30"
+    )
     most = Decimal("9" * 36)
-    assert total(Column("decimal(38,2)", (most,))) == most
+    assert total(ColumnValues("decimal(38,2)", (most,))) == most
     with pytest.raises(SumOverflow):
-        total(Column("decimal(38,2)", (most, Decimal(1))))
-    assert smallest(Column("double", (NAN, 2.0, None))) == 2.0
-    assert math.isnan(largest(Column("double", (2.0, NAN, 3.0, None))))
-    assert math.isnan(largest(Column("double", (NAN, 2.0, None))))
-    assert percentile(Column("double", (NAN, 2.0, 1.0)), Fraction(1, 2)) == 2.0
-    assert first(Column("int", (1, 2)), Column("double", (NAN, 5.0))) == 2
-    assert (smallest(Column("int", ())), largest(Column("int", (None,)))) == (None, None)
+        total(ColumnValues("decimal(38,2)", (most, Decimal(1))))
+    assert smallest(ColumnValues("double", (NAN, 2.0, None))) == 2.0
+    assert math.isnan(largest(ColumnValues("double", (2.0, NAN, 3.0, None))))
+    assert math.isnan(largest(ColumnValues("double", (NAN, 2.0, None))))
+    assert percentile(ColumnValues("double", (NAN, 2.0, 1.0)), Fraction(1, 2)) == 2.0
+    assert first(ColumnValues("int", (1, 2)), ColumnValues("double", (NAN, 5.0))) == 2
+    assert (smallest(ColumnValues("int", ())), largest(ColumnValues("int", (None,)))) == (
+        None,
+        None,
+    )
     assert rounded_half_up(Decimal("0.125"), 2) == Decimal("0.13")
     assert rounded_half_up(Decimal("-0.125"), 2) == Decimal("-0.13")
     assert rounded_half_up(Decimal("1" * 60 + ".5"), 0) == Decimal("1" * 59 + "2")
-    values = Column("int", (10, 20, None, 40))
+    values = ColumnValues("int", (10, 20, None, 40))
     assert first(values, None) == 10
-    assert first(values, Column("int", (3, None, 1, 2))) is None
-    assert first(values, Column("int", (None,) * 4)) is None
-    assert first(Column("int", ()), None) is None
+    assert first(values, ColumnValues("int", (3, None, 1, 2))) is None
+    assert first(values, ColumnValues("int", (None,) * 4)) is None
+    assert first(ColumnValues("int", ()), None) is None
     assert percentile(values, Fraction(1, 4)) == 15.0
     assert percentile(values, 1) == 40.0
-    assert percentile(Column("int", ()), 1) is None
+    assert percentile(ColumnValues("int", ()), 1) is None
     shares = [(10, Fraction(1, 2)), (20, Fraction(1, 4))]
-    assert share_difference(Column("int", (10, 20, 30, 30)), shares) == Fraction(1, 4)
-    assert share_difference(Column("int", (None,)), shares) is None
+    assert share_difference(ColumnValues("int", (10, 20, 30, 30)), shares) == Fraction(1, 4)
+    assert share_difference(ColumnValues("int", (None,)), shares) is None
 
 
 def test_a_correlation_lies_between_its_bounds() -> None:
-    up = Column("double", (1.0, 2.0, 3.0, None))
-    assert correlation(up, Column("int", (2, 4, 6, 1))) == pytest.approx(1.0)
-    assert correlation(up, Column("int", (6, 4, 2, 1))) == pytest.approx(-1.0)
-    assert correlation(up, Column("int", (1, 3, 2, 9))) == pytest.approx(0.5)
-    assert correlation(up, Column("int", (4, 4, 4, 1))) is None
-    assert correlation(Column("int", (4, 4, 4, 1)), up) is None
-    assert correlation(up, Column("int", (None, None, None, 1))) is None
-    assert math.isnan(correlation(up, Column("double", (1.0, NAN, 2.0, 0.0))) or 0)
+    up = ColumnValues("double", (1.0, 2.0, 3.0, None))
+    assert correlation(up, ColumnValues("int", (2, 4, 6, 1))) == pytest.approx(1.0)
+    assert correlation(up, ColumnValues("int", (6, 4, 2, 1))) == pytest.approx(-1.0)
+    assert correlation(up, ColumnValues("int", (1, 3, 2, 9))) == pytest.approx(0.5)
+    assert correlation(up, ColumnValues("int", (4, 4, 4, 1))) is None
+    assert correlation(ColumnValues("int", (4, 4, 4, 1)), up) is None
+    assert correlation(up, ColumnValues("int", (None, None, None, 1))) is None
+    assert math.isnan(correlation(up, ColumnValues("double", (1.0, NAN, 2.0, 0.0))) or 0)
 
 
 DATES: list[tuple[str, Any]] = [
@@ -415,7 +420,8 @@ def test_digits_behind_the_microsecond_are_noticed() -> None:
 
 
 RANGES = WithinRanges(
-    "x", ((Bound(">=", 1), Bound("<", Decimal("2.5"))), (Bound("==", Decimal("9.5")),))
+    "x",
+    ((ValueBound(">=", 1), ValueBound("<", Decimal("2.5"))), (ValueBound("==", Decimal("9.5")),)),
 )
 ANSWERS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("int", (None, None), 0),
@@ -450,7 +456,7 @@ def test_a_shortcut_fits_where_the_order_is_known() -> None:
 
 
 def _within(column: str, limit: Any) -> WithinRanges:
-    return WithinRanges(column, ((Bound(">=", limit),),))
+    return WithinRanges(column, ((ValueBound(">=", limit),),))
 
 
 def test_the_largest_value_says_whether_there_is_nan() -> None:

@@ -16,7 +16,7 @@ from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.dql.syntax.source_file import read_source
 from dqx_airflow.migration.foreign_rule import ForeignRule
-from dqx_airflow.migration.suite import ImportedSuite, Outcome, suite_of
+from dqx_airflow.migration.suite import ImportedSuite, ImportOutcome, suite_of
 from dqx_airflow.migration.tools import read_rules
 from dqx_airflow.values import SourceFile, Status
 
@@ -45,7 +45,7 @@ def imported() -> ImportedSuite:
 
 
 def test_all_of_them_are_translated(imported: ImportedSuite) -> None:
-    left = [one for one in imported.rules if one.outcome is Outcome.NOT_TRANSLATED]
+    left = [one for one in imported.rules if one.outcome is ImportOutcome.NOT_TRANSLATED]
     assert [(one.rule.shown, one.reason) for one in left] == []
 
 

@@ -16,7 +16,7 @@ from gate_stubs import FakeRun, FakeTask, Log
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.resources import shipped
 from dqx_airflow.results.labels import Label, write_labels
-from dqx_airflow.results.proposals import Stage, decide, propose
+from dqx_airflow.results.proposals import ProposalStage, decide, propose
 from dqx_airflow.results.reader import list_runs
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
@@ -180,7 +180,7 @@ def test_the_weekly_loop_promotes_stages_and_tunes(
     )
     proposal = Proposal("Orders", "autotuner", (ProposedValue("LEAST", 9, 7),))
     propose(root, proposal)
-    decide(root, proposal, Stage.APPROVED, "ada")
+    decide(root, proposal, ProposalStage.APPROVED, "ada")
     tasks = {task.task_id: task for task in example("fewer_false_alarms").tasks}
     assert tasks["promote"].python_callable() == ["rows"]
     assert "const LEAST = 9 tunable" in suite.read_text()

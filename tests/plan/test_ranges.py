@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.metrics.comparison import comparable, literal_type, order_key
-from dqx_airflow.metrics.shortcuts import Bound, WithinRanges
+from dqx_airflow.metrics.shortcuts import ValueBound, WithinRanges
 from dqx_airflow.plan.ranges import range_of
 from dqx_airflow.values import SourceFile
 
@@ -108,7 +108,7 @@ def test_a_range_is_counted_where_the_order_is_not_known(predicate: str, kind: s
 
 
 _LIMITS = st.integers(-5, 5) | st.sampled_from([-2.5, 0.1, 0.3, 2.5])
-_BOUNDS = st.builds(Bound, st.sampled_from(["<", "<=", ">", ">=", "=="]), _LIMITS)
+_BOUNDS = st.builds(ValueBound, st.sampled_from(["<", "<=", ">", ">=", "=="]), _LIMITS)
 _COLUMNS = st.one_of(
     st.tuples(st.just("int"), st.lists(st.none() | st.integers(-6, 6))),
     st.tuples(
@@ -124,7 +124,7 @@ _COLUMNS = st.one_of(
 
 @given(_COLUMNS, st.lists(st.lists(_BOUNDS, min_size=1, max_size=2), min_size=1, max_size=2))
 def test_what_the_extremes_prove_is_true_of_every_value(
-    column: tuple[str, list[object]], ranges: list[list[Bound]]
+    column: tuple[str, list[object]], ranges: list[list[ValueBound]]
 ) -> None:
     kind, values = column
     present = sorted((value for value in values if value is not None), key=order_key)
@@ -141,7 +141,7 @@ def _text(value: object) -> str:
     return {"nan": "NaN", "inf": "Infinity"}.get(str(value), str(value))
 
 
-def _holds(value: object, kind: str, bound: Bound) -> bool:
+def _holds(value: object, kind: str, bound: ValueBound) -> bool:
     left, right = comparable(value, kind, bound.limit, literal_type(bound.limit))
     return bool(
         {

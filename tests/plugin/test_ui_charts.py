@@ -26,7 +26,7 @@ def chart(api_environment: None) -> ModuleType:
 def past(chart: ModuleType, *values: MetricValue, limit: float | None = None) -> list[Any]:
     limits = () if limit is None else (limit,)
     return [
-        chart.Past(f"day {place}", value, limits, Status.PASSED)
+        chart.PastValue(f"day {place}", value, limits, Status.PASSED)
         for place, value in enumerate(values)
     ]
 
@@ -42,7 +42,7 @@ def test_larger_values_stand_higher_and_later_ones_further_right(chart: ModuleTy
 
 def test_values_stand_where_their_dates_are(chart: ModuleType) -> None:
     days = [date(2024, 3, 1), date(2024, 3, 2), date(2024, 3, 11)]
-    history = [chart.Past(str(on), 1.5, (), Status.PASSED, on=on) for on in days]
+    history = [chart.PastValue(str(on), 1.5, (), Status.PASSED, on=on) for on in days]
     drawn = chart.chart_of("a", history, 112, 50)
     assert drawn is not None
     assert [mark.x for mark in drawn.marks] == [6.0, 16.0, 106.0]
@@ -133,7 +133,7 @@ def test_the_limits_of_a_condition(
 
 def test_stretches_with_profiles_are_told(chart: ModuleType) -> None:
     history = past(chart, 1, 2, 3, 4)
-    history[1:3] = [chart.Past("x", 2, (), Status.PASSED, 0.5, ("easter",)) for _ in range(2)]
+    history[1:3] = [chart.PastValue("x", 2, (), Status.PASSED, 0.5, ("easter",)) for _ in range(2)]
     drawn = chart.chart_of("a", history, 106, 50)
     assert drawn is not None
     (band,) = drawn.bands
@@ -144,7 +144,7 @@ def test_stretches_with_profiles_are_told(chart: ModuleType) -> None:
 
 def test_a_profile_that_holds_to_the_end_stays_within_the_chart(chart: ModuleType) -> None:
     history = [
-        chart.Past(str(day), day, (), Status.PASSED, 1.0, ("easter",) if day % 4 == 0 else ())
+        chart.PastValue(str(day), day, (), Status.PASSED, 1.0, ("easter",) if day % 4 == 0 else ())
         for day in range(5)
     ]
     drawn = chart.chart_of("a", history, 106, 50)
@@ -160,7 +160,7 @@ def test_ages_have_durations_at_their_scale(chart: ModuleType) -> None:
 
 
 def test_the_label_tells_to_those_who_do_not_see_it(chart: ModuleType) -> None:
-    history = [*past(chart, 1, 2.5), chart.Past("day 9", 7, (5.0,), Status.FAILED)]
+    history = [*past(chart, 1, 2.5), chart.PastValue("day 9", 7, (5.0,), Status.FAILED)]
     drawn = chart.chart_of("orders.share", history, 100, 50)
     assert drawn is not None
     assert (

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ui_scene import Html, Scene, report_of
 
-from dqx_airflow.results.proposals import Stage, StoredProposal, decide, propose, read_proposals
+from dqx_airflow.results.proposals import (
+    ProposalStage,
+    StoredProposal,
+    decide,
+    propose,
+    read_proposals,
+)
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 
 if TYPE_CHECKING:
@@ -100,10 +106,16 @@ def test_a_proposal_is_shown_with_its_evidence(get: Get, made: Proposal) -> None
 
 @pytest.mark.parametrize(
     ("decision", "reason", "stage"),
-    [("approve", "", Stage.APPROVED), ("reject", "too loose", Stage.REJECTED)],
+    [("approve", "", ProposalStage.APPROVED), ("reject", "too loose", ProposalStage.REJECTED)],
 )
 def test_a_decision_is_kept_with_author_reason_and_an_entry_in_the_audit_log(
-    get: Get, post: Get, scene: Scene, made: Proposal, decision: str, reason: str, stage: Stage
+    get: Get,
+    post: Get,
+    scene: Scene,
+    made: Proposal,
+    decision: str,
+    reason: str,
+    stage: ProposalStage,
 ) -> None:
     (form,) = Html(get("review", "eve").text).forms
     for _ in range(2):
@@ -121,16 +133,16 @@ def test_a_rejection_needs_a_reason(get: Get, post: Get, scene: Scene, made: Pro
     (form,) = Html(get("review", "eve").text).forms
     assert post("review", **form, decision="reject", reason=" ").status_code == 400
     assert post("review", **form, decision="perhaps", reason="x").status_code == 400
-    assert stored(scene).stage is Stage.PENDING
+    assert stored(scene).stage is ProposalStage.PENDING
 
 
 def test_what_is_decided_stays_so(get: Get, post: Get, scene: Scene, made: Proposal) -> None:
     (form,) = Html(get("review", "eve").text).forms
-    decide(str(scene.root), made, Stage.REJECTED, "grace", "no")
+    decide(str(scene.root), made, ProposalStage.REJECTED, "grace", "no")
     answer = post("review", **form, decision="approve")
     assert answer.status_code == 409
     assert "grace has decided already" in answer.text
-    assert stored(scene).stage is Stage.REJECTED
+    assert stored(scene).stage is ProposalStage.REJECTED
 
 
 def test_forged_requests_change_nothing(get: Get, post: Get, scene: Scene, made: Proposal) -> None:
@@ -141,7 +153,7 @@ def test_forged_requests_change_nothing(get: Get, post: Get, scene: Scene, made:
     forged = {**form, "token": "x"}
     assert post("review", **forged, decision="approve").status_code == 403
     assert post("review", "ben", **form, decision="approve").status_code == 403
-    assert stored(scene).stage is Stage.PENDING
+    assert stored(scene).stage is ProposalStage.PENDING
     assert logged(scene) == []
 
 
@@ -162,7 +174,7 @@ def test_nobody_sees_or_decides_what_is_about_a_dag_of_others(
         token = form_token(User(user))
         sent = {"token": token, "proposal": made.id, "decision": "approve"}
         assert post("review", user, **sent).status_code == status
-    assert stored(scene).stage is Stage.PENDING
+    assert stored(scene).stage is ProposalStage.PENDING
 
 
 def test_of_a_suite_that_two_teams_run_nobody_of_one_decides_alone(get: Get, scene: Scene) -> None:

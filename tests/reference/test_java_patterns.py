@@ -12,7 +12,11 @@ import pytest
 
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.patterns.bounds import ended
-from dqx_airflow.reference.java_patterns import UntranslatableError, compile_java, compile_like
+from dqx_airflow.reference.java_patterns import (
+    UntranslatablePatternError,
+    compile_java,
+    compile_like,
+)
 
 FOUND = [
     ("a.c", "a\u0085c", None),
@@ -63,7 +67,7 @@ def test_python_finds_what_java_finds(pattern: str, text: str, found: str | None
     "pattern", [r"\G", r"\X", r"\p{IsGreek}", "(?iu)a", "(?<=a+)b", r"\y", "a)"]
 )
 def test_what_python_has_not_is_refused(pattern: str) -> None:
-    with pytest.raises(UntranslatableError) as raised:
+    with pytest.raises(UntranslatablePatternError) as raised:
         compile_java(pattern)
     assert pattern in str(raised.value)
 

@@ -25,7 +25,7 @@ from dqx_airflow.results.schema import (
     RUNS_SCHEMA,
 )
 from dqx_airflow.results.store import ResultsStore, arrow_table, probe_objects
-from dqx_airflow.results.tables import Location
+from dqx_airflow.results.tables import ResultsRoot
 from dqx_airflow.values import GateReport, Outcome
 
 from .samples import RUN_KEY, sample_report
@@ -91,7 +91,7 @@ def test_a_writer_killed_between_the_tables_is_invisible_until_it_writes_again(
     ResultsStore(root).write(sample_report(1))
     write_one_table = store_module.append_once
 
-    def killed(location: Location, name: str, *rest: object) -> None:
+    def killed(location: ResultsRoot, name: str, *rest: object) -> None:
         if name == RUNS:
             assert rows(tmp_path, FAILING_ROWS) == 10
             raise KeyboardInterrupt
@@ -302,5 +302,5 @@ class TestCheckWritable:
         assert sorted(tmp_path.rglob("*")) == before
 
     def test_writes_and_deletes_an_object_in_an_object_store(self, tmp_path: Path) -> None:
-        probe_objects(Location(tmp_path.as_uri()))
+        probe_objects(ResultsRoot(tmp_path.as_uri()))
         assert list(tmp_path.iterdir()) == []

@@ -28,7 +28,7 @@ from dqx_airflow.results.schema import FAILING_ROWS, RESULTS, RUNS, SOURCES, STA
 from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
-from dqx_airflow.results.tables import Location, locate
+from dqx_airflow.results.tables import ResultsRoot, locate
 from dqx_airflow.values import GateReport, Outcome, SourceFile
 
 from .samples import RUN_KEY, START, sample_report
@@ -431,7 +431,7 @@ class TestKilled:
         whole = [report(number, days_ago=20 * number) for number in range(4)]
         prune_table = upkeep._prune
 
-        def killed(location: Location, definition: Any, *rest: Any) -> Any:
+        def killed(location: ResultsRoot, definition: Any, *rest: Any) -> Any:
             if definition.name != RUNS:
                 raise KeyboardInterrupt
             return prune_table(location, definition, *rest)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History, Suite
 from dqx_airflow.errors import ChangeRefusedError, RequestError
-from dqx_airflow.results.proposals import Stage, decide, propose, read_proposals
+from dqx_airflow.results.proposals import ProposalStage, decide, propose, read_proposals
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue, proposal_from_json
 from dqx_airflow.tuning.review import apply_proposal, require_allowed
 from dqx_airflow.tuning.suite_file import SuiteFile
@@ -92,7 +92,11 @@ def test_a_proposal_is_rejected_with_a_reason(here: Path) -> None:
     dql("review", "--reject", made.id, "--reason", "too aggressive")
     assert Path("suite.dql").read_text() == SUITE
     (found,) = read_proposals("results", "Orders")
-    assert (found.stage, found.agent, found.reason) == (Stage.REJECTED, "ada", "too aggressive")
+    assert (found.stage, found.agent, found.reason) == (
+        ProposalStage.REJECTED,
+        "ada",
+        "too aggressive",
+    )
     assert "no proposal that waits has the id" in dql("review", "--approve", made.id, code=2)
 
 
@@ -100,8 +104,8 @@ def test_what_was_approved_elsewhere_is_applied_once(here: Path) -> None:
     first, second = nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)
     propose("results", first)
     propose("results", second)
-    decide("results", first, Stage.APPROVED, "grace")
-    decide("results", second, Stage.APPROVED, "grace")
+    decide("results", first, ProposalStage.APPROVED, "grace")
+    decide("results", second, ProposalStage.APPROVED, "grace")
     assert len(dql("review", "--apply").splitlines()) == 2
     text = Path("suite.dql").read_text()
     assert text == SUITE.replace("= 5% ", "= 6% ")[:-2] + f"\n    {PROFILE}\n}}\n"

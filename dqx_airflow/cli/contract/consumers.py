@@ -28,7 +28,7 @@ from dqx_airflow.cli.results_root import ROOT_VARIABLES
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.uses.consumers import Reliance, Use
+    from dqx_airflow.contracts.uses.consumers import ConsumerUse, Reliance
 
 _PASSED_BY = frozenset({"__pycache__", "node_modules", "site-packages"})
 
@@ -105,7 +105,7 @@ def consumers(
         raise typer.Exit(EXIT_REFUSED)
 
 
-def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[Use, ...]:
+def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]:
     """The uses in files; what could not be told is warned of."""
     from dqx_airflow.contracts.uses.code import uses_in
 
@@ -130,9 +130,9 @@ def _files(path: Path) -> Iterator[Path]:
             yield file
 
 
-def _gates(results: str, contract_id: str, since: date) -> Iterator[Use]:
+def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with the version that they enforced."""
-    from dqx_airflow.contracts.uses.consumers import Use
+    from dqx_airflow.contracts.uses.consumers import ConsumerUse
     from dqx_airflow.errors import DqxError
     from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.contract_uses import contract_uses
@@ -144,7 +144,9 @@ def _gates(results: str, contract_id: str, since: date) -> Iterator[Use]:
         fail(error)
     for use in found:
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
-        yield Use(use.gate, f"gate: {runs}, most recently on {use.last}", use.pin, use.version)
+        yield ConsumerUse(
+            use.gate, f"gate: {runs}, most recently on {use.last}", use.pin, use.version
+        )
 
 
 def _is_of_datalex(contract_id: str) -> bool:
@@ -154,7 +156,7 @@ def _is_of_datalex(contract_id: str) -> bool:
 
 
 def _by_manifest(
-    given: Path | None, code: Sequence[Path], contract_id: str, uses: Sequence[Use]
+    given: Path | None, code: Sequence[Path], contract_id: str, uses: Sequence[ConsumerUse]
 ) -> tuple[Reliance, ...]:
     """What is relied on of a contract of DataLex; ends the command where there is no manifest."""
     from dqx_airflow.contracts.datalex.check import find_manifest

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EXIT_UNSUPPORTED = 1
 
 
-class Format(str, Enum):
+class CoverageFormat(str, Enum):
     """How the clauses are written."""
 
     TABLE = "table"
@@ -24,7 +24,7 @@ class Format(str, Enum):
     MARKDOWN = "markdown"
 
 
-class FailOn(str, Enum):
+class FailOnUnsupported(str, Enum):
     """What ends the command with exit code 1."""
 
     UNSUPPORTED = "unsupported"
@@ -34,11 +34,12 @@ def coverage(
     files: Annotated[list[str], typer.Argument(help="Contracts: files, or REVISION:FILE in git.")],
     *,
     fail_on: Annotated[
-        FailOn | None, typer.Option(help="Exit with 1 if a clause is not checked but should be.")
+        FailOnUnsupported | None,
+        typer.Option(help="Exit with 1 if a clause is not checked but should be."),
     ] = None,
     format: Annotated[
-        Format, typer.Option(help="Output format: table, json or markdown.")
-    ] = Format.TABLE,
+        CoverageFormat, typer.Option(help="Output format: table, json or markdown.")
+    ] = CoverageFormat.TABLE,
 ) -> None:
     """Show for every clause whether it is checked, documented, accepted or unsupported.
 
@@ -55,14 +56,14 @@ def coverage(
         for contract in read_versions(files)
     ]
     match format:
-        case Format.JSON:
+        case CoverageFormat.JSON:
             typer.echo(_as_json(found))
-        case Format.MARKDOWN:
+        case CoverageFormat.MARKDOWN:
             typer.echo("\n\n".join(map(_as_markdown, found)))
-        case Format.TABLE:
+        case CoverageFormat.TABLE:
             _print_tables(found)
     left = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in found)
-    if fail_on is FailOn.UNSUPPORTED and left:
+    if fail_on is FailOnUnsupported.UNSUPPORTED and left:
         raise typer.Exit(EXIT_UNSUPPORTED)
 
 

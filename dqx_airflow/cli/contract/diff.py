@@ -10,7 +10,7 @@ import typer
 EXIT_FALLS_SHORT, EXIT_WRONG_CALL = 1, 2
 
 
-class Format(str, Enum):
+class DiffFormat(str, Enum):
     """How the changes are written."""
 
     TEXT = "text"
@@ -43,8 +43,8 @@ def diff(
         ),
     ] = None,
     format: Annotated[
-        Format, typer.Option(help="Output format: table, json, markdown or github.")
-    ] = Format.TEXT,
+        DiffFormat, typer.Option(help="Output format: table, json, markdown or github.")
+    ] = DiffFormat.TEXT,
     semantic: Annotated[
         Weight, typer.Option(help="The bump for a change of meaning in descriptions.")
     ] = Weight.MAJOR,

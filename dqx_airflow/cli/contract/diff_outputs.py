@@ -9,7 +9,7 @@ from rich.text import Text
 
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.contracts.diff import Change, Diff
-from dqx_airflow.contracts.versioning.release import Deletion, Release, StrandedPin
+from dqx_airflow.contracts.versioning.release import Deletion, ReleasedContracts, StrandedPin
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.github import github_annotations
@@ -33,7 +33,7 @@ def print_diff(diff: Diff, format: str) -> None:
                 typer.echo(annotations)
 
 
-def print_diffs(release: Release, format: str) -> None:
+def print_diffs(release: ReleasedContracts, format: str) -> None:
     """Prints what becomes of several contracts, in one of the formats of `print_diff`."""
     diffs = [item for item in release.diffs if item.changes or format == "json"]
     match format:
@@ -55,7 +55,7 @@ def print_diffs(release: Release, format: str) -> None:
                 typer.echo(annotations)
 
 
-def _remarks(release: Release) -> Iterator[str]:
+def _remarks(release: ReleasedContracts) -> Iterator[str]:
     """A line for each contract that has no diff, and for each pin that leads nowhere."""
     for contract in release.added:
         yield f"{contract.id} {contract.version or 'no version'}: a new contract"
@@ -86,7 +86,7 @@ def _stranded_pin(pin: StrandedPin) -> str:
     )
 
 
-def _plain(release: Release) -> Iterator[dict[str, object]]:
+def _plain(release: ReleasedContracts) -> Iterator[dict[str, object]]:
     for contract in release.added:
         yield {"id": contract.id, "new_version": contract.version, "status": "new"}
     for gone in release.deleted:
@@ -108,7 +108,7 @@ def _plain(release: Release) -> Iterator[dict[str, object]]:
         }
 
 
-def _release_annotations(release: Release) -> Iterator[Diagnostic]:
+def _release_annotations(release: ReleasedContracts) -> Iterator[Diagnostic]:
     for gone in release.deleted:
         yield Diagnostic(_deletion(gone), _in_file(gone.contract.span), is_mild=gone.is_due)
     for pin in release.stranded:

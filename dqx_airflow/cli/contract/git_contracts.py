@@ -20,14 +20,14 @@ from dqx_airflow.diagnostics.text import draw
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ContractPair:
     """A contract before and after: None where it is new, or deleted."""
 
     old: Contract | None
     new: Contract | None
 
 
-def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[Pair, ...]:
+def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, ...]:
     """Each contract below the paths with the one that it was, moved and renamed files included.
 
     Contracts belong together by their path, and where one is gone, by their id. What cannot be read
@@ -45,17 +45,17 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[Pair, ...]:
     pairs = []
     for path in [path for path in after if path in before]:
         if before[path].id == after[path].id:
-            pairs.append(Pair(before.pop(path), after.pop(path)))
+            pairs.append(ContractPair(before.pop(path), after.pop(path)))
     for path, contract in list(before.items()):
         moved = [other for other, one in after.items() if one.id == contract.id]
         # Of several versions that moved, those of one number belong together.
         moved.sort(key=lambda other: after[other].version != contract.version)
         if moved:
-            pairs.append(Pair(before.pop(path), after.pop(moved[0])))
+            pairs.append(ContractPair(before.pop(path), after.pop(moved[0])))
     for path in [path for path in after if path in before]:
-        pairs.append(Pair(before.pop(path), after.pop(path)))
-    pairs += [Pair(contract, None) for contract in before.values()]
-    pairs += [Pair(None, contract) for contract in after.values()]
+        pairs.append(ContractPair(before.pop(path), after.pop(path)))
+    pairs += [ContractPair(contract, None) for contract in before.values()]
+    pairs += [ContractPair(None, contract) for contract in after.values()]
     return tuple(sorted(pairs, key=_file))
 
 
@@ -69,7 +69,7 @@ def _gone(revision: str, known: Collection[str]) -> Iterator[tuple[str, Contract
                 yield path, found.contract
 
 
-def _file(pair: Pair) -> str:
+def _file(pair: ContractPair) -> str:
     contract = pair.new or pair.old
     return contract.span.file if contract is not None else ""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.check import EXIT_ERRORS, Format, counted, written
+from dqx_airflow.cli.check import EXIT_ERRORS, DiagnosticFormat, counted, written
 
 if TYPE_CHECKING:
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -20,9 +20,9 @@ def lint(
     ] = None,
     *,
     format: Annotated[
-        Format,
+        DiagnosticFormat,
         typer.Option("--format", help="Output format: text, json, github or sarif."),
-    ] = Format.TEXT,
+    ] = DiagnosticFormat.TEXT,
     ignore: Annotated[
         list[str] | None,
         typer.Option("--ignore", help="A rule to ignore, by name or code."),
@@ -64,7 +64,7 @@ def lint(
     if text:
         typer.echo(text)
     errors = len(missing) + sum(item.level is Level.ERROR for item in found)
-    if format is Format.TEXT:
+    if format is DiagnosticFormat.TEXT:
         warnings = len(found) - errors + len(missing)
         checked = f"{counted(len(files), 'contract')} checked"
         summary = f"{checked}, {counted(errors, 'error')}, {counted(warnings, 'warning')}"

@@ -71,7 +71,7 @@ def database(env: Mapping[str, str] = os.environ) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionKind:
+class ConnectionNeed:
     """What a connection is for: the types that fit, an example, and what is wrong without it."""
 
     types: tuple[str, ...]
@@ -80,13 +80,13 @@ class ConnectionKind:
     missing: str
 
 
-SPARK_CONNECTION = ConnectionKind(
+SPARK_CONNECTION = ConnectionNeed(
     ("spark", "spark_connect", "sc"),
     "local[2]",
     " (or the master of your cluster)",
     "gates would silently run on master yarn",
 )
-RESULTS_CONNECTION = ConnectionKind(
+RESULTS_CONNECTION = ConnectionNeed(
     ("dqx",), "s3://BUCKET/FOLDER", "", "gates have no results store"
 )
 
@@ -109,7 +109,7 @@ def gate_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def connection(
-    conn_id: str, env: Mapping[str, str] = os.environ, kind: ConnectionKind = SPARK_CONNECTION
+    conn_id: str, env: Mapping[str, str] = os.environ, kind: ConnectionNeed = SPARK_CONNECTION
 ) -> Answer:
     """Does the connection exist? SparkSubmitOperator takes master `yarn` for an unknown one."""
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
@@ -190,7 +190,7 @@ def _summary(fields: dict[str, Any]) -> ConnectionSummary:
     return ConnectionSummary(str(fields.get("conn_type") or ""), re.sub(r"[^/]*@", "", host))
 
 
-def _judge_connection(found: ConnectionSummary, origin: str, kind: ConnectionKind) -> Answer:
+def _judge_connection(found: ConnectionSummary, origin: str, kind: ConnectionNeed) -> Answer:
     told = f"type {found.conn_type or 'unknown'}, host {found.host or 'none'} ({origin})"
     if found.conn_type not in kind.types:
         return warning(told, f"its type should be {' or '.join(kind.types[:2])}")

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import TypeAlias
 
 
-class Level(str, Enum):
+class FindingLevel(str, Enum):
     """How a check ended. A `WARNING` may be meant, a `PROBLEM` stops a gate from working."""
 
     OK = "ok"
@@ -24,27 +24,27 @@ class Finding:
     """What one check found, and what to do about it (empty where nothing is to be done)."""
 
     name: str
-    level: Level
+    level: FindingLevel
     found: str
     remedy: str = ""
 
 
-Answer: TypeAlias = tuple[Level, str, str]
+Answer: TypeAlias = tuple[FindingLevel, str, str]
 """A finding without its name: the level, what was found, what to do about it."""
 
 Check: TypeAlias = Callable[[], Answer]
 
 
 def ok(found: str, remedy: str = "") -> Answer:
-    return Level.OK, found, remedy
+    return FindingLevel.OK, found, remedy
 
 
 def warning(found: str, remedy: str) -> Answer:
-    return Level.WARNING, found, remedy
+    return FindingLevel.WARNING, found, remedy
 
 
 def problem(found: str, remedy: str) -> Answer:
-    return Level.PROBLEM, found, remedy
+    return FindingLevel.PROBLEM, found, remedy
 
 
 def examine(checks: Mapping[str, Check], timeout_s: float = 60.0) -> tuple[Finding, ...]:

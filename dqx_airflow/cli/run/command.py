@@ -19,7 +19,7 @@ from dqx_airflow.cli.run.shared_options import with_shared_options
 from dqx_airflow.values import Outcome
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.run.request_builder import Call, Options
+    from dqx_airflow.cli.run.request_builder import Options, RunCall
     from dqx_airflow.cli.run.spark import Spark
     from dqx_airflow.cli.run.watch import Stamps
     from dqx_airflow.values import GateReport
@@ -112,7 +112,7 @@ class _Runner:
             )
         return max(codes)
 
-    def _reports(self, call: Call, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
+    def _reports(self, call: RunCall, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
         """The reports of the requests, as soon as they are there; their exit codes go into
         `codes`."""
         from dqx_airflow.errors import DqxError, RequestError, SourceError
@@ -144,7 +144,7 @@ class _Runner:
             self._spark.close()
 
 
-def _dates_told(call: Call) -> str:
+def _dates_told(call: RunCall) -> str:
     """Which dates are judged, and where they come from."""
     first, last = call.dates[0].isoformat(), call.dates[-1].isoformat()
     origin = call.requests[0].date_from
@@ -153,7 +153,7 @@ def _dates_told(call: Call) -> str:
     return f"{len(call.dates)} dates from {first} to {last}, {origin}"
 
 
-def _tell(call: Call) -> None:
+def _tell(call: RunCall) -> None:
     """Draws what there is to say about a call, its secrets hidden."""
     if not call.diagnostics:
         return

@@ -102,7 +102,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RunCall:
     """What is to be done, or what is wrong with it.
 
     `sources` are the texts into which the diagnostics point, `files` all files that were read or
@@ -138,13 +138,13 @@ class Call:
         return tuple(map(tuple, scans))
 
 
-def read_call(options: Options, today: date) -> Call:
+def read_call(options: Options, today: date) -> RunCall:
     """The call that was typed."""
-    return _Reader(options, today).read()
+    return _CallReader(options, today).read()
 
 
 @dataclass(slots=True)
-class _Reader:
+class _CallReader:
     """Collects what a call means, and what is wrong with it.
 
     `used` are the datasets that suites use, `unsound` those of which something is wrong,
@@ -164,7 +164,7 @@ class _Reader:
     connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
 
-    def read(self) -> Call:
+    def read(self) -> RunCall:
         options = self.options
         suites, missing = suite_files(options.paths)
         self.files.update(suites, missing, (suite.parent / FILE_NAME for suite in suites))
@@ -221,7 +221,7 @@ class _Reader:
             self._warn("--date", options.date or "", message)
         if not self._has_errors:
             self._tell_unused(given)
-        return Call(
+        return RunCall(
             requests,
             settings,
             options.output or settings.defaults.output,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import date, datetime, timedelta
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.formats import SheetFormat
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     ResultsOption,
@@ -21,12 +21,6 @@ from dqx_airflow.cli.tuning.call import (
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert
-
-
-class Format(str, Enum):
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
 
 
 def alerts(
@@ -45,8 +39,9 @@ def alerts(
     gate: GateOption = None,
     results: ResultsOption = None,
     output: Annotated[
-        Format, typer.Option("--format", help="For people, for scripts, to fill in for `label`.")
-    ] = Format.TABLE,
+        SheetFormat,
+        typer.Option("--format", help="For people, for scripts, to fill in for `label`."),
+    ] = SheetFormat.TABLE,
 ) -> None:
     """List the failed assertions of the last days, oldest first, with their labels."""
     with failing_well():
@@ -64,13 +59,13 @@ def alerts(
             storage_options=storage_options(),
         )
     match output:
-        case Format.JSON:
+        case SheetFormat.JSON:
             typer.echo(json.dumps([_plain(one) for one in found], ensure_ascii=False, indent=2))
-        case Format.CSV:
+        case SheetFormat.CSV:
             typer.echo(_as_csv(found), nl=False)
-        case Format.TABLE if found:
+        case SheetFormat.TABLE if found:
             _print_table(found)
-        case Format.TABLE:
+        case SheetFormat.TABLE:
             which = "unlabelled alerts" if unlabeled else "alerts"
             typer.echo(f"no {which} in the {days} days up to {last}")
 

@@ -26,13 +26,13 @@ from dqx_airflow.cli.tuning.call import (
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
-    from dqx_airflow.tuning.comparison import Comparison
+    from dqx_airflow.tuning.comparison import BacktestComparison
     from dqx_airflow.tuning.past_days import PastDay
 
 _MOST_NAMED = 5
 
 
-class Format(str, Enum):
+class BacktestFormat(str, Enum):
     TABLE = "table"
     JSON = "json"
     SVG = "svg"
@@ -61,8 +61,8 @@ def backtest(
     connection: ConnectionOption = None,
     config: ConfigOption = None,
     output: Annotated[
-        Format, typer.Option("--format", help="For people, for scripts, as a picture.")
-    ] = Format.TABLE,
+        BacktestFormat, typer.Option("--format", help="For people, for scripts, as a picture.")
+    ] = BacktestFormat.TABLE,
     output_file: Annotated[
         Path | None, typer.Option("--output-file", help="Write it there instead of to stdout.")
     ] = None,
@@ -100,7 +100,7 @@ def backtest(
             except OSError as error:
                 raise RequestError(f"cannot write {output_file}: {error.strerror}") from error
             return
-    if output is Format.TABLE:
+    if output is BacktestFormat.TABLE:
         _print_table(comparison)
     else:
         typer.echo(text, nl=False)
@@ -118,7 +118,7 @@ def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDa
 
 def _compared(
     checked: Checked, path: Path, days: list[PastDay], typed: list[str], proposal: Path | None
-) -> Comparison:
+) -> BacktestComparison:
     from dqx_airflow.tuning.backtest import Backtest
     from dqx_airflow.tuning.comparison import compare_judged
     from dqx_airflow.tuning.literals import typed_values
@@ -163,17 +163,17 @@ def _read(path: Path) -> str:
         raise RequestError(f"cannot read {path}: {error}") from error
 
 
-def _written(comparison: Comparison, output: Format) -> str:
+def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
     from dqx_airflow.tuning.calendar_picture import calendar_html, calendar_svg
 
     match output:
-        case Format.SVG:
+        case BacktestFormat.SVG:
             return calendar_svg(comparison)
-        case Format.HTML:
+        case BacktestFormat.HTML:
             return calendar_html(comparison)
-        case Format.JSON:
+        case BacktestFormat.JSON:
             return json.dumps(_plain(comparison), ensure_ascii=False, indent=1) + "\n"
-        case Format.TABLE:
+        case BacktestFormat.TABLE:
             from io import StringIO
 
             out = StringIO()
@@ -181,7 +181,7 @@ def _written(comparison: Comparison, output: Format) -> str:
             return out.getvalue()
 
 
-def _plain(comparison: Comparison) -> dict[str, Any]:
+def _plain(comparison: BacktestComparison) -> dict[str, Any]:
     from dataclasses import asdict
     from fractions import Fraction
 
@@ -220,7 +220,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _print_table(comparison: Comparison, file: Any = None) -> None:
+def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of

@@ -5,24 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dqx_airflow.cli.formats import SheetFormat
 from dqx_airflow.cli.tuning.call import SuiteArgument, failing_well
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.history import Entry
 
 _FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
-
-
-class Format(str, Enum):
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
 
 
 def history(
@@ -32,21 +26,21 @@ def history(
         str | None, typer.Option("--param", help="Only changes of this tunable.")
     ] = None,
     output: Annotated[
-        Format, typer.Option("--format", help="Output format: table, json or csv.")
-    ] = Format.TABLE,
+        SheetFormat, typer.Option("--format", help="Output format: table, json or csv.")
+    ] = SheetFormat.TABLE,
 ) -> None:
     """Show the changes of a suite, oldest first."""
     with failing_well():
         entries = _entries(suite, param)
     match output:
-        case Format.JSON:
+        case SheetFormat.JSON:
             listed = [{"entry": number, **entry} for number, entry in entries]
             typer.echo(json.dumps(listed, ensure_ascii=False, indent=2))
-        case Format.CSV:
+        case SheetFormat.CSV:
             typer.echo(_as_csv(entries), nl=False)
-        case Format.TABLE if entries:
+        case SheetFormat.TABLE if entries:
             _print_table(entries)
-        case Format.TABLE:
+        case SheetFormat.TABLE:
             typer.echo("no changes" if param is None else f"no changes of {param}")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import getpass
 import json
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.formats import TableFormat
 from dqx_airflow.cli.tuning.call import (
     ResultsOption,
     SuiteArgument,
@@ -23,11 +23,6 @@ from dqx_airflow.cli.tuning.call import (
 if TYPE_CHECKING:
     from dqx_airflow.results.proposals import StoredProposal
     from dqx_airflow.tuning.proposals import Proposal
-
-
-class Format(str, Enum):
-    TABLE = "table"
-    JSON = "json"
 
 
 def review(
@@ -52,8 +47,8 @@ def review(
     ] = None,
     results: ResultsOption = None,
     output: Annotated[
-        Format, typer.Option("--format", help="For people, for scripts.")
-    ] = Format.TABLE,
+        TableFormat, typer.Option("--format", help="For people, for scripts.")
+    ] = TableFormat.TABLE,
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
 
@@ -97,11 +92,11 @@ class _Queue:
         self.root = root
 
     def all_pending(self) -> list[Proposal]:
-        from dqx_airflow.results.proposals import Stage
+        from dqx_airflow.results.proposals import ProposalStage
         from dqx_airflow.tuning.proposals import proposal_of_entry
         from dqx_airflow.tuning.suite_file import pending_in
 
-        stored = [one.proposal for one in self._stored(Stage.PENDING)]
+        stored = [one.proposal for one in self._stored(ProposalStage.PENDING)]
         entries = (proposal_of_entry(self.name, one) for one in pending_in(self.file.history))
         known = {one.id for one in stored}
         return [*stored, *(one for one in entries if one and one.id not in known)]
@@ -119,25 +114,25 @@ class _Queue:
         raise RequestError(f"{what} the id {proposal_id}", f"there wait: {listed}")
 
     def approve(self, proposal: Proposal, author: str, reason: str | None) -> None:
-        from dqx_airflow.results.proposals import Stage
+        from dqx_airflow.results.proposals import ProposalStage
         from dqx_airflow.tuning.review import apply_proposal, require_allowed
 
         require_allowed(self.file, proposal)
-        self._decide(proposal, Stage.APPROVED, author, reason)
+        self._decide(proposal, ProposalStage.APPROVED, author, reason)
         apply_proposal(self.file, proposal, author, reason)
-        self._decide(proposal, Stage.APPLIED, author, None)
+        self._decide(proposal, ProposalStage.APPLIED, author, None)
 
     def reject(self, proposal: Proposal, author: str, reason: str) -> None:
-        from dqx_airflow.results.proposals import Stage
+        from dqx_airflow.results.proposals import ProposalStage
         from dqx_airflow.tuning.review import reject_in_history
 
-        self._decide(proposal, Stage.REJECTED, author, reason)
+        self._decide(proposal, ProposalStage.REJECTED, author, reason)
         reject_in_history(self.file, proposal, author, reason)
 
     def apply_approved(self) -> list[Proposal]:
         """Applies what was approved, one after the other; what it was."""
         from dqx_airflow.errors import RequestError
-        from dqx_airflow.results.proposals import Stage
+        from dqx_airflow.results.proposals import ProposalStage
         from dqx_airflow.tuning.review import apply_proposal
 
         if self.root is None:
@@ -147,9 +142,9 @@ class _Queue:
                 "approved elsewhere are there",
             )
         applied = []
-        for one in self._stored(Stage.APPROVED):
+        for one in self._stored(ProposalStage.APPROVED):
             apply_proposal(self.file, one.proposal, one.agent, one.reason)
-            self._decide(one.proposal, Stage.APPLIED, one.agent, None)
+            self._decide(one.proposal, ProposalStage.APPLIED, one.agent, None)
             applied.append(one.proposal)
         return applied
 
@@ -163,9 +158,9 @@ class _Queue:
 
     def _decide(self, proposal: Proposal, stage: object, author: str, reason: str | None) -> None:
         """Records a decision about a proposal of the store; that of a history says it itself."""
-        from dqx_airflow.results.proposals import Stage, decide, read_proposals
+        from dqx_airflow.results.proposals import ProposalStage, decide, read_proposals
 
-        assert isinstance(stage, Stage)
+        assert isinstance(stage, ProposalStage)
         if self.root is None:
             return
         options = storage_options()
@@ -181,8 +176,8 @@ def _told(proposal: Proposal) -> str:
     return f"{', '.join(changes)} ({proposal.id} by {proposal.agent})"
 
 
-def _show(waiting: list[Proposal], output: Format) -> None:
-    if output is Format.JSON:
+def _show(waiting: list[Proposal], output: TableFormat) -> None:
+    if output is TableFormat.JSON:
         listed = [json.loads(one.to_json()) for one in waiting]
         typer.echo(json.dumps(listed, ensure_ascii=False, indent=2))
         return

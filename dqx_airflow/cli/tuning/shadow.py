@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.formats import TableFormat
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     ResultsOption,
@@ -26,14 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dqx_airflow.results.shadow_days import ShadowDay
-    from dqx_airflow.tuning.shadow_comparison import Alarms, ComparedAssertion
+    from dqx_airflow.tuning.shadow_comparison import Alarms, ShadowedAssertion
 
 _MOST_NAMED = 5
-
-
-class Format(str, Enum):
-    TABLE = "table"
-    JSON = "json"
 
 
 def shadow(
@@ -48,8 +43,8 @@ def shadow(
     gate: GateOption = None,
     results: ResultsOption = None,
     output: Annotated[
-        Format, typer.Option("--format", help="For people, for scripts.")
-    ] = Format.TABLE,
+        TableFormat, typer.Option("--format", help="For people, for scripts.")
+    ] = TableFormat.TABLE,
 ) -> None:
     """Compare the alarms of a suite with those of the shadow that ran beside it.
 
@@ -82,7 +77,7 @@ def shadow(
         days = [day for day in found if day.shadow == chosen]
         judged = [day for day in days if day.problem is None]
         compared = compare_alarms(judged)
-    if output is Format.JSON:
+    if output is TableFormat.JSON:
         typer.echo(json.dumps(_plain(chosen, days, compared), ensure_ascii=False, indent=1))
         return
     _print(chosen, days, compared)
@@ -91,7 +86,7 @@ def shadow(
 
 
 def _plain(
-    name: str, days: Sequence[ShadowDay], compared: Sequence[ComparedAssertion]
+    name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
 ) -> dict[str, object]:
     return {
         "shadow": name,
@@ -108,7 +103,7 @@ def _plain(
     }
 
 
-def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ComparedAssertion]) -> None:
+def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
@@ -141,12 +136,12 @@ def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ComparedAsse
     typer.echo(printable("\n".join(lines), keep="\n"))
 
 
-def _both(one: ComparedAssertion, what: str) -> str:
+def _both(one: ShadowedAssertion, what: str) -> str:
     own, other = _number(one.own, what), _number(one.shadow, what)
     return str(own) if own == other else f"{own} -> {other}"
 
 
-def _total(compared: Sequence[ComparedAssertion], what: str) -> str:
+def _total(compared: Sequence[ShadowedAssertion], what: str) -> str:
     own = sum(_number(one.own, what) for one in compared)
     other = sum(_number(one.shadow, what) for one in compared)
     return f"{own} -> {other}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.formats import TableFormat
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     ResultsOption,
@@ -34,11 +35,6 @@ if TYPE_CHECKING:
     from dqx_airflow.tuning.tuner import Rules, Tuned
 
 _MOST_NAMED = 5
-
-
-class Format(str, Enum):
-    TABLE = "table"
-    JSON = "json"
 
 
 class Days(str, Enum):
@@ -77,8 +73,8 @@ def tune(
     gate: GateOption = None,
     results: ResultsOption = None,
     output: Annotated[
-        Format, typer.Option("--format", help="For people, for scripts.")
-    ] = Format.TABLE,
+        TableFormat, typer.Option("--format", help="For people, for scripts.")
+    ] = TableFormat.TABLE,
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
 
@@ -97,7 +93,7 @@ def tune(
             _queue(root, file, proposals)
         if output_dir is not None:
             _write(output_dir, proposals)
-    if output is Format.JSON:
+    if output is TableFormat.JSON:
         typer.echo(json.dumps([_plain(one) for one in tuned], ensure_ascii=False, indent=1))
         return
     _print(tuned, days, first, last)
@@ -140,13 +136,13 @@ def _tuned(
 
 def _queue(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> None:
     """Puts the proposals into the queue, but for those that wait there already."""
-    from dqx_airflow.results.proposals import Stage, read_proposals
+    from dqx_airflow.results.proposals import ProposalStage, read_proposals
     from dqx_airflow.results.proposals import propose as put
 
     checked, options = file.read(), storage_options()
     assert checked.suite is not None
     name = checked.suite.name.value
-    stored = read_proposals(root, name, stage=Stage.PENDING, storage_options=options)
+    stored = read_proposals(root, name, stage=ProposalStage.PENDING, storage_options=options)
     waiting = [(one.proposal.changes, one.proposal.profile) for one in stored]
     for one in proposals:
         if (one.changes, one.profile) not in waiting:

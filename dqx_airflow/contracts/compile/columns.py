@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.nested import (
-    Step,
+    NestedField,
     innermost,
     is_sayable,
     nested,
@@ -15,7 +15,7 @@ from dqx_airflow.contracts.compile.nested import (
     steps,
 )
 from dqx_airflow.contracts.compile.rule_context import (
-    Claim,
+    CompiledClaim,
     EnforcedByType,
     RuleContext,
     each_row,
@@ -36,13 +36,13 @@ _AT_NO_COLUMN = "it applies to a column, but is set on none"
 _SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
 
 
-def presence(place: RuleContext) -> Claim | EnforcedByType:
+def presence(place: RuleContext) -> CompiledClaim | EnforcedByType:
     if not place.is_reachable:
         return EnforcedByType(place.reachable[-1])
-    return Claim(f"column {show(_own(place))} exists")
+    return CompiledClaim(f"column {show(_own(place))} exists")
 
 
-def of_type(place: RuleContext) -> Claim | EnforcedByType:
+def of_type(place: RuleContext) -> CompiledClaim | EnforcedByType:
     if not place.is_reachable:
         return EnforcedByType(place.reachable[-1])
     column, item = _own(place), place.item
@@ -53,7 +53,7 @@ def of_type(place: RuleContext) -> Claim | EnforcedByType:
     wanted = type_text(item)
     bare = wanted.replace(",", ", ")
     written = bare if _SIMPLE_TYPE.fullmatch(bare) else show_text(wanted)
-    return Claim(f"column {show(column)} fits {written}")
+    return CompiledClaim(f"column {show(column)} fits {written}")
 
 
 def type_text(item: Field) -> str:
@@ -72,21 +72,21 @@ def type_text(item: Field) -> str:
             return kind
 
 
-def only_columns(place: RuleContext) -> Claim:
+def only_columns(place: RuleContext) -> CompiledClaim:
     names = ", ".join(show(terms.column_named(item.name)) for item in place.model.fields)
     if not names:
         raise UnenforceableError("the contract names no column")
-    return Claim(f"extra_column_count([{names}]) == 0")
+    return CompiledClaim(f"extra_column_count([{names}]) == 0")
 
 
-def required(place: RuleContext) -> Claim:
+def required(place: RuleContext) -> CompiledClaim:
     if not is_sayable(place.way):
         return no_rows(sql(nested(place.way).count_of_rows_with_null()))
     way = _steps(place)
     *outer, own = innermost(way)
     optional = [step.operand for step in outer if step.field.is_nullable]
     if place.is_reachable and not optional:
-        return Claim(f"null_count({show(own.operand)}) == 0")
+        return CompiledClaim(f"null_count({show(own.operand)}) == 0")
     present = terms.negated(terms.is_null(own.operand))
     if optional:
         # A field that is not there has no value to be missed.
@@ -94,7 +94,7 @@ def required(place: RuleContext) -> Claim:
     return each_row(of_every(way, present))
 
 
-def value(place: RuleContext) -> Claim:
+def value(place: RuleContext) -> CompiledClaim:
     """A demand on single values: on those of a column, or on those nested in it."""
     demand, share = place.rule.demand, place.rule.share
     tell, kind = PREDICATES[type(demand)], kind_of(place.item)
@@ -108,7 +108,7 @@ def value(place: RuleContext) -> Claim:
     return each_row(of_every(way, tell(way[-1].operand, demand, place.item)), share)
 
 
-def unique_items(place: RuleContext) -> Claim:
+def unique_items(place: RuleContext) -> CompiledClaim:
     """No array holds a value twice; NULL counts as a value."""
     if place.item is None or place.item.type != "array":
         raise UnenforceableError("only the items of an array can be unique")
@@ -123,7 +123,7 @@ def unique_items(place: RuleContext) -> Claim:
     return each_row(of_every(way, predicate), place.rule.share)
 
 
-def _told_as_text(place: RuleContext, kind: ValueKind) -> Claim:
+def _told_as_text(place: RuleContext, kind: ValueKind) -> CompiledClaim:
     """A pattern on values that are no texts: told of the texts that they become."""
     demand, share = place.rule.demand, place.rule.share
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
@@ -154,7 +154,7 @@ def _own(place: RuleContext) -> nodes.Name:
     return terms.column(place.item.path)
 
 
-def _steps(place: RuleContext) -> tuple[Step, ...]:
+def _steps(place: RuleContext) -> tuple[NestedField, ...]:
     if place.item is None:
         raise UnenforceableError(_AT_NO_COLUMN)
     return steps(place.way)

@@ -7,7 +7,7 @@ from dqx_airflow.contracts.compile.delivery_days import days_due
 from dqx_airflow.contracts.compile.measured import compared, placeholders
 from dqx_airflow.contracts.compile.nested import nested
 from dqx_airflow.contracts.compile.rule_context import (
-    Claim,
+    CompiledClaim,
     RuleContext,
     each_row,
     no_rows,
@@ -38,7 +38,7 @@ from dqx_airflow.metrics.sql import quote_name
 _DAY_S = 86400
 
 
-def refers(place: RuleContext) -> Claim:
+def refers(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Refers)
     other = place.dataset(demand.dataset)
@@ -56,7 +56,7 @@ def refers(place: RuleContext) -> Claim:
     return _unfound(place, f"{quote_name(place.model.name)} AS own", other, present, equal)
 
 
-def rows_satisfy(place: RuleContext) -> Claim:
+def rows_satisfy(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, RowsSatisfy)
     share = min(demand.share, place.rule.share)
@@ -66,17 +66,17 @@ def rows_satisfy(place: RuleContext) -> Claim:
         case RowSql(sql=predicate):
             return _satisfied(predicate, share)
         case TableSql(sql=predicate):
-            return Claim(f"{sql(f'CAST({predicate} AS INT)')} == 1")
+            return CompiledClaim(f"{sql(f'CAST({predicate} AS INT)')} == 1")
         case Query(sql=text, datasets=datasets):
             if share < 1:
                 raise UnenforceableError("a share of rows, and other datasets or windows with it")
             others = tuple(name for name in datasets if name != place.model.name)
-            return Claim(f"{query(text)} == 0", others)
+            return CompiledClaim(f"{query(text)} == 0", others)
         case _:
             return each_row(found, share)
 
 
-def fresh(place: RuleContext) -> Claim:
+def fresh(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Fresh)
     try:
@@ -84,7 +84,7 @@ def fresh(place: RuleContext) -> Claim:
     except UnenforceableError:
         if not _is_delta(place):
             raise
-        return Claim(f"commit_age() <= {_time(demand.age_s)}")
+        return CompiledClaim(f"commit_age() <= {_time(demand.age_s)}")
     return _younger(place, column, demand.age_s)
 
 
@@ -111,7 +111,7 @@ def _clock(place: RuleContext, *, of_what: str = "age", tells_hours: bool = Fals
     )
 
 
-def prompt(place: RuleContext) -> Claim:
+def prompt(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Prompt)
     share = min(demand.share, place.rule.share)
@@ -124,7 +124,7 @@ def prompt(place: RuleContext) -> Claim:
     return each_row(predicate, share)
 
 
-def retained(place: RuleContext) -> Claim:
+def retained(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Retained)
     column = demand.column or _clock(place)
@@ -132,10 +132,10 @@ def retained(place: RuleContext) -> Claim:
     days, rest = divmod(demand.period_s, _DAY_S)
     period = f"{days:.0f}' DAY" if rest == 0 else f"{demand.period_s:.0f}' SECOND"
     limit = f"current_timestamp() - INTERVAL '{period}"
-    return Claim(f"{sql(f'count_if({_moment(place, column)} < {limit})')} == 0")
+    return CompiledClaim(f"{sql(f'count_if({_moment(place, column)} < {limit})')} == 0")
 
 
-def volume(place: RuleContext) -> Claim:
+def volume(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Volume)
     rows = "num_rows()" if demand.days <= 1 else mean_rows(place, demand.days)
@@ -163,7 +163,7 @@ def _need_dates(place: RuleContext) -> None:
         raise UnenforceableError(reason)
 
 
-def hourly_volume(place: RuleContext) -> Claim:
+def hourly_volume(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, HourlyVolume)
     bounds = [
@@ -185,7 +185,7 @@ def hourly_volume(place: RuleContext) -> Claim:
     if demand.low is not None:
         hours = _with_empty_hours(place, moments, hours, now)
     text = f"SELECT count(*) FROM ({hours}) WHERE {' OR '.join(bounds)}"  # noqa: S608
-    return Claim(f"{query(text)} == 0")
+    return CompiledClaim(f"{query(text)} == 0")
 
 
 def _with_empty_hours(place: RuleContext, moments: str, hours: str, now: str) -> str:
@@ -212,14 +212,14 @@ def _local(moment: str, zone: str | None) -> str:
     return f"from_utc_timestamp(to_utc_timestamp({moment}, current_timezone()), '{name}')"
 
 
-def arrives(place: RuleContext) -> Claim:
+def arrives(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Arrives)
     if demand.column is not None:
         return _younger(place, demand.column, demand.interval_s)
     _time(demand.interval_s)
     days = days_due(demand, place.on)
-    return Claim("num_rows() > 0" if days == 1 else f"{mean_rows(place, days)} > 0")
+    return CompiledClaim("num_rows() > 0" if days == 1 else f"{mean_rows(place, days)} > 0")
 
 
 def show_free(path: str) -> str:
@@ -227,13 +227,13 @@ def show_free(path: str) -> str:
     return terms.column(path).text
 
 
-def _within(expression: str, low: float | None, high: float | None) -> Claim:
+def _within(expression: str, low: float | None, high: float | None) -> CompiledClaim:
     if low is not None and high is not None:
-        return Claim(compared(expression, Condition("between", low, high)))
+        return CompiledClaim(compared(expression, Condition("between", low, high)))
     if low is not None:
-        return Claim(compared(expression, Condition(">=", low)))
+        return CompiledClaim(compared(expression, Condition(">=", low)))
     if high is not None:
-        return Claim(compared(expression, Condition("<=", high)))
+        return CompiledClaim(compared(expression, Condition("<=", high)))
     raise UnenforceableError("it has no bounds")
 
 
@@ -242,7 +242,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _refers_from_within(place: RuleContext, other: str, column: str) -> Claim:
+def _refers_from_within(place: RuleContext, other: str, column: str) -> CompiledClaim:
     """A reference of the items of an array."""
     model, items = quote_name(place.model.name), nested(place.way).sql
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
@@ -250,26 +250,26 @@ def _refers_from_within(place: RuleContext, other: str, column: str) -> Claim:
     return _unfound(place, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
 
 
-def _unfound(place: RuleContext, own: str, other: str, present: str, equal: str) -> Claim:
+def _unfound(place: RuleContext, own: str, other: str, present: str, equal: str) -> CompiledClaim:
     """That no values are missing in another dataset."""
     there = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
     text = f"SELECT count(*) FROM {own} WHERE {present} AND NOT EXISTS ({there})"  # noqa: S608
-    return Claim(f"{query(text)} == 0", () if other == place.model.name else (other,))
+    return CompiledClaim(f"{query(text)} == 0", () if other == place.model.name else (other,))
 
 
-def _satisfied(predicate: str, share: float) -> Claim:
+def _satisfied(predicate: str, share: float) -> CompiledClaim:
     """That so many of the rows satisfy a predicate of Spark SQL for which it is not NULL."""
     return no_rows(sql(f"count_if(NOT ({predicate}))"), share, sql(f"count(({predicate}))"))
 
 
-def _younger(place: RuleContext, column: str, seconds: float) -> Claim:
+def _younger(place: RuleContext, column: str, seconds: float) -> CompiledClaim:
     """That the youngest value is at most so old."""
     limit = _time(seconds)
     if not _is_text(place, column):
-        return Claim(f"freshness({_shown(column)}) <= {limit}")
+        return CompiledClaim(f"freshness({_shown(column)}) <= {limit}")
     oldest = f"current_timestamp() - INTERVAL '{_seconds(seconds)}' SECOND"
     is_young = f"CAST(max({_moment(place, column)}) >= {oldest} AS INT)"
-    return Claim(f"{sql(is_young)} == 1")
+    return CompiledClaim(f"{sql(is_young)} == 1")
 
 
 def _moment(place: RuleContext, column: str) -> str:

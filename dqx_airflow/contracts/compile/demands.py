@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dqx_airflow.contracts.compile import columns, datasets, measured
 from dqx_airflow.contracts.compile.measured import placeholders
-from dqx_airflow.contracts.compile.rule_context import Claim, EnforcedByType, RuleContext
+from dqx_airflow.contracts.compile.rule_context import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import PREDICATES
@@ -36,7 +36,7 @@ from dqx_airflow.contracts.demands import (
 from dqx_airflow.dql.printer import show_where
 
 
-def _among_rows(place: RuleContext) -> Claim | EnforcedByType:
+def _among_rows(place: RuleContext) -> CompiledClaim | EnforcedByType:
     demand = place.rule.demand
     assert isinstance(demand, AmongRows)
     text = filled_in(demand.where, placeholders(place))
@@ -50,7 +50,7 @@ def _among_rows(place: RuleContext) -> Claim | EnforcedByType:
     return replace(claim, text=claim.text + show_where(where))
 
 
-DEMANDS: dict[type, Callable[[RuleContext], Claim | EnforcedByType]] = {
+DEMANDS: dict[type, Callable[[RuleContext], CompiledClaim | EnforcedByType]] = {
     Presence: columns.presence,
     OfType: columns.of_type,
     OnlyColumns: columns.only_columns,

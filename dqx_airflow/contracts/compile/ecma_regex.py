@@ -15,11 +15,11 @@ import re
 from dqx_airflow.patterns.syntax import PatternError, read
 
 
-class UntranslatableError(ValueError):
+class UntranslatableEcmaError(ValueError):
     """Why a pattern has no counterpart in Java, in a few words."""
 
 
-class BrokenPatternError(UntranslatableError):
+class BrokenPatternError(UntranslatableEcmaError):
     """Why a pattern is invalid in every dialect."""
 
 
@@ -123,7 +123,9 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
             return _back(int(token["back"]), groups)
         case "back_name":
             if token["back_name"] not in groups:
-                raise UntranslatableError(f"no group before it has the name {token['back_name']}")
+                raise UntranslatableEcmaError(
+                    f"no group before it has the name {token['back_name']}"
+                )
             return _back(groups.index(token["back_name"]) + 1, groups)
         case "inverted" | "inside" | "closed":
             if token["closed"] is None:
@@ -131,12 +133,12 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
             return _class(token["inside"], is_inverted=token["inverted"] is not None)
         case "name":
             if token["name"] in groups:
-                raise UntranslatableError(f"two groups have the name {token['name']}")
+                raise UntranslatableEcmaError(f"two groups have the name {token['name']}")
             groups.append(token["name"])
             # Only what refers back to it needs its name, and we number that.
             return token[0] if _JAVA_NAME.fullmatch(token["name"]) else "("
         case "refused":
-            raise UntranslatableError(f"ECMA has no group that begins with {token[0]}")
+            raise UntranslatableEcmaError(f"ECMA has no group that begins with {token[0]}")
         case "group":
             groups.append(None)
             return "("
@@ -145,14 +147,14 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
         case "written":
             return _WRITTEN[token[0]]
         case "half":
-            raise UntranslatableError("half of a character")
+            raise UntranslatableEcmaError("half of a character")
         case _:
             return _escaped(token, is_in_class=False)
 
 
 def _back(number: int, groups: list[str | None]) -> str:
     if number > len(groups):
-        raise UntranslatableError(f"\\{number} refers to a group that is not before it")
+        raise UntranslatableEcmaError(f"\\{number} refers to a group that is not before it")
     # In parentheses, so that a digit behind it stays one.
     return f"(?:\\{number})"
 
@@ -171,16 +173,16 @@ def _escaped(token: re.Match[str], *, is_in_class: bool) -> str:
     if token["zeros"] or character is None:
         if character is None:
             raise BrokenPatternError("a backslash is at the end")
-        raise UntranslatableError(f"{token[0]} is undefined in ECMA")
+        raise UntranslatableEcmaError(f"{token[0]} is undefined in ECMA")
     if character in "dDwW":
         return token[0]
     if character in _CONTROLS:
         return _CONTROLS[character]
     if character in _OF_OTHERS:
         help_ = _OF_OTHERS[character]
-        raise UntranslatableError(f"\\{character} is the letter {character} to ECMA: {help_}")
+        raise UntranslatableEcmaError(f"\\{character} is the letter {character} to ECMA: {help_}")
     if character.isascii() and character.isalnum():
-        raise UntranslatableError(f"\\{character} is undefined in ECMA")
+        raise UntranslatableEcmaError(f"\\{character} is undefined in ECMA")
     is_special = character in _PUNCTUATION or (is_in_class and character in "-&")
     return "\\" + character if is_special else character
 
@@ -233,7 +235,7 @@ def _property(sign: str, key: str | None, name: str) -> str:
             return f"\\{sign}{{{category}}}"
     if key is None and name in _BINARY:
         return f"\\{sign}{{{_BINARY[name]}}}"
-    raise UntranslatableError(f"Java has no class {sign}{{{name}}} of characters")
+    raise UntranslatableEcmaError(f"Java has no class {sign}{{{name}}} of characters")
 
 
 def _coded(code: int, low: str | None) -> str:
@@ -241,5 +243,5 @@ def _coded(code: int, low: str | None) -> str:
     if low and 0xD800 <= code < 0xDC00:
         code = 0x10000 + ((code - 0xD800) << 10) + int(low, 16) - 0xDC00
     elif low or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
-        raise UntranslatableError("half of a character, or a character that does not exist")
+        raise UntranslatableEcmaError("half of a character, or a character that does not exist")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\x{{{code:x}}}"

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.rule_context import Claim, RuleContext, each_row, query, sql
+from dqx_airflow.contracts.compile.rule_context import (
+    CompiledClaim,
+    RuleContext,
+    each_row,
+    query,
+    sql,
+)
 from dqx_airflow.contracts.compile.spark_text import spark_text
 from dqx_airflow.contracts.compile.sql_predicates import negation
-from dqx_airflow.contracts.compile.sql_rules import Aggregate, CountOfRows, filled_in, query_rule
+from dqx_airflow.contracts.compile.sql_rules import CountOfRows, SqlAggregate, filled_in, query_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import among, matches
 from dqx_airflow.contracts.demands import (
@@ -27,44 +33,46 @@ from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import MOST_COMMON
 
 
-def unique(place: RuleContext) -> Claim:
+def unique(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Unique)
-    return Claim(f"{repeated(demand.columns)} == 0")
+    return CompiledClaim(f"{repeated(demand.columns)} == 0")
 
 
-def distinct(place: RuleContext) -> Claim:
+def distinct(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Distinct)
     if demand.duplicates <= 0:
-        return Claim(f"{repeated(demand.columns)} == 0")
+        return CompiledClaim(f"{repeated(demand.columns)} == 0")
     most = show_number(terms.share(demand.duplicates))
-    return Claim(f"{repeated(demand.columns)} / num_rows() <= {most}")
+    return CompiledClaim(f"{repeated(demand.columns)} / num_rows() <= {most}")
 
 
-def complete(place: RuleContext) -> Claim:
+def complete(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, Complete)
     column = show(terms.column(demand.column))
     if demand.share >= 1:
-        return Claim(f"null_count({column}) == 0")
-    return Claim(f"count({column}) / num_rows() >= {show_number(terms.share(demand.share))}")
+        return CompiledClaim(f"null_count({column}) == 0")
+    return CompiledClaim(
+        f"count({column}) / num_rows() >= {show_number(terms.share(demand.share))}"
+    )
 
 
-def all_complete(place: RuleContext) -> Claim:
+def all_complete(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, AllComplete)
     counts = [f"null_count({show(terms.column(item.path))})" for item in place.model.fields]
     if not counts:
         raise UnenforceableError("the contract names no column")
     if demand.share >= 1:
-        return Claim(f"{' + '.join(counts)} == 0")
+        return CompiledClaim(f"{' + '.join(counts)} == 0")
     most = show_number(terms.share(round(1 - demand.share, 12)))
     missing = f"({' + '.join(counts)})" if len(counts) > 1 else counts[0]
-    return Claim(f"coalesce({missing} / (num_rows() * {len(counts)}), 0) <= {most}")
+    return CompiledClaim(f"coalesce({missing} / (num_rows() * {len(counts)}), 0) <= {most}")
 
 
-def measured(place: RuleContext) -> Claim:
+def measured(place: RuleContext) -> CompiledClaim:
     """A metric with a condition. What counts rows is told as a demand on each of them, if it can
     be: then the rows at fault can be shown.
     """
@@ -74,7 +82,7 @@ def measured(place: RuleContext) -> Claim:
         column, item = _subject(place, demand)
         found = among(column, demand.values, item)
         if isinstance(found, nodes.Member):
-            return Claim(f"{MOST_COMMON}({show(column)}, 1) in {show(found.choices)}")
+            return CompiledClaim(f"{MOST_COMMON}({show(column)}, 1) in {show(found.choices)}")
     counted = _COUNTED.get(demand.metric)
     if counted is None:
         expression = _metric(demand)
@@ -89,11 +97,11 @@ def measured(place: RuleContext) -> Claim:
             else sql(f"count_if({spark_text(bad)})")
         )
     if demand.is_percent:
-        return Claim(compared(f"{expression} / num_rows()", demand.condition, "%"))
-    return Claim(compared(expression, demand.condition))
+        return CompiledClaim(compared(f"{expression} / num_rows()", demand.condition, "%"))
+    return CompiledClaim(compared(expression, demand.condition))
 
 
-def query_gives(place: RuleContext) -> Claim:
+def query_gives(place: RuleContext) -> CompiledClaim:
     demand = place.rule.demand
     assert isinstance(demand, QueryGives)
     own = place.model.name
@@ -102,11 +110,13 @@ def query_gives(place: RuleContext) -> Claim:
     if isinstance(found, CountOfRows):
         if demand.condition == Condition("==", 0):
             return each_row(negation(found.predicate))
-        return Claim(compared(sql(f"count_if({spark_text(found.predicate)})"), demand.condition))
-    if isinstance(found, Aggregate):
-        return Claim(compared(sql(found.sql), demand.condition))
+        return CompiledClaim(
+            compared(sql(f"count_if({spark_text(found.predicate)})"), demand.condition)
+        )
+    if isinstance(found, SqlAggregate):
+        return CompiledClaim(compared(sql(found.sql), demand.condition))
     others = tuple(name for name in found.datasets if name != own)
-    return Claim(compared(query(found.sql), demand.condition), others)
+    return CompiledClaim(compared(query(found.sql), demand.condition), others)
 
 
 def placeholders(place: RuleContext) -> dict[str, str]:
@@ -151,7 +161,7 @@ def _metric(demand: MetricRule) -> str:
     return f"{demand.metric}({arguments})"
 
 
-def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> Claim | None:
+def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> CompiledClaim | None:
     """That no row is so, or at most so many percent are; None for every other condition."""
     condition = demand.condition
     if condition == Condition("==", 0) or (condition.op == "<=" and condition.bound == 0):

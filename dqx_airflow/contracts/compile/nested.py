@@ -20,7 +20,7 @@ _ITEM = "item"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NestedField:
     """A field on the way to a nested one, and what DQL calls its value where it is.
 
     `array` is the array of which it is an item; None for a column and for a field of a struct.
@@ -31,26 +31,26 @@ class Step:
     array: nodes.Expression | None = None
 
 
-def steps(way: tuple[Field, ...]) -> tuple[Step, ...]:
+def steps(way: tuple[Field, ...]) -> tuple[NestedField, ...]:
     """The steps of a way: `lines`, then `item` of `lines`, then `item.sku`.
 
     :raises UnenforceableError: DQL has no name for one of the fields.
     """
     column, *rest = way
-    found = [Step(column, terms.column_named(column.name))]
+    found = [NestedField(column, terms.column_named(column.name))]
     for inner in rest:
         outer, operand = found[-1].field, found[-1].operand
         if any(inner is part for part in outer.fields):
-            found.append(Step(inner, terms.field_of(operand, inner.name)))
+            found.append(NestedField(inner, terms.field_of(operand, inner.name)))
         elif inner is outer.items:
-            found.append(Step(inner, terms.item(), operand))
+            found.append(NestedField(inner, terms.item(), operand))
         else:
             part = "key" if inner is outer.keys else "value"
-            found.append(Step(inner, terms.item(part), terms.call("entries", operand)))
+            found.append(NestedField(inner, terms.item(part), terms.call("entries", operand)))
     return tuple(found)
 
 
-def of_every(way: Sequence[Step], predicate: nodes.Expression) -> nodes.Expression:
+def of_every(way: Sequence[NestedField], predicate: nodes.Expression) -> nodes.Expression:
     """The predicate over the operand of the last step, of all values that the way leads to."""
     for step in reversed(way):
         if step.array is not None:
@@ -58,7 +58,7 @@ def of_every(way: Sequence[Step], predicate: nodes.Expression) -> nodes.Expressi
     return predicate
 
 
-def innermost(way: Sequence[Step]) -> Sequence[Step]:
+def innermost(way: Sequence[NestedField]) -> Sequence[NestedField]:
     """The steps that stand in one place: behind the last array, or all."""
     last = max((number for number, step in enumerate(way) if step.array is not None), default=0)
     return way[last:]

@@ -18,7 +18,7 @@ _FIRST_SCHEMAS = ("public", "dbo", "main")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CompiledClaim:
     """What an assertion claims, as DQL; `others` are the datasets that it reads beside its own."""
 
     text: str
@@ -103,11 +103,11 @@ class RuleContext:
         return any(place.endswith(".{model}") and "/" not in place for place in places)
 
 
-def each_row(predicate: nodes.Expression, share: float = 1.0) -> Claim:
+def each_row(predicate: nodes.Expression, share: float = 1.0) -> CompiledClaim:
     """`each row: predicate`, or `N% of rows: predicate`."""
     if share >= 1:
-        return Claim(f"each row: {show(predicate)}")
-    return Claim(f"{show_number(terms.share(share))} of rows: {show(predicate)}")
+        return CompiledClaim(f"each row: {show(predicate)}")
+    return CompiledClaim(f"{show_number(terms.share(share))} of rows: {show(predicate)}")
 
 
 def sql(expression: str) -> str:
@@ -126,9 +126,9 @@ def query(text: str) -> str:
     return f"query({show_text(terms.text(text).value)})"
 
 
-def no_rows(expression: str, share: float = 1.0, of: str = "num_rows()") -> Claim:
+def no_rows(expression: str, share: float = 1.0, of: str = "num_rows()") -> CompiledClaim:
     """That a number of rows is 0, or at most what a share leaves of those that were evaluated."""
     if share >= 1:
-        return Claim(f"{expression} == 0")
+        return CompiledClaim(f"{expression} == 0")
     rest = show_number(terms.share(round(1 - share, 12)))
-    return Claim(f"coalesce({expression} / {of}, 0) <= {rest}")
+    return CompiledClaim(f"coalesce({expression} / {of}, 0) <= {rest}")

@@ -59,7 +59,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class SqlAggregate:
     """A query that is no more than an aggregate over all rows of the model, without its FROM."""
 
     sql: str
@@ -118,7 +118,7 @@ def row_rule(
 
 def query_rule(
     sql: str, sql_dialect: str | None, model: str, dataset_of: DatasetNamer
-) -> Query | Aggregate | CountOfRows:
+) -> Query | SqlAggregate | CountOfRows:
     """What a query that gives one value means.
 
     :raises UnenforceableError: it is not one query, or gives several values.
@@ -136,7 +136,7 @@ def query_rule(
     if simple is not None:
         value, where = simple
         if where is None and not value.find(exp.Query, exp.Window):
-            return Aggregate(_in_spark(_without_qualifiers(value, model, dataset_of)))
+            return SqlAggregate(_in_spark(_without_qualifiers(value, model, dataset_of)))
         if where is not None and _is_count_of_rows(value):
             try:
                 bare = _without_qualifiers(where, model, dataset_of)

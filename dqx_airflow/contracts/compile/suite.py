@@ -10,7 +10,7 @@ from datetime import date
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.demands import DEMANDS
 from dqx_airflow.contracts.compile.nested import ways
-from dqx_airflow.contracts.compile.rule_context import Claim, EnforcedByType, RuleContext
+from dqx_airflow.contracts.compile.rule_context import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import OfType
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
@@ -93,7 +93,7 @@ def compile_contract(
 
 
 @dataclass(slots=True)
-class _Draft:
+class _AssertionDraft:
     """An assertion: the rule behind it, and the datasets that its check is on."""
 
     name: str
@@ -121,13 +121,13 @@ class _Drafting:
     contract: Contract
     datasets: Mapping[str, DatasetRef]
     on: date | None
-    drafts: list[_Draft] = field(default_factory=list)
+    drafts: list[_AssertionDraft] = field(default_factory=list)
     refused: list[_Refused] = field(default_factory=list)
     _names: set[str] = field(default_factory=set)
 
     def draft_all(self) -> None:
         for model in self.contract.models:
-            types: dict[int, _Draft] = {}
+            types: dict[int, _AssertionDraft] = {}
             ref = self.datasets.get(model.name)
             for column in model.fields:
                 for way in ways(column):
@@ -149,7 +149,7 @@ class _Drafting:
         kept = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
         self.drafts = kept
 
-    def _draft(self, place: RuleContext, types: dict[int, _Draft]) -> None:
+    def _draft(self, place: RuleContext, types: dict[int, _AssertionDraft]) -> None:
         """:param types: the assertions about types, by the `id` of their fields."""
         try:
             claim = self._claim(place)
@@ -165,7 +165,7 @@ class _Drafting:
                 outer.included.append(place.rule)
             return
         datasets = (place.model.name, *claim.others)
-        draft = _Draft(self._name(place), place.rule, claim.text, datasets)
+        draft = _AssertionDraft(self._name(place), place.rule, claim.text, datasets)
         self.drafts.append(draft)
         if isinstance(place.rule.demand, OfType) and place.item is not None:
             types[id(place.item)] = draft
@@ -210,13 +210,13 @@ class _Drafting:
             reason = notes[0].reason
             yield Unenforced(name, dataset, clauses, severity, reason, accepted, promise)
 
-    def _claim(self, place: RuleContext) -> Claim | EnforcedByType:
+    def _claim(self, place: RuleContext) -> CompiledClaim | EnforcedByType:
         try:
             claim = DEMANDS[type(place.rule.demand)](place)
         except RecursionError:
             raise UnenforceableError("it is nested too deeply") from None
         model = place.model.name
-        if isinstance(claim, Claim):
+        if isinstance(claim, CompiledClaim):
             for dataset in (model, *claim.others):
                 if not dataset or "\n" in dataset or not terms.is_writable(dataset):
                     raise UnenforceableError(f"DQL has no way to write the dataset {dataset!r}")
@@ -276,7 +276,7 @@ class _Drafting:
             taken.add(title)
             yield title, datasets, numbers
 
-    def _assertion(self, draft: _Draft) -> list[str]:
+    def _assertion(self, draft: _AssertionDraft) -> list[str]:
         rule, deep = draft.rule, _INDENT * 2
         lines = _comment(rule.description, deep) if rule.description else []
         lines.append(f"{deep}assert {draft.claim}")

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.ecma_regex import UntranslatableError, java_pattern
+from dqx_airflow.contracts.compile.ecma_regex import UntranslatableEcmaError, java_pattern
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.demands import (
     Bound,
@@ -36,7 +36,7 @@ _NEARLY = 0.000001
 def matches(operand: nodes.Expression, demand: Pattern, item: Field | None) -> nodes.Expression:
     try:
         pattern = java_pattern(demand.expression)
-    except UntranslatableError as error:
+    except UntranslatableEcmaError as error:
         raise UnenforceableError(f"the pattern cannot be translated to Java: {error}") from error
     try:
         bounded(pattern)

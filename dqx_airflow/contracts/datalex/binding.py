@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dqx_airflow.contracts.datalex.manifest import Manifest, Promise
+from dqx_airflow.contracts.datalex.manifest import Manifest, ManifestContract
 from dqx_airflow.contracts.datalex.outputs import Outputs, outputs_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
@@ -51,7 +51,7 @@ def parsed_reference(written: str) -> tuple[str, int | None] | None:
     return (match[1], int(match[2]) if match[2] else None) if match else None
 
 
-def promise_of(block: Block, manifest: Manifest) -> Promise | None:
+def promise_of(block: Block, manifest: Manifest) -> ManifestContract | None:
     """The contract that a block names: the pinned version, else the newest; None if not there."""
     reference = reference_of(block)
     if reference is None:
@@ -134,7 +134,7 @@ def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
 
 
 def _unpinned(
-    contract_id: str, versions: tuple[Promise, ...], manifest: Manifest, place: Span
+    contract_id: str, versions: tuple[ManifestContract, ...], manifest: Manifest, place: Span
 ) -> Diagnostic:
     help_line = f"write {contract_id}@{versions[0].version}"
     if manifest.needs_pins:
@@ -144,7 +144,7 @@ def _unpinned(
     return Diagnostic(message, place, "W040", help=help_line)
 
 
-def _outputs(block: Block, promise: Promise, manifest: Manifest) -> Iterator[Diagnostic]:
+def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Iterator[Diagnostic]:
     """Whether every output of the contract is a column of the query."""
     wanted = [output.name for output in promise.outputs]
     query = block.text("query")
@@ -170,7 +170,7 @@ def _outputs(block: Block, promise: Promise, manifest: Manifest) -> Iterator[Dia
             yield Diagnostic(message, place, "W041", help="remove them, or add them to it")
 
 
-def _missing(name: str, given: Outputs, promise: Promise, place: Span) -> Diagnostic:
+def _missing(name: str, given: Outputs, promise: ManifestContract, place: Span) -> Diagnostic:
     declared = next(output for output in promise.outputs if output.name == name)
     related = (Related(declared.span, "promised here"),)
     if given.unknown is not None:

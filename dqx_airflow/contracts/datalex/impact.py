@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dqx_airflow.contracts.datalex.binding import CERTIFIED, promise_of, reference_of
-from dqx_airflow.contracts.datalex.manifest import Manifest, Parameter, Promise
+from dqx_airflow.contracts.datalex.manifest import ContractPort, Manifest, ManifestContract
 from dqx_airflow.dql.syntax.datalex_blocks import Block
 from dqx_airflow.values import Span
 
@@ -64,7 +64,7 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
     return Impact(block.name, name, reasons, advice, span, is_certified)
 
 
-def breaking_changes(old: Promise, new: Promise) -> Iterator[str]:
+def breaking_changes(old: ManifestContract, new: ManifestContract) -> Iterator[str]:
     """What of a signature broke: what somebody relies on is gone or other, or more is asked for."""
     yield from _changes("output", old.outputs, new.outputs)
     yield from _changes("input", old.inputs, new.inputs)
@@ -75,7 +75,9 @@ def breaking_changes(old: Promise, new: Promise) -> Iterator[str]:
         yield f"the input '{added}' is new"
 
 
-def _changes(side: str, old: tuple[Parameter, ...], new: tuple[Parameter, ...]) -> Iterator[str]:
+def _changes(
+    side: str, old: tuple[ContractPort, ...], new: tuple[ContractPort, ...]
+) -> Iterator[str]:
     there = _named(new)
     for name, before in _named(old).items():
         after = there.get(name)
@@ -87,5 +89,5 @@ def _changes(side: str, old: tuple[Parameter, ...], new: tuple[Parameter, ...]) 
             yield f"the {side} '{name}' has to be {', '.join(added)} now"
 
 
-def _named(parameters: tuple[Parameter, ...]) -> dict[str, Parameter]:
+def _named(parameters: tuple[ContractPort, ...]) -> dict[str, ContractPort]:
     return {parameter.name: parameter for parameter in parameters}

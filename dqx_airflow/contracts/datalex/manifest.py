@@ -24,7 +24,7 @@ _BOUND_TO_TABLES = ("dbt_model", "dbt_source", "view", "table")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ContractPort:
     """An input or output of a contract."""
 
     name: str
@@ -35,13 +35,13 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class ManifestContract:
     """A contract of a manifest; several versions of it have the same id."""
 
     id: str
     version: int
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
+    inputs: tuple[ContractPort, ...]
+    outputs: tuple[ContractPort, ...]
     owner: str | None
     path: Path
     span: Span = field(compare=False)
@@ -56,7 +56,7 @@ class Manifest:
     """
 
     source: SourceFile
-    promises: tuple[Promise, ...]
+    promises: tuple[ManifestContract, ...]
     dialect: str | None
     datalex_version: tuple[int, ...]
     is_canonical: bool
@@ -72,7 +72,7 @@ class Manifest:
         """True from DataLex 2.0 on, where contracts are versioned."""
         return self.datalex_version >= (2,)
 
-    def versions_of(self, contract_id: str) -> tuple[Promise, ...]:
+    def versions_of(self, contract_id: str) -> tuple[ManifestContract, ...]:
         """The contracts of exactly this id, the newest version first."""
         promises = [promise for promise in self.promises if promise.id == contract_id]
         return tuple(sorted(promises, key=lambda promise: -promise.version))
@@ -100,7 +100,7 @@ def read_manifest(source: SourceFile) -> Manifest:
         return _from_yaml(source, root, diagnostics)
     errors = schema_errors(root, load_schema("datalex/datalex-manifest"))
     diagnostics += [_as_datalex(item) for item in errors]
-    promises: list[Promise] = []
+    promises: list[ManifestContract] = []
     tables: dict[str, tuple[str, ...]] = {}
     for domain in _mappings(root.get("domains")):
         for entity in _mappings(domain.get("entities")):
@@ -145,14 +145,14 @@ def _from_yaml(source: SourceFile, root: Mapping, diagnostics: list[Diagnostic])
     message = "this is the YAML of DataLex, and its manifest is what counts"
     help_line = "compile it, and name the manifest: what the compiler turns down is not seen here"
     diagnostics.append(Diagnostic(message, root.span, "W042", help=help_line))
-    promises: list[Promise] = []
+    promises: list[ManifestContract] = []
     for entity in _mappings(root.get("entities")):
         promises += _promises(entity)
     diagnostics += _repeated(promises)
     return Manifest(source, tuple(promises), None, (), False, {}, tuple(diagnostics))
 
 
-def _promises(entity: Mapping) -> Iterator[Promise]:
+def _promises(entity: Mapping) -> Iterator[ManifestContract]:
     for node in _mappings(entity.get("contracts")):
         contract_id, version = _text(node.get("id")), find(node, ("version",))
         number = version.value if isinstance(version, Scalar) else None
@@ -160,7 +160,7 @@ def _promises(entity: Mapping) -> Iterator[Promise]:
             continue
         signature = node.get("signature")
         sides = signature if isinstance(signature, Mapping) else Mapping({}, node.path, node.span)
-        yield Promise(
+        yield ManifestContract(
             contract_id,
             number,
             tuple(_parameters(sides.get("inputs"))),
@@ -171,7 +171,7 @@ def _promises(entity: Mapping) -> Iterator[Promise]:
         )
 
 
-def _parameters(node: Node | None) -> Iterator[Parameter]:
+def _parameters(node: Node | None) -> Iterator[ContractPort]:
     for item in _mappings(node):
         name = _text(item.get("name"))
         if name is not None:
@@ -179,7 +179,7 @@ def _parameters(node: Node | None) -> Iterator[Parameter]:
             texts = listed.items if isinstance(listed, Sequence) else ()
             constraints = tuple(text for each in texts if (text := _text(each)) is not None)
             written = _text(item.get("type")) or ""
-            yield Parameter(name, written, constraints, item.path, item.span_of("name"))
+            yield ContractPort(name, written, constraints, item.path, item.span_of("name"))
 
 
 def _table_of(entity: Mapping) -> dict[str, tuple[str, ...]]:
@@ -193,7 +193,7 @@ def _table_of(entity: Mapping) -> dict[str, tuple[str, ...]]:
     return {table.lower(): fields} if table and fields else {}
 
 
-def _repeated(promises: list[Promise]) -> Iterator[Diagnostic]:
+def _repeated(promises: list[ManifestContract]) -> Iterator[Diagnostic]:
     seen = {}
     for promise in promises:
         key = (promise.id, promise.version)

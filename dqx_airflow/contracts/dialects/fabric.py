@@ -44,7 +44,7 @@ from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
     Field,
-    Incident,
+    IncidentResponse,
     Lifecycle,
     Model,
     Rule,
@@ -123,7 +123,7 @@ def _read(reading: ClauseReader) -> Contract:
         lifecycle=_lifecycle(reading, top, versioning),
         tags=reading.texts(reading.mapping(top, "compliance"), "classifications"),
         parts=tuple(top.entries) if top is not None else (),
-        incident=Incident(
+        incident=IncidentResponse(
             channel=reading.text(owner, "slack") or reading.text(owner, "channel"),
             runbook=reading.text(sla, "incident_runbook"),
             response=reading.text(sla, "incident_response"),

@@ -15,13 +15,13 @@ from dataclasses import replace
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.extensions import at_the_top
-from dqx_airflow.contracts.model import Incident
+from dqx_airflow.contracts.model import IncidentResponse
 from dqx_airflow.contracts.source.yaml_document import Mapping
 
 KEY = "x-dqx-incident"
 
 
-def with_extension(reading: ClauseReader, incident: Incident) -> Incident:
+def with_extension(reading: ClauseReader, incident: IncidentResponse) -> IncidentResponse:
     """What a dialect says, and what the extension of the document says beside it."""
     node = at_the_top(reading, KEY)
     found = node if isinstance(node, Mapping) else None

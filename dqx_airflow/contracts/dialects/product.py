@@ -40,7 +40,15 @@ from dqx_airflow.contracts.dialects.field_types import (
 )
 from dqx_airflow.contracts.dialects.frequencies import interval_s
 from dqx_airflow.contracts.dialects.naming import column_path, told_apart
-from dqx_airflow.contracts.model import Contract, Dialect, Field, Incident, Lifecycle, Model, Rule
+from dqx_airflow.contracts.model import (
+    Contract,
+    Dialect,
+    Field,
+    IncidentResponse,
+    Lifecycle,
+    Model,
+    Rule,
+)
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.unknown_keys import has_misspelled
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar
@@ -90,12 +98,12 @@ def _read(reading: ClauseReader) -> Contract:
     )
 
 
-def _incident(reading: ClauseReader) -> Incident:
+def _incident(reading: ClauseReader) -> IncidentResponse:
     support = reading.mapping(reading.mapping(reading.root, "sla"), "support")
     said = (("tier", "tier"), ("response_time", "response within"))
     found = ((word, reading.text(support, key)) for key, word in said)
     response = ", ".join(f"{word} {text}" for word, text in found if text)
-    return Incident(
+    return IncidentResponse(
         channel=reading.text(support, "escalation") or reading.text(support, "channel"),
         runbook=reading.text(support, "runbook"),
         response=response or None,

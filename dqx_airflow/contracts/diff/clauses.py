@@ -14,7 +14,7 @@ from itertools import pairwise
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.demands import columns_of
-from dqx_airflow.contracts.diff.location import Location
+from dqx_airflow.contracts.diff.location import ContractLocation
 from dqx_airflow.contracts.model import Contract, Dialect, Note, Treatment
 from dqx_airflow.values import Span
 
@@ -177,7 +177,7 @@ def _change(
     )
     kind = "unsupported_clause_changed" if is_checked_nowhere else "documented_clause_changed"
     verb = "is added" if old is None else "is removed" if new is None else "changes"
-    place = Location(shown, old.span if old else None, new.span if new else None)
+    place = ContractLocation(shown, old.span if old else None, new.span if new else None)
     return place.change(
         special or kind, f"{shown} {verb}", old.text if old else None, new.text if new else None
     )

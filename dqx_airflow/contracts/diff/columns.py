@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dqx_airflow.contracts.demands import Complete, Required
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.demand_text import literal_text
-from dqx_airflow.contracts.diff.location import Location
+from dqx_airflow.contracts.diff.location import ContractLocation
 from dqx_airflow.contracts.diff.renames import renamed_fields
 from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
 from dqx_airflow.contracts.diff.strictness import Order
@@ -64,7 +64,7 @@ def compare_columns(
     old: Sequence[Field],
     new: Sequence[Field],
     columns: ColumnChanges,
-    place: Location,
+    place: ContractLocation,
     habits: Habits,
 ) -> Iterator[Change]:
     """The changes of the columns of a model, or of a struct.
@@ -96,8 +96,10 @@ def compare_columns(
     yield from _order(old, new, columns, place)
 
 
-def _place(place: Location, path: str, old: Field | None, new: Field | None) -> Location:
-    return Location(
+def _place(
+    place: ContractLocation, path: str, old: Field | None, new: Field | None
+) -> ContractLocation:
+    return ContractLocation(
         f"{place.model}.{path}",
         old.span if old else place.old_span,
         new.span if new else place.new_span,
@@ -116,7 +118,7 @@ def _must_be_there(item: Field) -> bool:
 
 
 def _order(
-    old: Sequence[Field], new: Sequence[Field], columns: ColumnChanges, place: Location
+    old: Sequence[Field], new: Sequence[Field], columns: ColumnChanges, place: ContractLocation
 ) -> Iterator[Change]:
     before = [
         columns.names.get(item.name, item.name) for item in old if item.path not in columns.dropped
@@ -131,7 +133,7 @@ def _order(
         )
 
 
-def _compared(old: Field, new: Field, place: Location, habits: Habits) -> Iterator[Change]:
+def _compared(old: Field, new: Field, place: ContractLocation, habits: Habits) -> Iterator[Change]:
     yield from _types(old, new, place)
     is_whole = {old.type, new.type} <= _WHOLE_TYPES
     renamed = {old.path: new.path} if old.path != new.path else {}
@@ -149,7 +151,7 @@ def _compared(old: Field, new: Field, place: Location, habits: Habits) -> Iterat
             yield from _compared(one, other, here, habits)
 
 
-def _types(old: Field, new: Field, place: Location) -> Iterator[Change]:
+def _types(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
     order = compare_types(old.type, new.type)
     before, after = old.written_type or old.type or "any", new.written_type or new.type or "any"
     match order:
@@ -172,7 +174,7 @@ def _is_leaf(item: Field) -> bool:
     return item.type not in ("array", "map", "struct")
 
 
-def _meaning(old: Field, new: Field, place: Location, habits: Habits) -> Iterator[Change]:
+def _meaning(old: Field, new: Field, place: ContractLocation, habits: Habits) -> Iterator[Change]:
     what = (
         f"the meaning of {new.path}" if habits.has_semantics else f"the description of {new.path}"
     )
@@ -200,7 +202,7 @@ def _meaning(old: Field, new: Field, place: Location, habits: Habits) -> Iterato
             yield place.change("unit_changed", message, old.unit, new.unit)
 
 
-def _defaults(old: Field, new: Field, place: Location) -> Iterator[Change]:
+def _defaults(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
     before, after = literal_text(old.default), literal_text(new.default)
     if old.has_default and not new.has_default:
         kind = "default_removed" if new.is_nullable else "needed_default_removed"
@@ -213,7 +215,7 @@ def _defaults(old: Field, new: Field, place: Location) -> Iterator[Change]:
         yield place.change("default_changed", message, before, after)
 
 
-def _treatment(old: Field, new: Field, place: Location) -> Iterator[Change]:
+def _treatment(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
     """Who may see the values."""
     if new.is_sensitive and not old.is_sensitive:
         message = f"{new.path} becomes sensitive"
@@ -229,7 +231,7 @@ def _treatment(old: Field, new: Field, place: Location) -> Iterator[Change]:
         )
 
 
-def _remarks(old: Field, new: Field, place: Location) -> Iterator[Change]:
+def _remarks(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
     if old.title != new.title:
         message = f"the title of {new.path} changes"
         yield place.change("description_changed", message, old.title, new.title)

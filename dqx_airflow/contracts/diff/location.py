@@ -10,7 +10,7 @@ from dqx_airflow.values import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class ContractLocation:
     """A thing of a contract, in both versions; a span is None where it is missing."""
 
     path: str
@@ -19,7 +19,7 @@ class Location:
     model: str | None = None
     column: str | None = None
 
-    def below(self, name: str, old_span: Span | None, new_span: Span | None) -> Location:
+    def below(self, name: str, old_span: Span | None, new_span: Span | None) -> ContractLocation:
         """The place of a part of the thing."""
         path = f"{self.path}.{name}" if self.path else name
         return replace(self, path=path, old_span=old_span, new_span=new_span)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dqx_airflow.contracts.diff.change import Change
-from dqx_airflow.contracts.diff.location import Location
+from dqx_airflow.contracts.diff.location import ContractLocation
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
 from dqx_airflow.contracts.model import Contract, Lifecycle, Server
 
@@ -16,7 +16,7 @@ _POLICY = ("successor", "notice_days", "breaking_notice_days", "dual_write_days"
 
 def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
     """The id, the dialect, and the words about the contract."""
-    place = Location("", old.span, new.span)
+    place = ContractLocation("", old.span, new.span)
     if old.id != new.id:
         here = place.below("id", old.span, new.span)
         yield here.change("id_changed", f"the id changes: {old.id} → {new.id}", old.id, new.id)
@@ -43,19 +43,19 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
     for server in new.servers:
         before = servers.pop(server.name, None)
         if before is None:
-            here = Location(f"servers.{server.name}", None, server.span)
+            here = ContractLocation(f"servers.{server.name}", None, server.span)
             message = f"server {server.name} is added"
             yield here.change("server_added", message, new=server.name)
         else:
             yield from _server(before, server)
     for name, gone in servers.items():
-        here = Location(f"servers.{name}", gone.span, None)
+        here = ContractLocation(f"servers.{name}", gone.span, None)
         yield here.change("server_changed", f"server {name} is removed", old=name)
     consumers = {item.team: item for item in old.consumers}
     for consumer in new.consumers:
         known = consumers.pop(consumer.team, None)
         if known != consumer:
-            here = Location(f"consumers.{consumer.team}", old.span, new.span)
+            here = ContractLocation(f"consumers.{consumer.team}", old.span, new.span)
             verb = "is listed" if known is None else "is listed with other words"
             if known is not None and known.pin != consumer.pin:
                 verb = f"pins version {consumer.pin}" if consumer.pin else "pins no version"
@@ -64,12 +64,12 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
                 "consumers_changed", message, known.team if known else None, consumer.team
             )
     for team in consumers:
-        here = Location(f"consumers.{team}", old.span, new.span)
+        here = ContractLocation(f"consumers.{team}", old.span, new.span)
         yield here.change("consumers_changed", f"consumer {team} is no longer listed", old=team)
 
 
 def _server(old: Server, new: Server) -> Iterator[Change]:
-    place = Location(f"servers.{new.name}", old.span, new.span)
+    place = ContractLocation(f"servers.{new.name}", old.span, new.span)
     if old.format != new.format and old.format and new.format:
         message = f"the files of server {new.name} change: {old.format} → {new.format}"
         yield place.change("format_changed", message, old.format, new.format)
@@ -83,7 +83,7 @@ def _server(old: Server, new: Server) -> Iterator[Change]:
 def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
     """The state of the contract, its dates, and what it promises about changes."""
     before, after = old.lifecycle, new.lifecycle
-    place = Location("lifecycle", old.span, new.span)
+    place = ContractLocation("lifecycle", old.span, new.span)
     yield from _status(before, after, place.below("status", old.span, new.span))
     for name in _DATES:
         one, other = getattr(before, name), getattr(after, name)
@@ -101,7 +101,7 @@ def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
             yield here.change("policy_changed", message, first, second)
 
 
-def _status(old: Lifecycle, new: Lifecycle, place: Location) -> Iterator[Change]:
+def _status(old: Lifecycle, new: Lifecycle, place: ContractLocation) -> Iterator[Change]:
     if old.status == new.status:
         return
     before, after = old.status or "active", new.status or "active"

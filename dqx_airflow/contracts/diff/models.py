@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dqx_airflow.contracts.demands import Unique
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.columns import Habits, column_changes, compare_columns
-from dqx_airflow.contracts.diff.location import Location
+from dqx_airflow.contracts.diff.location import ContractLocation
 from dqx_airflow.contracts.diff.renames import renamed_models
 from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
@@ -24,10 +24,10 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
     for model in old:
         other = after.get(names.get(model.name, model.name))
         if other is None:
-            here = Location(model.name, model.span, None, model.name)
+            here = ContractLocation(model.name, model.span, None, model.name)
             yield here.change("model_removed", f"model {model.name} is dropped", old=model.name)
             continue
-        here = Location(other.name, model.span, other.span, other.name)
+        here = ContractLocation(other.name, model.span, other.span, other.name)
         if model.name in names:
             message = f"model {model.name} is renamed {other.name}"
             yield here.change("model_renamed", message, model.name, other.name)
@@ -35,11 +35,11 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
     known = {model.name for model in old} | set(names.values())
     for model in new:
         if model.name not in known:
-            here = Location(model.name, None, model.span, model.name)
+            here = ContractLocation(model.name, None, model.span, model.name)
             yield here.change("model_added", f"model {model.name} is added", new=model.name)
 
 
-def _compared(old: Model, new: Model, place: Location, habits: Habits) -> Iterator[Change]:
+def _compared(old: Model, new: Model, place: ContractLocation, habits: Habits) -> Iterator[Change]:
     columns = column_changes(old.fields, new.fields, habits.renamed_columns(new.name))
     yield from compare_columns(old.fields, new.fields, columns, place, habits)
     keys = tuple(_keys(old, columns)), tuple(_keys(new, ColumnChanges()))
@@ -67,7 +67,7 @@ def _but_the_key(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if rule.name != _KEY)
 
 
-def _key(old: tuple[str, ...], new: tuple[str, ...], place: Location) -> Iterator[Change]:
+def _key(old: tuple[str, ...], new: tuple[str, ...], place: ContractLocation) -> Iterator[Change]:
     if set(old) == set(new):
         return
     before, after = ", ".join(old), ", ".join(new)
@@ -79,7 +79,9 @@ def _key(old: tuple[str, ...], new: tuple[str, ...], place: Location) -> Iterato
         yield here.change("key_changed", message, before, after or None)
 
 
-def _storage(old: Model, new: Model, place: Location, columns: ColumnChanges) -> Iterator[Change]:
+def _storage(
+    old: Model, new: Model, place: ContractLocation, columns: ColumnChanges
+) -> Iterator[Change]:
     before = tuple(columns.renamed.get(path, path) for path in old.partition_by)
     if before != new.partition_by:
         texts = ", ".join(old.partition_by) or "none", ", ".join(new.partition_by) or "none"
@@ -91,7 +93,7 @@ def _storage(old: Model, new: Model, place: Location, columns: ColumnChanges) ->
             yield place.change("location_changed", message, old.location, new.location)
 
 
-def _described(old: str | None, new: str | None, place: Location) -> Change:
+def _described(old: str | None, new: str | None, place: ContractLocation) -> Change:
     """A description says what a row is, and which rows there are: in other words it may be another
     table, and nothing else would show it.
     """
@@ -110,7 +112,7 @@ def _is_named_by_its_place(model: Model) -> bool:
     return (model.location or "").rpartition(".")[2] == model.name
 
 
-def _remarks(old: Model, new: Model, place: Location) -> Iterator[Change]:
+def _remarks(old: Model, new: Model, place: ContractLocation) -> Iterator[Change]:
     if old.description != new.description:
         yield _described(old.description, new.description, place)
     if old.title != new.title:

@@ -27,7 +27,7 @@ from dqx_airflow.contracts.diff.demands import (
     subject_of,
     with_columns_renamed,
 )
-from dqx_airflow.contracts.diff.location import Location
+from dqx_airflow.contracts.diff.location import ContractLocation
 from dqx_airflow.contracts.diff.strictness import Order, all_of, rising
 from dqx_airflow.contracts.model import Rule
 from dqx_airflow.values import Span
@@ -57,7 +57,7 @@ class ColumnChanges:
 def compare_rules(
     old: Sequence[Rule],
     new: Sequence[Rule],
-    place: Location,
+    place: ContractLocation,
     columns: ColumnChanges,
     *,
     is_whole: bool = False,
@@ -90,7 +90,7 @@ def _comes_with_its_columns(demand: Demand, columns: ColumnChanges) -> bool:
     return is_harmless and bool(named) and named <= columns.added
 
 
-def _compared(old: Rule, new: Rule, place: Location, *, is_whole: bool) -> Iterator[Change]:
+def _compared(old: Rule, new: Rule, place: ContractLocation, *, is_whole: bool) -> Iterator[Change]:
     here = place.below(new.name, _span(old, place.old_span), _span(new, place.new_span))
     demands = compare_demands(old.demand, new.demand, is_whole=is_whole)
     order = all_of(demands, rising(old.share, new.share))
@@ -132,7 +132,7 @@ def _of_enums(old: Demand, new: Demand) -> str | None:
     return "; ".join(parts) or None
 
 
-def _removed(rule: Rule, place: Location) -> Change:
+def _removed(rule: Rule, place: ContractLocation) -> Change:
     here = place.below(rule.name, _span(rule, place.old_span), place.new_span)
     text = _rule_text(rule)
     message = f"`{rule.name}` is removed: {text}"
@@ -141,7 +141,7 @@ def _removed(rule: Rule, place: Location) -> Change:
     return here.change("rule_removed", message, old=text)
 
 
-def _added(rule: Rule, place: Location) -> Change:
+def _added(rule: Rule, place: ContractLocation) -> Change:
     here = place.below(rule.name, place.old_span, _span(rule, place.new_span))
     text = _rule_text(rule)
     if isinstance(rule.demand, Required):

@@ -78,7 +78,7 @@ _CLASSES = (("[0-9]", str.isdigit), ("[A-Z]", str.isupper), ("[a-z]", str.islowe
 
 
 @dataclass(slots=True)
-class _Run:
+class _CharacterRun:
     """Signs of one class that stand beside each other, in all texts."""
 
     kind: str
@@ -99,7 +99,7 @@ def common_pattern(texts: list[str]) -> str | None:
     >>> common_pattern(["M0001", "M0317"])
     '^M[0-9]{4}$'
     """
-    runs: list[_Run] | None = None
+    runs: list[_CharacterRun] | None = None
     for text in texts:
         found = _runs(text)
         if found is None or (runs is not None and len(runs) != len(found)):
@@ -118,10 +118,10 @@ def common_pattern(texts: list[str]) -> str | None:
     return f"^{''.join(run.pattern() for run in runs)}$"
 
 
-def _runs(text: str) -> list[_Run] | None:
+def _runs(text: str) -> list[_CharacterRun] | None:
     if not text or len(text) > _LONGEST_TEXT or not text.isascii():
         return None
-    runs: list[_Run] = []
+    runs: list[_CharacterRun] = []
     for sign in text:
         kind = next((name for name, is_one in _CLASSES if is_one(sign)), sign)
         if runs and runs[-1].kind == kind:
@@ -129,7 +129,7 @@ def _runs(text: str) -> list[_Run] | None:
             runs[-1].shortest += 1
             runs[-1].text = (runs[-1].text or "") + sign
         else:
-            runs.append(_Run(kind, 1, 1, sign))
+            runs.append(_CharacterRun(kind, 1, 1, sign))
     return runs if len(runs) <= _MOST_RUNS else None
 
 

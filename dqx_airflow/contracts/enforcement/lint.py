@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.compile.ecma_regex import (
     BrokenPatternError,
-    UntranslatableError,
+    UntranslatableEcmaError,
     java_pattern,
 )
 from dqx_airflow.contracts.compile.rule_context import RuleContext
@@ -318,7 +318,7 @@ def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
                 java_pattern(expression)
             except BrokenPatternError as error:
                 yield rule, str(error)
-            except UntranslatableError:
+            except UntranslatableEcmaError:
                 pass  # a pattern, but none that Spark can match: coverage tells it
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dqx_airflow.contracts.diff import Diff
 from dqx_airflow.contracts.enforcement.dataset_locations import table_type
-from dqx_airflow.contracts.evolve.plan import Evolution, Phase, Release, Step
+from dqx_airflow.contracts.evolve.plan import Evolution, EvolutionRelease, EvolutionStep, Phase
 from dqx_airflow.contracts.evolve.steps import (
     SIGNS_OF_NO_FILE,
     Scene,
@@ -29,9 +29,9 @@ def evolution(diff: Diff, model: Model, table: str) -> Evolution:
     title = f"{diff.new.id} {diff.old.version} → {diff.new.version}, table {table}"
     before = _model_before(diff, model)
     if before is None:
-        create = Step(Phase.ADD, f"{model.name} is new", (_create(model, table),))
+        create = EvolutionStep(Phase.ADD, f"{model.name} is new", (_create(model, table),))
         steps = (create, *_unknown_partitions(model))
-        return Evolution(title, (Release(str(diff.new.version), "", steps),))
+        return Evolution(title, (EvolutionRelease(str(diff.new.version), "", steps),))
     last = version_of(_release_names(diff)[2])
     scene = Scene.of(before, model, table, str(last.major) if last is not None else "next")
     changes = [change for change in diff.changes if change.model == model.name]
@@ -62,19 +62,21 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
     # Names are quoted.
     view = f"CREATE OR REPLACE VIEW {quoted_table(table)} AS SELECT * FROM {quoted_table(after)}"  # noqa: S608
     both = (
-        Step(Phase.ADD, f"version {major} gets a table of its own", (_create(model, after),)),
+        EvolutionStep(
+            Phase.ADD, f"version {major} gets a table of its own", (_create(model, after),)
+        ),
         *_unknown_partitions(model),
-        Step(Phase.FILL, f"the producer writes {before} and {after}"),
+        EvolutionStep(Phase.FILL, f"the producer writes {before} and {after}"),
     )
     alone = (
-        Step(Phase.DROP, "the alias shows the new version", (view,)),
-        Step(
+        EvolutionStep(Phase.DROP, "the alias shows the new version", (view,)),
+        EvolutionStep(
             Phase.DROP, f"once {before} is no longer read", (f"DROP TABLE {quoted_table(before)}",)
         ),
     )
     releases = (
-        Release(_release_names(diff)[2], "both tables are written", both),
-        Release(f"after {_release_names(diff)[2]}", _waiting(diff), alone),
+        EvolutionRelease(_release_names(diff)[2], "both tables are written", both),
+        EvolutionRelease(f"after {_release_names(diff)[2]}", _waiting(diff), alone),
     )
     title = f"{diff.new.id} {diff.old.version} → {diff.new.version}, tables of {table}"
     return Evolution(title, releases)
@@ -90,26 +92,26 @@ def _create(model: Model, table: str) -> str:
     return f"CREATE TABLE IF NOT EXISTS {quoted_table(table)} ({columns}) USING DELTA{by}"
 
 
-def _unknown_partitions(model: Model) -> Iterator[Step]:
+def _unknown_partitions(model: Model) -> Iterator[EvolutionStep]:
     known = {item.path for item in model.fields}
     for path in model.partition_by:
         if path not in known:
             what = f"it is to be partitioned by {path}, which the contract does not have: add it"
-            yield Step(Phase.ADD, what)
+            yield EvolutionStep(Phase.ADD, what)
 
 
-def _releases(diff: Diff, steps: list[Step]) -> Iterator[Release]:
+def _releases(diff: Diff, steps: list[EvolutionStep]) -> Iterator[EvolutionRelease]:
     by_phase = {phase: tuple(step for step in steps if step.phase is phase) for phase in Phase}
     new = str(diff.new.version)
     if not by_phase[Phase.FILL] and not by_phase[Phase.DROP]:
-        yield Release(new, "", by_phase[Phase.ADD])
+        yield EvolutionRelease(new, "", by_phase[Phase.ADD])
         return
     names = _release_names(diff)
     if by_phase[Phase.ADD]:
-        yield Release(names[0], "add what succeeds", by_phase[Phase.ADD])
+        yield EvolutionRelease(names[0], "add what succeeds", by_phase[Phase.ADD])
     if by_phase[Phase.FILL]:
-        yield Release(names[1], "fill it, and deprecate what goes", by_phase[Phase.FILL])
-    yield Release(names[2], _waiting(diff), by_phase[Phase.DROP])
+        yield EvolutionRelease(names[1], "fill it, and deprecate what goes", by_phase[Phase.FILL])
+    yield EvolutionRelease(names[2], _waiting(diff), by_phase[Phase.DROP])
 
 
 def _release_names(diff: Diff) -> tuple[str, str, str]:

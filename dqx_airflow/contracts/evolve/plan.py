@@ -15,7 +15,7 @@ class Phase(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EvolutionStep:
     """What is done about a change, in words and as statements of Spark SQL."""
 
     phase: Phase
@@ -24,12 +24,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class EvolutionRelease:
     """The steps of one release; `condition` is what has to hold before."""
 
     version: str
     condition: str
-    steps: tuple[Step, ...]
+    steps: tuple[EvolutionStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Evolution:
     """The way of a table from one version to another."""
 
     title: str
-    releases: tuple[Release, ...]
+    releases: tuple[EvolutionRelease, ...]
 
     def as_sql(self) -> str:
         """A script of SQL: what is not a statement stands in comments."""

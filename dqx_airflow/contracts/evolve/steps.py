@@ -10,7 +10,7 @@ from dqx_airflow.contracts.demands import Required
 from dqx_airflow.contracts.diff import Change
 from dqx_airflow.contracts.diff.types import is_delta_widening
 from dqx_airflow.contracts.enforcement.dataset_locations import table_type
-from dqx_airflow.contracts.evolve.plan import Phase, Step, one_line
+from dqx_airflow.contracts.evolve.plan import EvolutionStep, Phase, one_line
 from dqx_airflow.contracts.export.table_comments import column_comment
 from dqx_airflow.contracts.model import Field, Model
 from dqx_airflow.contracts.versions import Bump
@@ -21,7 +21,7 @@ SIGNS_OF_NO_FILE = frozenset(" ,;{}()\n\t=")
 """Signs that the name of a column in a file may not have."""
 
 
-def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[Step]:
+def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]:
     """The steps for the changes of one model; a column gets one successor, whatever changes."""
     succeeded: set[str | None] = set()
     done: set[tuple[Phase, str]] = set()
@@ -116,9 +116,9 @@ class Scene:
         )
 
 
-def _added(change: Change, scene: Scene) -> Iterator[Step]:
+def _added(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
-    yield Step(Phase.ADD, change.message, tuple(_additions(item, parts, scene)))
+    yield EvolutionStep(Phase.ADD, change.message, tuple(_additions(item, parts, scene)))
 
 
 def _additions(item: Field, parts: tuple[str, ...], scene: Scene) -> Iterator[str]:
@@ -128,25 +128,27 @@ def _additions(item: Field, parts: tuple[str, ...], scene: Scene) -> Iterator[st
         yield scene.alter(f"ALTER COLUMN {quote_name(*parts)} SET DEFAULT {_default_value(item)}")
 
 
-def _added_required(change: Change, scene: Scene) -> Iterator[Step]:
+def _added_required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
-    yield Step(
+    yield EvolutionStep(
         Phase.ADD,
         f"{item.path} is added, and may be NULL for now",
         scene.add(parts, table_type(item), column_comment(item)),
     )
-    yield Step(Phase.FILL, f"all producers fill {item.path}; give the rows before it a value")
+    yield EvolutionStep(
+        Phase.FILL, f"all producers fill {item.path}; give the rows before it a value"
+    )
     if any(isinstance(rule.demand, Required) for rule in item.rules):
-        yield Step(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
+        yield EvolutionStep(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
 
 
-def _removed(change: Change, scene: Scene) -> Iterator[Step]:
+def _removed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _old(change, scene)
     yield _deprecation(item, parts, "it will be dropped", scene)
-    yield Step(Phase.DROP, change.message, scene.drop(parts))
+    yield EvolutionStep(Phase.DROP, change.message, scene.drop(parts))
 
 
-def _renamed(change: Change, scene: Scene) -> Iterator[Step]:
+def _renamed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     before = next(
         old
@@ -154,7 +156,7 @@ def _renamed(change: Change, scene: Scene) -> Iterator[Step]:
         if old.name == change.old and scene.old_parts[path][:-1] == parts[:-1]
     )
     old_parts = scene.old_parts[before.path]
-    yield Step(
+    yield EvolutionStep(
         Phase.ADD,
         f"{item.path} is added, to take the place of {before.path}",
         scene.add(parts, table_type(item), column_comment(item)),
@@ -164,18 +166,18 @@ def _renamed(change: Change, scene: Scene) -> Iterator[Step]:
     if before.path in scene.old_partitions and item.path in scene.partitions:
         said = f"{before.path} is left out, and the table is written anew, in a maintenance window"
         columns = f"* EXCEPT ({quote_name(*old_parts)})"
-        yield Step(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
+        yield EvolutionStep(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
         return
-    yield Step(Phase.DROP, f"{before.path} is dropped", scene.drop(old_parts))
+    yield EvolutionStep(Phase.DROP, f"{before.path} is dropped", scene.drop(old_parts))
 
 
-def _widened(change: Change, scene: Scene) -> Iterator[Step]:
+def _widened(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     before, after = table_type(_before(change, scene)), table_type(item)
     if before == after:
-        yield Step(Phase.ADD, f"{change.message}: the table has this type already")
+        yield EvolutionStep(Phase.ADD, f"{change.message}: the table has this type already")
     elif is_delta_widening(before, after):
-        yield Step(
+        yield EvolutionStep(
             Phase.ADD,
             change.message,
             (
@@ -185,18 +187,18 @@ def _widened(change: Change, scene: Scene) -> Iterator[Step]:
         )
     elif after.startswith(("varchar", "string")):
         statement = scene.alter(f"ALTER COLUMN {quote_name(*parts)} TYPE {after}")
-        yield Step(Phase.ADD, change.message, (statement,))
+        yield EvolutionStep(Phase.ADD, change.message, (statement,))
     else:
         yield from _replaced(change, scene)
 
 
-def _replaced(change: Change, scene: Scene) -> Iterator[Step]:
+def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     """A column that means something else, or has another type: a successor takes its place."""
     item, parts = _new(change, scene)
     before = _before(change, scene)
     successor = (*parts[:-1], f"{parts[-1]}_v{scene.major}")
     shown, spark = ".".join(successor), table_type(item)
-    yield Step(
+    yield EvolutionStep(
         Phase.ADD,
         f"{change.message}: {shown} takes its place",
         scene.add(successor, spark, column_comment(item)),
@@ -206,16 +208,16 @@ def _replaced(change: Change, scene: Scene) -> Iterator[Step]:
         said = f"{shown} is filled; what does not fit becomes NULL: count it before"
         yield _filling(successor, source, said, scene)
     else:
-        yield Step(Phase.FILL, f"the producer fills {shown} with what it means now")
+        yield EvolutionStep(Phase.FILL, f"the producer fills {shown} with what it means now")
     yield _deprecation(before, parts, f"use {shown}", scene)
     if item.path in scene.partitions:
         was, name = quote_name(*parts), quote_name(*successor)
         columns = f"* EXCEPT ({was}, {name}), {name} AS {was}"
         said = f"{shown} gets the name, and the table is written anew, in a maintenance window"
-        yield Step(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
+        yield EvolutionStep(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
         return
     rename = scene.alter(f"RENAME COLUMN {quote_name(*successor)} TO {quote_name(parts[-1])}")
-    yield Step(Phase.DROP, f"{shown} gets the name", (*scene.drop(parts), rename))
+    yield EvolutionStep(Phase.DROP, f"{shown} gets the name", (*scene.drop(parts), rename))
 
 
 _OTHER_MEANING = ("semantic_changed", "unit_changed")
@@ -227,22 +229,22 @@ def _can_be_cast(old: str, new: str) -> bool:
     return Family.OTHER not in families and (len(families) == 1 or Family.TEXT in families)
 
 
-def _filling(parts: tuple[str, ...], source: str, what: str, scene: Scene) -> Step:
+def _filling(parts: tuple[str, ...], source: str, what: str, scene: Scene) -> EvolutionStep:
     if {"element", "key", "value"} & set(parts[:-1]):
-        return Step(Phase.FILL, f"{what}: the producer writes the rows anew")
+        return EvolutionStep(Phase.FILL, f"{what}: the producer writes the rows anew")
     name = quote_name(*parts)
     statement = f"UPDATE {scene.table} SET {name} = {source} WHERE {name} IS NULL"  # noqa: S608
-    return Step(Phase.FILL, f"{what}, also by the producer in all writes", (statement,))
+    return EvolutionStep(Phase.FILL, f"{what}, also by the producer in all writes", (statement,))
 
 
-def _deprecation(item: Field, parts: tuple[str, ...], advice: str, scene: Scene) -> Step:
+def _deprecation(item: Field, parts: tuple[str, ...], advice: str, scene: Scene) -> EvolutionStep:
     said = f"DEPRECATED until version {scene.major}: {advice}."
     comment = " ".join(filter(None, (said, column_comment(item))))
     what = f"{item.path} is deprecated; see who still reads it"
-    return Step(Phase.FILL, what, (scene.comment(parts, comment),))
+    return EvolutionStep(Phase.FILL, what, (scene.comment(parts, comment),))
 
 
-def _rule(change: Change, scene: Scene) -> Iterator[Step]:
+def _rule(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     """The rules that a table holds itself: NOT NULL, and the digits of its type."""
     match change.path.rpartition(".")[2], change.kind.name:
         case "required", _:
@@ -255,43 +257,45 @@ def _rule(change: Change, scene: Scene) -> Iterator[Step]:
             yield from _nothing_to_alter(change, scene)
 
 
-def _required(change: Change, scene: Scene) -> Iterator[Step]:
+def _required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     name = quote_name(*parts)
     if change.bump is Bump.MAJOR:
-        yield Step(Phase.FILL, f"all rows get a value in {item.path}: NULL is counted before")
-        yield Step(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
+        yield EvolutionStep(
+            Phase.FILL, f"all rows get a value in {item.path}: NULL is counted before"
+        )
+        yield EvolutionStep(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
     else:
         statement = scene.alter(f"ALTER COLUMN {name} DROP NOT NULL")
-        yield Step(Phase.ADD, f"{item.path} may be NULL", (statement,))
+        yield EvolutionStep(Phase.ADD, f"{item.path} may be NULL", (statement,))
 
 
-def _described(change: Change, scene: Scene) -> Iterator[Step]:
+def _described(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     if change.column is None:
         if change.new is not None:
             statement = f"COMMENT ON TABLE {scene.table} IS {quote_literal(one_line(change.new))}"
-            yield Step(Phase.ADD, change.message, (statement,))
+            yield EvolutionStep(Phase.ADD, change.message, (statement,))
         return
     item, parts = _new(change, scene)
     statement = scene.comment(parts, column_comment(item) or "")
-    yield Step(Phase.ADD, change.message, (statement,))
+    yield EvolutionStep(Phase.ADD, change.message, (statement,))
 
 
-def _default(change: Change, scene: Scene) -> Iterator[Step]:
+def _default(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     name = quote_name(*parts)
     if not item.has_default or item.default is None:
         statement = scene.alter(f"ALTER COLUMN {name} DROP DEFAULT")
-        yield Step(Phase.ADD, change.message, (statement,))
+        yield EvolutionStep(Phase.ADD, change.message, (statement,))
         return
     statement = scene.alter(f"ALTER COLUMN {name} SET DEFAULT {_default_value(item)}")
     allowed = scene.set_property("delta.feature.allowColumnDefaults", "supported")
-    yield Step(Phase.ADD, change.message, (allowed, statement))
+    yield EvolutionStep(Phase.ADD, change.message, (allowed, statement))
 
 
-def _repartitioned(change: Change, scene: Scene) -> Iterator[Step]:
+def _repartitioned(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     columns = [part.strip() for part in (change.new or "").split(",") if part.strip() != "none"]
-    yield Step(
+    yield EvolutionStep(
         Phase.DROP,
         f"{change.message}: the table is written anew, in a maintenance window",
         scene.written_anew("*", columns),
@@ -307,13 +311,13 @@ def _default_value(item: Field) -> str:
     return f"CAST({quote_literal(text)} AS {table_type(item)})"
 
 
-def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[Step]:
+def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
     if change.bump is Bump.MAJOR:
         said = f"{change.path}: {change.message}; no statement, the data has to follow first"
-        yield Step(Phase.DROP, said)
+        yield EvolutionStep(Phase.DROP, said)
 
 
-_STEPS: dict[str, Callable[[Change, Scene], Iterator[Step]]] = {
+_STEPS: dict[str, Callable[[Change, Scene], Iterator[EvolutionStep]]] = {
     "column_added": _added,
     "required_column_added": _added_required,
     "column_removed": _removed,

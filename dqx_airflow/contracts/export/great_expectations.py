@@ -46,7 +46,7 @@ _STRICTER = "exported stricter than it is: Great Expectations permits no share o
 
 def suite(contract: Contract) -> Exported:
     """The suite as Great Expectations 1 loads it: `ExpectationSuite(**json.load(file))`."""
-    drafting = _Drafting(contract, contract.models[0])
+    drafting = _SuiteWriter(contract, contract.models[0])
     expectations = [*drafting.generated(), *drafting.further()]
     plain = {
         "name": _name(contract),
@@ -58,7 +58,7 @@ def suite(contract: Contract) -> Exported:
 
 def older_suite(contract: Contract) -> Exported:
     """The suite in the form before version 1, with what the generator of seed 003 knows alone."""
-    drafting = _Drafting(contract, contract.models[0], is_older=True)
+    drafting = _SuiteWriter(contract, contract.models[0], is_older=True)
     expectations = [
         {"expectation_type": expectation.type, "kwargs": expectation.kwargs}
         for expectation in drafting.generated()
@@ -72,7 +72,7 @@ def older_suite(contract: Contract) -> Exported:
     return _exported(plain, contract, drafting)
 
 
-def _exported(plain: dict[str, Any], contract: Contract, drafting: _Drafting) -> Exported:
+def _exported(plain: dict[str, Any], contract: Contract, drafting: _SuiteWriter) -> Exported:
     text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
     return Exported(text, (*drafting.losses, *unsupported_clauses(contract)))
 
@@ -90,7 +90,7 @@ def _meta(contract: Contract) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class _Drafting:
+class _SuiteWriter:
     """Tells the rules of a model as expectations. `told` are the `id` of those that have been."""
 
     contract: Contract

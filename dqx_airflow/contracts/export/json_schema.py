@@ -63,7 +63,7 @@ _OF_ROWS = "a JSON Schema sees one row, and each value alone"
 def schema(contract: Contract) -> Exported:
     """The schema of a row. Columns that may be NULL may be left out as well."""
     (model,) = contract.models
-    writer = _Writer(contract, model)
+    writer = _SchemaWriter(contract, model)
     is_closed = any(isinstance(rule.demand, OnlyColumns) for rule in model.rules)
     version = f" {contract.version}" if contract.version else ""
     plain = {
@@ -87,7 +87,7 @@ def _told(key: str, text: str | None) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class _Writer:
+class _SchemaWriter:
     """Writes fields as schemas, and remembers what those cannot say."""
 
     contract: Contract

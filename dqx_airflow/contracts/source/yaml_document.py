@@ -194,7 +194,7 @@ class _Open:
     key: tuple[str, Span] | None = None
 
 
-class _RefusedError(Exception):
+class _RefusedYamlError(Exception):
     """The text is no document; the diagnostic is reported."""
 
 
@@ -225,7 +225,7 @@ class _Composer:
                             "one contract a file: move it to a file of its own",
                         )
                 self._take(event)
-        except _RefusedError:
+        except _RefusedYamlError:
             self.root = None
         except yaml.YAMLError as error:
             self._report_syntax(error)
@@ -381,7 +381,7 @@ class _Composer:
 
     def _refuse(self, code: str, message: str, span: Span, help_line: str) -> NoReturn:
         self._report(code, message, span, help_line)
-        raise _RefusedError
+        raise _RefusedYamlError
 
     def _report_syntax(self, error: yaml.YAMLError) -> None:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)

@@ -11,7 +11,7 @@ from dqx_airflow.contracts.datalex.binding import reference_of
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FolderReader, no_files
-from dqx_airflow.contracts.uses.consumers import Use
+from dqx_airflow.contracts.uses.consumers import ConsumerUse
 from dqx_airflow.contracts.uses.python_code import ContractCall, contract_calls
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -26,7 +26,7 @@ class UsesInCode:
     is no Python.
     """
 
-    uses: tuple[Use, ...]
+    uses: tuple[ConsumerUse, ...]
     unknown: tuple[str, ...]
 
 
@@ -36,16 +36,16 @@ def uses_in(files: Iterable[Path], contract_id: str) -> UsesInCode:
     The path of a contract is looked up as a gate does: beside the file that names it, then in the
     working directory.
     """
-    reader = _Reader(contract_id)
+    reader = _FileReader(contract_id)
     for file in files:
         reader.read(file)
     return UsesInCode(tuple(reader.uses), tuple(reader.unknown))
 
 
 @dataclass(slots=True)
-class _Reader:
+class _FileReader:
     contract_id: str
-    uses: list[Use] = field(default_factory=list)
+    uses: list[ConsumerUse] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     _contracts: dict[Path, Contract | None] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class _Reader:
             elif contract.id == self.contract_id:
                 version = contract.version if call.pin is None else None
                 name = call.name or file.stem
-                self.uses.append(Use(name, call.function, call.pin, version, call.span))
+                self.uses.append(ConsumerUse(name, call.function, call.pin, version, call.span))
 
     def _contract(self, call: ContractCall, file: Path) -> Contract | str:
         """The contract that a call names, or why that is not known."""
@@ -96,7 +96,7 @@ class _Reader:
         return self._contracts[place]
 
 
-def _in_blocks(source: SourceFile, contract_id: str) -> Iterator[Use]:
+def _in_blocks(source: SourceFile, contract_id: str) -> Iterator[ConsumerUse]:
     if not is_block_file(source.text):
         return
     for block in read_blocks(source).blocks:
@@ -104,4 +104,4 @@ def _in_blocks(source: SourceFile, contract_id: str) -> Iterator[Use]:
         if reference is not None and reference[0] == contract_id:
             pin = str(reference[1]) if reference[1] is not None else None
             how = f"block, {block.text('status') or 'draft'}"
-            yield Use(block.name, how, pin, span=block.span_of("datalex_contract"))
+            yield ConsumerUse(block.name, how, pin, span=block.span_of("datalex_contract"))

@@ -16,7 +16,7 @@ from dqx_airflow.values import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ConsumerUse:
     """Somebody who uses a contract: a team that it lists, a gate, a task, a job, a block.
 
     `pin` is the version that is written there. Where none is, `version` is the one that is read or
@@ -37,13 +37,13 @@ class Reliance:
     `concern` tells what is wrong with that version, and is None where nothing is.
     """
 
-    use: Use
+    use: ConsumerUse
     version: str | None
     concern: str | None
 
 
 def reliances(
-    published: Sequence[PublishedVersion], on: date, uses: Iterable[Use] = ()
+    published: Sequence[PublishedVersion], on: date, uses: Iterable[ConsumerUse] = ()
 ) -> tuple[Reliance, ...]:
     """What is relied on: the version that is pinned, else the one that is read, else the newest.
 
@@ -54,11 +54,13 @@ def reliances(
     if not published:
         return ()
     ordered = sorted(published, key=lambda item: item.version)
-    listed = (Use(one.team, one.use_case, one.pin) for one in ordered[-1].contract.consumers)
+    listed = (
+        ConsumerUse(one.team, one.use_case, one.pin) for one in ordered[-1].contract.consumers
+    )
     return tuple(_reliance(use, ordered, on) for use in (*listed, *uses))
 
 
-def _reliance(use: Use, ordered: Sequence[PublishedVersion], on: date) -> Reliance:
+def _reliance(use: ConsumerUse, ordered: Sequence[PublishedVersion], on: date) -> Reliance:
     wanted = (use.pin or use.version or "").lstrip("@")
     if wanted and not is_version(wanted):
         return Reliance(use, None, f"'{wanted}' has no known version before it runs")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dqx_airflow.contracts.datalex.manifest import Manifest
-from dqx_airflow.contracts.uses.consumers import Reliance, Use
+from dqx_airflow.contracts.uses.consumers import ConsumerUse, Reliance
 
 
 def promise_reliances(
-    manifest: Manifest, contract_id: str, uses: Iterable[Use]
+    manifest: Manifest, contract_id: str, uses: Iterable[ConsumerUse]
 ) -> tuple[Reliance, ...]:
     """What is relied on: the version that is pinned, else the newest of the manifest."""
     versions = [str(promise.version) for promise in manifest.versions_of(contract_id)]

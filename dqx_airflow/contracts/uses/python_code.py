@@ -59,7 +59,7 @@ def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(source.text)
-        reader = _Reader(source, tree, Constants.of(tree, place), _imported_as(tree))
+        reader = _CodeReader(source, tree, Constants.of(tree, place), _imported_as(tree))
         found = list(reader.calls())
     except (SyntaxError, ValueError) as error:
         return f"invalid Python: {error}"
@@ -69,7 +69,7 @@ def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] 
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _CodeReader:
     """Reads the calls of a file. `names` are what it imports from this package."""
 
     source: SourceFile

@@ -34,7 +34,7 @@ class StrandedPin:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ReleasedContracts:
     """The contracts that change, those that are new and deleted, and the pins that lead nowhere."""
 
     diffs: tuple[Diff, ...]
@@ -57,7 +57,7 @@ def release_of(
     on: date,
     *,
     semantic: Bump = Bump.MAJOR,
-) -> Release:
+) -> ReleasedContracts:
     """What changes between the old and the new sides of the pairs.
 
     :param on: the day on which a contract that is deleted has to be past its end.
@@ -68,7 +68,7 @@ def release_of(
         Deletion(old, _is_over(old, on)) for old, new in both if old is not None and new is None
     ]
     after = [new for _, new in both if new is not None]
-    return Release(
+    return ReleasedContracts(
         tuple(diff(old, new, semantic=semantic) for old, new in both if old and new),
         tuple(new for old, new in both if old is None and new is not None),
         tuple(deleted),

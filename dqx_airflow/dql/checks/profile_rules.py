@@ -8,7 +8,7 @@ from fractions import Fraction
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.profile_selectors import Selection
+from dqx_airflow.dql.checks.profile_selectors import SelectableAssertions
 from dqx_airflow.exact import exact_text
 from dqx_airflow.values import Severity, Span
 
@@ -22,7 +22,7 @@ _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
 def check_rules(
-    profile: nodes.Profile, selection: Selection, shares: Collection[int]
+    profile: nodes.Profile, selection: SelectableAssertions, shares: Collection[int]
 ) -> Iterator[Diagnostic]:
     """What is wrong with the rules of a profile.
 
@@ -43,7 +43,10 @@ def check_rules(
 
 
 def _check_rule(
-    rule: nodes.Rule, profile: nodes.Profile, selection: Selection, shares: Collection[int]
+    rule: nodes.Rule,
+    profile: nodes.Profile,
+    selection: SelectableAssertions,
+    shares: Collection[int],
 ) -> Iterator[Diagnostic]:
     selector = rule.selector
     if isinstance(rule, nodes.Downgrade) and rule.severity.text not in _SEVERITIES:

@@ -12,7 +12,7 @@ _Handle: TypeAlias = tuple[str, str, str | None]
 """What a selector says: its kind, the name, and the check where it gives one."""
 
 
-class Selection:
+class SelectableAssertions:
     """The assertions of a suite by what may select them, so that many rules are found soon."""
 
     def __init__(self, checks: Iterable[nodes.Check]) -> None:

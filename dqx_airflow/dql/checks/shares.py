@@ -11,7 +11,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.satisfiability.metric_ranges import Surroundings
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import WINDOWS
-from dqx_airflow.metrics.registry import Unit
+from dqx_airflow.metrics.registry import MetricUnit
 
 _SAME_KIND = frozenset({"abs", "min", "max", "coalesce", *WINDOWS})
 """Functions that make shares of shares. A change, as by `day_over_day`, is none."""
@@ -64,7 +64,7 @@ def _is_share(node: nodes.Expression, surroundings: Surroundings) -> bool:
     match node:
         case nodes.Call(name=name, arguments=arguments):
             if name.text in METRICS:
-                return METRICS[name.text].unit is Unit.SHARE
+                return METRICS[name.text].unit is MetricUnit.SHARE
             return name.text in _SAME_KIND and any(
                 _is_share(one, surroundings) for one in arguments
             )
@@ -126,7 +126,7 @@ def _is_of_any_unit(node: nodes.Expression) -> bool:
     """True for one metric whose unit nobody knows: it is a share where it is compared with one."""
     if not isinstance(node, nodes.Call) or node.name.text not in METRICS:
         return False
-    return METRICS[node.name.text].unit in (Unit.COLUMN, Unit.UNKNOWN)
+    return METRICS[node.name.text].unit in (MetricUnit.COLUMN, MetricUnit.UNKNOWN)
 
 
 def _is_percentage(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> bool:

@@ -28,7 +28,7 @@ _READ_ONLY = {
 }
 
 
-class _RefusedError(Exception):
+class _RefusedSqlError(Exception):
     """Why a text is refused."""
 
 
@@ -40,7 +40,7 @@ def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
         else:
             for name in _tables(text.value):
                 arguments.known_dataset(nodes.Name(name, text.span))
-    except _RefusedError as refused:
+    except _RefusedSqlError as refused:
         arguments.error("E115", str(refused), text.span, _READ_ONLY[kind])
 
 
@@ -60,7 +60,7 @@ def objection_to_select(text: str) -> str | None:
             ):
                 place = table.sql(dialect="spark")
                 return f"{place} is not a catalog table: give its path as a dataset"
-    except _RefusedError as refused:
+    except _RefusedSqlError as refused:
         return str(refused)
     return None
 
@@ -81,7 +81,7 @@ def tables_of_select(text: str) -> list[str]:
                 if table.db or table.name.lower() not in defined
             )
         )
-    except _RefusedError:
+    except _RefusedSqlError:
         return []
 
 
@@ -89,7 +89,7 @@ def objection_to_filter(text: str) -> str | None:
     """Why a text is not one predicate that computes from its rows alone; None where it is."""
     try:
         _only(f"SELECT 1 WHERE {text}")
-    except _RefusedError as refused:
+    except _RefusedSqlError as refused:
         return str(refused)
     return None
 
@@ -101,15 +101,15 @@ def _check_aggregate(text: str) -> None:
     if not isinstance(select, exp.Select) or any(
         value for key, value in select.args.items() if key not in ("expressions", "kind")
     ):
-        raise _RefusedError("this is more than one expression")
+        raise _RefusedSqlError("this is more than one expression")
     if len(select.expressions) != 1:
-        raise _RefusedError("this is more than one expression")
+        raise _RefusedSqlError("this is more than one expression")
     if select.find(exp.Subquery) or len(list(select.find_all(exp.Query))) > 1:
-        raise _RefusedError("a subquery in an aggregate expression: use query()")
+        raise _RefusedSqlError("a subquery in an aggregate expression: use query()")
     if select.find(exp.Window):
-        raise _RefusedError("a window function is not an aggregate")
+        raise _RefusedSqlError("a window function is not an aggregate")
     if not select.find(exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc):
-        raise _RefusedError("missing aggregate function, such as sum or count")
+        raise _RefusedSqlError("missing aggregate function, such as sum or count")
 
 
 def _tables(text: str) -> Iterator[str]:
@@ -118,14 +118,16 @@ def _tables(text: str) -> Iterator[str]:
 
     query = _only(text)
     if not isinstance(query, exp.Query):
-        raise _RefusedError("this is not a query")
+        raise _RefusedSqlError("this is not a query")
     if isinstance(query, exp.Select) and len(query.expressions) != 1:
-        raise _RefusedError("the query must return one column")
+        raise _RefusedSqlError("the query must return one column")
     defined = {cte.alias_or_name.lower() for cte in query.find_all(exp.CTE)}
     for table in _tables_in(query):
         if table.db or table.catalog:
             place = table.sql(dialect="spark")
-            raise _RefusedError(f"{place} is not a dataset: queries cannot read files or catalogs")
+            raise _RefusedSqlError(
+                f"{place} is not a dataset: queries cannot read files or catalogs"
+            )
         if table.name.lower() not in defined:
             yield table.name
 
@@ -140,7 +142,7 @@ def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
             continue
         name = table.this.name or table.this.sql_name()
         if name.lower() not in _TABLE_FUNCTIONS:
-            raise _RefusedError(f"the table function '{name}' is not allowed")
+            raise _RefusedSqlError(f"the table function '{name}' is not allowed")
 
 
 def _only(text: str) -> Expr:
@@ -157,17 +159,17 @@ def _only(text: str) -> Expr:
         details = error.errors if isinstance(error, ParseError) else []
         problem = (details[0]["description"] if details else str(error)).splitlines()[0]
         problem = problem.split(" for <class")[0]
-        raise _RefusedError(f"invalid Spark SQL: {problem}") from error
+        raise _RefusedSqlError(f"invalid Spark SQL: {problem}") from error
     except RecursionError:
-        raise _RefusedError("the SQL is nested too deeply") from None
+        raise _RefusedSqlError("the SQL is nested too deeply") from None
     if len(statements) != 1:
-        raise _RefusedError("expected one statement")
+        raise _RefusedSqlError("expected one statement")
     statement = statements[0]
     writing = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Command, exp.Into)
     for node in statement.walk():
         if isinstance(node, (*writing, exp.QueryTransform)):  # TRANSFORM runs a script
-            raise _RefusedError("only read-only SQL is allowed")
+            raise _RefusedSqlError("only read-only SQL is allowed")
     objection = objection_to_calls(text)
     if objection is not None:
-        raise _RefusedError(objection)
+        raise _RefusedSqlError(objection)
     return statement

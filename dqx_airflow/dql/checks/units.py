@@ -15,7 +15,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
-from dqx_airflow.metrics.registry import Metric, Scan, Unit
+from dqx_airflow.metrics.registry import Metric, MetricUnit, Scan
 from dqx_airflow.metrics.types import Family
 
 
@@ -43,15 +43,15 @@ _PLAIN = frozenset({Quantity.MEASURE, Quantity.NUMBER, Quantity.PERCENTAGE})
 _NO_NUMBERS = frozenset({Quantity.TEXT, Quantity.DATE, Quantity.TRUTH})
 
 _OF_UNITS = {
-    Unit.ROWS: Quantity.ROWS,
-    Unit.DIFFERENCES: Quantity.ROWS,
-    Unit.VALUES: Quantity.VALUES,
-    Unit.MISSING: Quantity.VALUES,
-    Unit.CHARACTERS: Quantity.CHARACTERS,
-    Unit.COLUMNS: Quantity.COLUMNS,
-    Unit.SHARE: Quantity.NUMBER,
-    Unit.NUMBER: Quantity.NUMBER,
-    Unit.SECONDS: Quantity.DURATION,
+    MetricUnit.ROWS: Quantity.ROWS,
+    MetricUnit.DIFFERENCES: Quantity.ROWS,
+    MetricUnit.VALUES: Quantity.VALUES,
+    MetricUnit.MISSING: Quantity.VALUES,
+    MetricUnit.CHARACTERS: Quantity.CHARACTERS,
+    MetricUnit.COLUMNS: Quantity.COLUMNS,
+    MetricUnit.SHARE: Quantity.NUMBER,
+    MetricUnit.NUMBER: Quantity.NUMBER,
+    MetricUnit.SECONDS: Quantity.DURATION,
 }
 _NUMBERS = frozenset({Family.NUMBER})
 _COUNTED = _NUMBERS | {Family.BOOLEAN}

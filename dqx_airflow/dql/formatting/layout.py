@@ -117,13 +117,13 @@ def group(parts: Sequence[Part]) -> Group:
 
 def lay_out(content: Content) -> str:
     """The text of a whole file. Each line ends with `\\n`, and none with a blank."""
-    writer = _Writer()
+    writer = _LayoutWriter()
     writer.break_line(content.first, 0, 0, Blank.KEPT)
     writer.write(content, indent=0, tail=0)
     return writer.end()
 
 
-class _Writer:
+class _LayoutWriter:
     """Holds the lines that are done, and the pieces of the current one."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.satisfiability.metric_ranges import Request, range_of
+from dqx_airflow.dql.satisfiability.metric_ranges import RequestedValue, range_of
 from dqx_airflow.dql.satisfiability.question import Question
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
@@ -47,7 +47,7 @@ def is_open(question: Question) -> bool:
     return False
 
 
-def _made_up(request: Request, question: Question, trial: int, number: int) -> MetricValue:
+def _made_up(request: RequestedValue, question: Question, trial: int, number: int) -> MetricValue:
     name = request.call.name.text
     rows = _ROWS[trial % len(_ROWS)]
     if request.rows.where is not None:
@@ -64,7 +64,7 @@ def _made_up(request: Request, question: Question, trial: int, number: int) -> M
     return int(value) if span.is_whole else value
 
 
-def _passes(question: Question, values: Mapping[Request, MetricValue]) -> bool | None:
+def _passes(question: Question, values: Mapping[RequestedValue, MetricValue]) -> bool | None:
     """Whether the values pass; None where there is no value, or nothing can be said."""
     condition = question.condition
     sides = [_value(side, question, values) for side in (question.expression, *question.bounds)]
@@ -88,7 +88,7 @@ def _passes(question: Question, values: Mapping[Request, MetricValue]) -> bool |
 
 
 def _value(
-    node: nodes.Expression, question: Question, values: Mapping[Request, MetricValue]
+    node: nodes.Expression, question: Question, values: Mapping[RequestedValue, MetricValue]
 ) -> MetricValue:
     match node:
         case nodes.Number(value=value):

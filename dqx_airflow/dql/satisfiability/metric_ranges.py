@@ -75,7 +75,7 @@ _METRIC_RANGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowsOfDay:
     """The rows of a dataset, so many days before the target date; a lag may be tunable.
 
     With `where` those of them that meet a filter: of two filters it is not known how many rows
@@ -86,17 +86,17 @@ class Rows:
     lag: Number | nodes.Expression
     where: nodes.Expression | None = None
 
-    def are_among(self, others: Rows) -> bool:
+    def are_among(self, others: RowsOfDay) -> bool:
         """True where all of these rows are surely some of others."""
         return self == others or replace(self, where=None) == others
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RequestedValue:
     """What a call asks for: equal requests have equal values."""
 
     call: nodes.Call
-    rows: Rows
+    rows: RowsOfDay
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Surroundings:
     dataset: str
     is_lagged: bool = False
 
-    def rows_of(self, call: nodes.Call) -> Rows:
+    def rows_of(self, call: nodes.Call) -> RowsOfDay:
         """The rows that a call is about."""
         dataset = self.dataset
         lag: Number | nodes.Expression = 0
@@ -122,14 +122,14 @@ class Surroundings:
             elif parameter.name.text == "lag":
                 days = range_of(value, self)
                 lag = days.low if days.is_point else value
-        return Rows(dataset, lag, call.where)
+        return RowsOfDay(dataset, lag, call.where)
 
-    def request_of(self, call: nodes.Call) -> Request:
+    def request_of(self, call: nodes.Call) -> RequestedValue:
         """What a call of a metric or of an extended metric asks for."""
         if not call.parameters:
-            return Request(call, Rows(self.dataset, 0))
+            return RequestedValue(call, RowsOfDay(self.dataset, 0))
         others = tuple(item for item in call.parameters if item.name.text not in ("dataset", "lag"))
-        return Request(replace(call, parameters=others), self.rows_of(call))
+        return RequestedValue(replace(call, parameters=others), self.rows_of(call))
 
 
 def constant_ranges(constants: Iterable[nodes.Constant]) -> dict[str, Range]:
@@ -160,7 +160,7 @@ def _constant_range(
     return ANYTHING
 
 
-def requests_in(node: nodes.Expression, surroundings: Surroundings) -> Iterator[Request]:
+def requests_in(node: nodes.Expression, surroundings: Surroundings) -> Iterator[RequestedValue]:
     """The requests of an expression, each as often as it occurs."""
     match node:
         case nodes.Call(name=name, arguments=arguments):

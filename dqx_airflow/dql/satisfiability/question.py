@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.satisfiability.metric_ranges import (
-    Request,
+    RequestedValue,
     Surroundings,
     range_of,
     requests_in,
@@ -33,7 +33,7 @@ class Question:
             case _:
                 return ()
 
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[RequestedValue]:
         """The metric requests of all sides, each as often as it occurs."""
         sides = (self.expression, *self.bounds)
         return [request for side in sides for request in requests_in(side, self.surroundings)]

@@ -30,7 +30,7 @@ _CLOSEST = 1e-6
 
 def check_predicate(claim: nodes.Rows, constants: Mapping[str, Range]) -> Iterator[Diagnostic]:
     """What is certain about a sound predicate over rows."""
-    reader = _Reader(constants)
+    reader = _PredicateReader(constants)
     tests = list(reader.tests_in(claim.predicate))
     if not _names_columns(claim.predicate, constants):
         help_line = "compare a column, or remove the assertion"
@@ -46,7 +46,7 @@ def check_predicate(claim: nodes.Rows, constants: Mapping[str, Range]) -> Iterat
 
 def check_filter(where: nodes.Expression, constants: Mapping[str, Range]) -> Iterator[Diagnostic]:
     """What is certain about a sound filter: of an assertion about no row, nothing is ever false."""
-    reader = _Reader(constants)
+    reader = _PredicateReader(constants)
     tests = list(reader.tests_in(where))
     if not _names_columns(where, constants):
         message, help_line = "this filter does not depend on the data", "compare a column"
@@ -68,7 +68,7 @@ def _names_columns(predicate: nodes.Expression, constants: Collection[str]) -> b
     return any(name.text not in constants for name in names)
 
 
-def _swapped(tests: Iterable[nodes.Expression], reader: _Reader) -> Iterator[Diagnostic]:
+def _swapped(tests: Iterable[nodes.Expression], reader: _PredicateReader) -> Iterator[Diagnostic]:
     """The ranges whose ends are in the wrong order."""
     for test in tests:
         if isinstance(test, nodes.Within) and reader.is_empty(test):
@@ -109,7 +109,7 @@ def _advice(guilty: nodes.Expression, trials: _Trials) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _PredicateReader:
     """Reads the tests of a predicate, constants in their places."""
 
     constants: Mapping[str, Range]
@@ -190,7 +190,7 @@ class _Trials:
     between each two of them and at either end, and NULL. No others come out differently.
     """
 
-    reader: _Reader
+    reader: _PredicateReader
     operand: nodes.Expression
     kind: type | None
     values: tuple[Number | None, ...]

@@ -18,7 +18,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.satisfiability.metric_ranges import (
     ANYTHING,
     Range,
-    Request,
+    RequestedValue,
     Surroundings,
     is_part,
     range_of,
@@ -28,7 +28,7 @@ from dqx_airflow.exact import exact
 
 def difference(left: nodes.Expression, right: nodes.Expression, given: Surroundings) -> Range:
     """Where `left - right` lies wherever it has a value: one number, or from 0 up or down."""
-    symbols: dict[Request, Any] = {}
+    symbols: dict[RequestedValue, Any] = {}
     try:
         expression = _expression(left, given, symbols) - _expression(right, given, symbols)
     except _InexactError:
@@ -55,7 +55,9 @@ class _InexactError(Exception):
     """The value of an expression may not be exact."""
 
 
-def _expression(node: nodes.Expression, given: Surroundings, symbols: dict[Request, Any]) -> Any:
+def _expression(
+    node: nodes.Expression, given: Surroundings, symbols: dict[RequestedValue, Any]
+) -> Any:
     """:raises _InexactError: floating point may round the value."""
     match node:
         case nodes.Number(value=int() | Fraction() as value):
@@ -72,7 +74,9 @@ def _expression(node: nodes.Expression, given: Surroundings, symbols: dict[Reque
             raise _InexactError
 
 
-def _forms(expression: Any, given: Surroundings, symbols: dict[Request, Any]) -> Iterator[Any]:
+def _forms(
+    expression: Any, given: Surroundings, symbols: dict[RequestedValue, Any]
+) -> Iterator[Any]:
     """The expression, also with the number of rows as the one of some of them and the rest."""
     yield expression
     for part, symbol in symbols.items():

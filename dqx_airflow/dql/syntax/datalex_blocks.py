@@ -94,7 +94,7 @@ def is_block_file(text: str) -> bool:
 
 def read_blocks(source: SourceFile) -> BlockFile:
     """The blocks of a file, with every mistake in it."""
-    return _Reader(source).read()
+    return _BlockReader(source).read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class _UnexpectedError(Exception):
     """Something else stands here; the diagnostic is reported."""
 
 
-class _Reader:
+class _BlockReader:
     def __init__(self, source: SourceFile) -> None:
         self.found: list[Diagnostic] = []
         self.tokens = [*_tokens(source)]

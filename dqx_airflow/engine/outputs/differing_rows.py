@@ -10,12 +10,12 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from dqx_airflow.engine.outputs.shown_cells import shown_cell
-from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import Sides
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.plan.masks import is_masked
-from dqx_airflow.plan.matching import Match, Pair, pair_columns
+from dqx_airflow.plan.matching import ColumnPair, Match, pair_columns
 from dqx_airflow.plan.model import MetricRequest, Plan
 from dqx_airflow.values import FailingRow
 
@@ -34,7 +34,7 @@ _WITH_KIND = {
 
 
 def differing_rows(
-    spark: SparkSession, request: MetricRequest, references: References, plan: Plan, most: int
+    spark: SparkSession, request: MetricRequest, references: ReferenceTables, plan: Plan, most: int
 ) -> tuple[FailingRow, ...]:
     """At most so many rows that a request counts, in the order of their keys."""
     match = Match.of(request)
@@ -44,7 +44,7 @@ def differing_rows(
     kinds = _KINDS.get(request.metric, _ALL_KINDS)
     masked = (*plan.masked.get(match.dataset, ()), *plan.masked.get(match.reference, ()))
 
-    def cells(pairs: Sequence[Pair], parts: Sequence[Sequence[str]], row: str = "") -> str:
+    def cells(pairs: Sequence[ColumnPair], parts: Sequence[Sequence[str]], row: str = "") -> str:
         shown = (
             f"{quote_literal(pair.name)}, {_cell(pair, [row + name for name in names], masked)}"
             for pair, names in zip(pairs, parts, strict=True)
@@ -79,7 +79,7 @@ def differing_rows(
     return tuple(islice(told, most))
 
 
-def _cell(pair: Pair, values: Sequence[str], masked: Sequence[str]) -> str:
+def _cell(pair: ColumnPair, values: Sequence[str], masked: Sequence[str]) -> str:
     is_hidden = is_masked(pair.name, masked)
     if len(values) == 1:
         return shown_cell(values[0], pair.left.type, is_masked=is_hidden)

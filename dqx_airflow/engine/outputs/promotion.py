@@ -66,7 +66,7 @@ _VIOLATED = re.compile(r"\[DELTA_\w*VIOLAT\w*\] (.+?)(?: with values)?:?$", re.M
 
 
 @dataclass
-class _RefusedError(DqxError):
+class RefusedPromotionError(DqxError):
     """The target does not take the rows, however often they come."""
 
 
@@ -115,7 +115,7 @@ def promote(
             try:
                 with jobs_called(spark, f"{name}: promotion"):
                     done = step(promotion)
-            except _RefusedError as refusal:
+            except RefusedPromotionError as refusal:
                 reason = refusal.in_one_line
                 refused.append(not_promoted(name, promotion.target, reason, request.fail_on))
                 continue
@@ -159,7 +159,7 @@ class _Promotion:
         :raises PromotionError: the target cannot be read.
         """
         if self.dataset.version is None and self.dataset.files is None:
-            raise _RefusedError(
+            raise RefusedPromotionError(
                 f"cannot verify that {self.dataset.location} is unchanged since validation",
                 "promote a Delta table, or files whose folder can be listed",
             )
@@ -189,7 +189,7 @@ class _Promotion:
                 yield
         except PySparkException as error:
             if violated := _VIOLATED.search(str(error)):
-                raise _RefusedError(violated[1]) from error
+                raise RefusedPromotionError(violated[1]) from error
             is_masked = bool(self.dataset.ref.masked)
             reason = explain(error)
             raise self._failed(without_values(reason) if is_masked else reason) from error
@@ -205,7 +205,7 @@ class _Promotion:
         """
         needs = self._needs_spark()
         if needs and not has_delta(self.spark):
-            raise _RefusedError(f"{needs}; {package_for(self.spark, 'delta')}", EXTENSIONS)
+            raise RefusedPromotionError(f"{needs}; {package_for(self.spark, 'delta')}", EXTENSIONS)
         return needs is not None
 
     def _needs_spark(self) -> str | None:
@@ -230,7 +230,7 @@ class _Promotion:
         types = {field.name: field.dataType.simpleString() for field in there}
         odd = [name for name in {**wanted, **types} if wanted.get(name) != types.get(name)]
         if odd:
-            raise _RefusedError(
+            raise RefusedPromotionError(
                 f"its column '{odd[0]}' is {types.get(odd[0], 'not there')}, "
                 f"and that of the dataset is {wanted.get(odd[0], 'not there')}",
                 "change the columns of the table first: a promotion does not",
@@ -241,13 +241,15 @@ class _Promotion:
         for name, text in self.slice.values:
             if name not in self.dataset.struct.names:
                 advice = did_you_mean(name, self.dataset.struct.names)
-                raise _RefusedError(
+                raise RefusedPromotionError(
                     f"promote_slice has the column '{name}', which is not in the dataset",
                     advice or f"available: {', '.join(self.dataset.struct.names)}",
                 )
             kind = self.dataset.struct[name].dataType.simpleString()
             if kind.startswith(_NO_VALUES) or self._value_of(name, text) is None:
-                raise _RefusedError(f"promote_slice: {text!r} is not a value of '{name}' ({kind})")
+                raise RefusedPromotionError(
+                    f"promote_slice: {text!r} is not a value of '{name}' ({kind})"
+                )
 
     def _value_of(self, name: str, text: str) -> Any:
         kind = self.dataset.struct[name].dataType.simpleString()
@@ -264,7 +266,7 @@ class _Promotion:
             return
         problem, advice = objection
         who = self._last_promoter(table)
-        raise _RefusedError(f"{problem} ({who})" if who else problem, advice)
+        raise RefusedPromotionError(f"{problem} ({who})" if who else problem, advice)
 
     def _noted_in(self, table: DeltaTable | None) -> Noted:
         counts: dict[str, int] = {}
@@ -468,9 +470,9 @@ class _Promotion:
             raise self._outside(f"{files.counted} of {files.rows}")
         return files
 
-    def _outside(self, how_many: str) -> _RefusedError:
+    def _outside(self, how_many: str) -> RefusedPromotionError:
         named = ", ".join(f"{name} = {text!r}" for name, text in self.slice.values)
-        return _RefusedError(
+        return RefusedPromotionError(
             f"{how_many} rows do not have the values of promote_slice: {named}",
             "set promote_slice to the values that the gate reads, or filter the dataset by them",
         )

@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, DateType, StringType, StructField, Stru
 
 from dqx_airflow.engine.outputs.delta_writer import WrittenFiles, nullable, write_files
 from dqx_airflow.engine.outputs.samples import rows_with_faults
-from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -73,7 +73,7 @@ def quarantine_rows(
             if fault.request.dataset == name and verdict.can_block(request.fail_on)
             if not fault.is_of_two_datasets
         ]
-        references = References(opened, request.run_key.date)
+        references = ReferenceTables(opened, request.run_key.date)
         quarantine = _Quarantine(spark, opened[name], absolute(path), request.run_key, run_id)
         counts[name] = quarantine.fill(blamed, references)
         if counts[name]:
@@ -96,7 +96,7 @@ class _Quarantine:
         """Where the files of this attempt are, below the path."""
         return f"run-{self.run_id}"
 
-    def fill(self, blamed: Sequence[tuple[FailingRows, str]], references: References) -> int:
+    def fill(self, blamed: Sequence[tuple[FailingRows, str]], references: ReferenceTables) -> int:
         """Puts the blamed rows there; returns how many they are.
 
         :param blamed: faults, each with the name of its assertion.
@@ -126,14 +126,14 @@ class _Quarantine:
         )
 
     def _written(
-        self, blamed: Sequence[tuple[FailingRows, str]], references: References
+        self, blamed: Sequence[tuple[FailingRows, str]], references: ReferenceTables
     ) -> WrittenFiles:
         frame = self._frame(blamed, references)
         constants = {RUN_KEY: str(self.run_key)}
         return write_files(self.spark, frame, self.path, self.folder, constants=constants)
 
     def _frame(
-        self, blamed: Sequence[tuple[FailingRows, str]], references: References
+        self, blamed: Sequence[tuple[FailingRows, str]], references: ReferenceTables
     ) -> DataFrame:
         """The blamed rows, with the columns that tell of the quarantine before their own."""
         faults = list(dict.fromkeys(fault for fault, _ in blamed))

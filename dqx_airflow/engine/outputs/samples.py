@@ -20,7 +20,7 @@ from dqx_airflow.engine.outputs.differing_rows import differing_rows
 from dqx_airflow.engine.outputs.malformed_texts import WHOLE_LINE, with_malformed_texts
 from dqx_airflow.engine.outputs.shown_cells import cut, shown_cell
 from dqx_airflow.engine.scan.frames import (
-    References,
+    ReferenceTables,
     rows_with_texts,
     with_lookups,
     with_malformed,
@@ -69,7 +69,7 @@ def with_failing_rows(
         own = [fault for fault in distinct if fault.request.dataset == name]
         of_two = [fault for fault in own if fault.is_of_two_datasets]
         own = [fault for fault in own if not fault.is_of_two_datasets]
-        references = References(opened, plan.date)
+        references = ReferenceTables(opened, plan.date)
         samples.update(
             {fault: _differing(spark, fault, references, plan, most) for fault in of_two}
         )
@@ -82,7 +82,10 @@ def with_failing_rows(
 
 
 def rows_with_faults(
-    spark: SparkSession, dataset: OpenDataset, references: References, faults: Sequence[FailingRows]
+    spark: SparkSession,
+    dataset: OpenDataset,
+    references: ReferenceTables,
+    faults: Sequence[FailingRows],
 ) -> DataFrame:
     """The rows of the target date, with all that the conditions of the faults name."""
     requests = [fault.request for fault in faults]
@@ -107,7 +110,7 @@ def _with_sample(verdict: Verdict, samples: Sequence[_Sample], most: int) -> Ver
 
 
 def _differing(
-    spark: SparkSession, fault: FailingRows, references: References, plan: Plan, most: int
+    spark: SparkSession, fault: FailingRows, references: ReferenceTables, plan: Plan, most: int
 ) -> _Sample:
     """The rows of two datasets that differ; whatever goes wrong, the verdict stands."""
     for name in fault.request.datasets:
@@ -130,7 +133,7 @@ class _Sampler:
 
     spark: SparkSession
     dataset: OpenDataset
-    references: References
+    references: ReferenceTables
     plan: Plan
     most: int
 

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dqx_airflow.engine.scan.distinct_pass import count_distinct
 from dqx_airflow.engine.scan.frames import (
-    References,
+    ReferenceTables,
     rows_of_dates,
     with_lookups,
     with_malformed,
@@ -68,7 +68,7 @@ def scan(
     dataset: OpenDataset,
     requests: Sequence[MetricRequest],
     lookups: Sequence[Lookup],
-    references: References,
+    references: ReferenceTables,
     memory: StateCache | None = None,
 ) -> Scanned:
     """Computes the requests of one dataset, but for queries.
@@ -141,7 +141,7 @@ def _drift(
     dataset: OpenDataset,
     schema: Schema,
     requests: Sequence[MetricRequest],
-    references: References,
+    references: ReferenceTables,
 ) -> SchemaDrift:
     """The drift of the files, where something is asked about the columns that they have."""
     is_asked = any(
@@ -190,7 +190,7 @@ def _scan_rows(
     needs: Sequence[AggregateRequest],
     requests: Sequence[MetricRequest],
     lookups: Sequence[Lookup],
-    references: References,
+    references: ReferenceTables,
     answers: ScanResults,
 ) -> None:
     """Adds what the rows say; of files that cannot be read, why."""

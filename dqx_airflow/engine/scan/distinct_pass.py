@@ -20,7 +20,7 @@ from dqx_airflow.engine.scan.fused_pass import ByDate, aggregate
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.plan.row_types import Objection
+from dqx_airflow.plan.row_types import TypeObjection
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import MetricValue
 
@@ -56,7 +56,7 @@ def count_distinct(
 def _is_hashed(item: Aggregate, schema: Schema) -> bool:
     try:
         types = [schema.type_of(column).split("(")[0] for column in item.distinct]
-    except Objection:
+    except TypeObjection:
         return False
     return all(name in _EXACTLY_HASHED for name in types)
 

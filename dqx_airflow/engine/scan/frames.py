@@ -23,7 +23,7 @@ DATE = "dqx: date of the row"
 
 
 @dataclass(frozen=True, slots=True)
-class References:
+class ReferenceTables:
     """The datasets that lookups look into, those that could be opened, by name.
 
     Of one with dates they see the rows of `date` alone, as a query does.
@@ -124,7 +124,7 @@ def with_lookups(
     spark: SparkSession,
     frame: DataFrame,
     lookups: Sequence[Lookup],
-    references: References,
+    references: ReferenceTables,
     schema: Schema,
 ) -> DataFrame:
     """The frame with one more column for each lookup: true, or NULL where the value is missing.

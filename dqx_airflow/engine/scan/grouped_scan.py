@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from dqx_airflow.engine.scan.collect import collect, date_of
 from dqx_airflow.engine.scan.frames import (
     DATE,
-    References,
+    ReferenceTables,
     rows_of_dates,
     with_lookups,
     with_places,
@@ -61,7 +61,7 @@ def scan_groups(
     dataset: OpenDataset,
     requests: Sequence[MetricRequest],
     lookups: Sequence[Lookup],
-    references: References,
+    references: ReferenceTables,
     types: RowTypes,
     memory: StateCache | None = None,
 ) -> Scanned:
@@ -108,7 +108,7 @@ class _GroupedScan:
     grouping: Grouping
     requests: tuple[MetricRequest, ...]
     lookups: Sequence[Lookup]
-    references: References
+    references: ReferenceTables
     types: RowTypes
 
     @cached_property

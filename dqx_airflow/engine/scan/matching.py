@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.engine.scan.collect import collect
-from dqx_airflow.engine.scan.frames import References, rows_of
+from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.schema_drift import drift_of
@@ -30,9 +30,9 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
 from dqx_airflow.plan.matching import (
     MOST_NEAR,
+    ColumnPair,
     Differences,
     Match,
-    Pair,
     PairedColumns,
     answer_columns,
     answer_match,
@@ -42,7 +42,7 @@ from dqx_airflow.plan.matching import (
 )
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.number_comparison import FLOAT_TOLERANCE
-from dqx_airflow.plan.row_types import Objection
+from dqx_airflow.plan.row_types import TypeObjection
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.plan.spark_comparisons import as_key
 from dqx_airflow.values import MetricValue
@@ -60,7 +60,7 @@ _MOST_PAIRS = 2
 def run_matches(
     spark: SparkSession,
     requests: Sequence[MetricRequest],
-    references: References,
+    references: ReferenceTables,
     rows: Mapping[str, int],
     *,
     most_grouped: int = MOST_GROUPED,
@@ -87,7 +87,7 @@ def run_matches(
         try:
             schemas.columns(Match.of(request))
             sound.append(request)
-        except Objection as objection:
+        except TypeObjection as objection:
             scanned.failures[request] = str(objection)
     shared = shared_matches(sound)
 
@@ -122,7 +122,7 @@ class _Schemas:
 
     @classmethod
     def of(
-        cls, spark: SparkSession, requests: Iterable[MetricRequest], references: References
+        cls, spark: SparkSession, requests: Iterable[MetricRequest], references: ReferenceTables
     ) -> _Schemas:
         as_read, of_files = {}, {}
         for name in dict.fromkeys(name for request in requests for name in request.datasets):
@@ -133,7 +133,7 @@ class _Schemas:
         return cls(as_read, of_files)
 
     def columns(self, match: Match) -> PairedColumns:
-        """:raises Objection: they cannot be compared."""
+        """:raises TypeObjection: they cannot be compared."""
         return pair_columns(match, self.as_read[match.dataset], self.as_read[match.reference])
 
 
@@ -145,7 +145,7 @@ class _Nearness:
     scale: int | None
 
     @classmethod
-    def of(cls, pair: Pair, tolerance: Number | None) -> _Nearness | None:
+    def of(cls, pair: ColumnPair, tolerance: Number | None) -> _Nearness | None:
         """None where the two have to be equal."""
         if tolerance is None or not pair.is_number:
             return None
@@ -180,7 +180,7 @@ class _Values:
     nearness: _Nearness | None = None
 
     @classmethod
-    def of(cls, pair: Pair, tolerance: Number | None) -> _Values:
+    def of(cls, pair: ColumnPair, tolerance: Number | None) -> _Values:
         left, right = (quote_name(*side.path) for side in (pair.left, pair.right))
         own, other = pair.left.type, pair.right.type
         nearness = _Nearness.of(pair, tolerance)
@@ -220,7 +220,7 @@ class Sides:
     compared: tuple[_Values, ...]
 
     @classmethod
-    def of(cls, match: Match, columns: PairedColumns, references: References) -> Sides:
+    def of(cls, match: Match, columns: PairedColumns, references: ReferenceTables) -> Sides:
         left, right = (
             rows_of(references.opened[name], references.date)
             for name in (match.dataset, match.reference)

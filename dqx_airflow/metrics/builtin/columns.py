@@ -15,8 +15,8 @@ from dqx_airflow.metrics.registry import (
     ArgumentKind,
     Arguments,
     Metric,
+    MetricUnit,
     Scan,
-    Unit,
 )
 from dqx_airflow.values import MetricValue
 
@@ -41,7 +41,7 @@ COLUMNS = (
     Metric(
         "column_type",
         (ANY,),
-        Unit.TEXT,
+        MetricUnit.TEXT,
         "The type of the column; no value if the column does not exist.",
         "assert column price type decimal(18,2)",
         lambda _: (),
@@ -53,7 +53,7 @@ COLUMNS = (
     Metric(
         "column_count",
         (),
-        Unit.COLUMNS,
+        MetricUnit.COLUMNS,
         "The number of columns of the dataset.",
         "assert column_count() == 12",
         lambda _: (),
@@ -63,7 +63,7 @@ COLUMNS = (
     Metric(
         "extra_column_count",
         (Argument("columns", ArgumentKind.NAMES),),
-        Unit.COLUMNS,
+        MetricUnit.COLUMNS,
         "The number of columns of the dataset that are not in the list.",
         "assert extra_column_count([order_id, line, price]) == 0",
         lambda _: (),
@@ -73,7 +73,7 @@ COLUMNS = (
     Metric(
         "commit_age",
         (),
-        Unit.SECONDS,
+        MetricUnit.SECONDS,
         "The time since the last commit of the Delta table that changed its data.",
         "assert commit_age() <= 1 day",
         lambda _: (),

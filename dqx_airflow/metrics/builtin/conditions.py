@@ -16,7 +16,7 @@ from dqx_airflow.metrics.builtin.aggregates import (
 )
 from dqx_airflow.metrics.builtin.counts import equal_count
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import (
     Aggregate,
@@ -24,8 +24,8 @@ from dqx_airflow.metrics.registry import (
     ArgumentKind,
     Arguments,
     Metric,
+    MetricUnit,
     RowsBehind,
-    Unit,
 )
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_casts import malformed_sql
@@ -70,7 +70,7 @@ def _furthest_share(arguments: Arguments, results: tuple[MetricValue, ...]) -> M
 # The same in Python, with the results that Spark has
 
 
-def _share_difference(column: Column, shares: Sequence[tuple[Any, Exact]]) -> Exact | None:
+def _share_difference(column: ColumnValues, shares: Sequence[tuple[Any, Exact]]) -> Exact | None:
     """The largest difference of a share from the one due; the unlisted count as one value."""
     rows = len(column.present)
     if not rows:
@@ -81,7 +81,7 @@ def _share_difference(column: Column, shares: Sequence[tuple[Any, Exact]]) -> Ex
     return exact(max([unlisted, *(abs(a - b) for a, b in zip(actual, due, strict=True))]))
 
 
-def _true_share(truths: Column) -> Exact:
+def _true_share(truths: ColumnValues) -> Exact:
     """The share of true among what is true or false; all, if there is nothing."""
     return Fraction(truths.values.count(True), len(truths.present)) if truths.present else 1
 
@@ -90,7 +90,7 @@ CONDITIONS = (
     Metric(
         "violating_rows",
         (Argument("predicate", ArgumentKind.PREDICATE),),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "The number of rows for which the predicate is false (not NULL).",
         "assert each row: price > 0",
         lambda arguments: (_violations(arguments),),
@@ -102,7 +102,7 @@ CONDITIONS = (
     Metric(
         "satisfying_share",
         (Argument("predicate", ArgumentKind.PREDICATE),),
-        Unit.SHARE,
+        MetricUnit.SHARE,
         "The share of rows for which the predicate is true, among those where it is not NULL; 1 if"
         " there are none.",
         'assert 95% of rows: email matches "@"',
@@ -118,7 +118,7 @@ CONDITIONS = (
     Metric(
         "malformed_count",
         (ANY,),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "The number of rows in which the value of the column does not match its type, or the whole"
         " line is broken: for CSV and JSON with a declared schema; otherwise 0.",
         "assert malformed_count(price) == 0",
@@ -134,7 +134,7 @@ CONDITIONS = (
     Metric(
         "malformed_rows",
         (Argument("besides", ArgumentKind.NAMES),),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "The number of rows with a malformed value in a column that is not listed.",
         "assert malformed_count(price) == 0",
         lambda arguments: (rows_where(malformed_sql("malformed_rows", arguments[0])),),
@@ -150,7 +150,7 @@ CONDITIONS = (
     Metric(
         "share_difference",
         (ANY, Argument("shares", ArgumentKind.SHARES)),
-        Unit.SHARE,
+        MetricUnit.SHARE,
         "The largest difference between actual and expected shares of the values.",
         'assert distribution(status) matches {"open": 20%, "closed": 80%} tolerance 5%',
         _share_counts,

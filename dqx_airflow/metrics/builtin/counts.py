@@ -19,7 +19,7 @@ from dqx_airflow.metrics.builtin.aggregates import (
     value_aggregate,
 )
 from dqx_airflow.metrics.comparison import comparable, literal_type, order_key
-from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import (
     Aggregate,
@@ -27,10 +27,10 @@ from dqx_airflow.metrics.registry import (
     ArgumentKind,
     Arguments,
     Metric,
+    MetricUnit,
     RowsBehind,
-    Unit,
 )
-from dqx_airflow.metrics.shortcuts import Bound, NeverNan, WithinRanges
+from dqx_airflow.metrics.shortcuts import NeverNan, ValueBound, WithinRanges
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 
 
@@ -91,7 +91,7 @@ def _rows_equal(arguments: Arguments) -> tuple[Aggregate, ...]:
     column, given = arguments
     shortcut = None
     if isinstance(given, int | Decimal | float) and not isinstance(given, bool):
-        shortcut = WithinRanges(column, ((Bound("<", given),), (Bound(">", given),)))
+        shortcut = WithinRanges(column, ((ValueBound("<", given),), (ValueBound(">", given),)))
     return (rows_where(equal_to_any(quoted_column(arguments), given), shortcut),)
 
 
@@ -108,28 +108,28 @@ def _rows_with_value(arguments: Arguments) -> RowsBehind:
 # The same in Python, with the results that Spark has
 
 
-def count_nan(column: Column) -> int:
+def count_nan(column: ColumnValues) -> int:
     """How many values are NaN."""
     return sum(isinstance(value, float) and math.isnan(value) for value in column.values)
 
 
-def _distinct(column: Column) -> int:
+def _distinct(column: ColumnValues) -> int:
     """How many different values there are: 0.0 equals -0.0 and NaN equals NaN, as in Spark."""
     return len({order_key(value) for value in column.present})
 
 
-def _duplicates(columns: Column | Sequence[Column]) -> int:
+def _duplicates(columns: ColumnValues | Sequence[ColumnValues]) -> int:
     """Rows minus distinct combinations; NULL equals NULL."""
     return _repetitions(_combinations(columns))
 
 
-def _repeated(columns: Column | Sequence[Column]) -> int:
+def _repeated(columns: ColumnValues | Sequence[ColumnValues]) -> int:
     """Rows minus distinct combinations, of the rows without NULL in them."""
     return _repetitions([row for row in _combinations(columns) if None not in row])
 
 
-def _combinations(columns: Column | Sequence[Column]) -> list[tuple[Any, ...]]:
-    several = (columns,) if isinstance(columns, Column) else columns
+def _combinations(columns: ColumnValues | Sequence[ColumnValues]) -> list[tuple[Any, ...]]:
+    several = (columns,) if isinstance(columns, ColumnValues) else columns
     return list(zip(*(column.values for column in several), strict=True))
 
 
@@ -143,7 +143,7 @@ def is_equal_to_any(value: Any, spark_type: str, given: Any) -> bool:
     return any(left == right for left, right in sides)
 
 
-def equal_count(column: Column, given: Any) -> int:
+def equal_count(column: ColumnValues, given: Any) -> int:
     """The number of rows in which the column equals one of the literals."""
     return sum(is_equal_to_any(value, column.type, given) for value in column.present)
 
@@ -152,7 +152,7 @@ COUNTS = (
     Metric(
         "num_rows",
         (),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "The number of rows.",
         "assert num_rows() >= 1000",
         lambda _: (row_aggregate(),),
@@ -162,7 +162,7 @@ COUNTS = (
     Metric(
         "count",
         (ANY,),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "The number of rows in which the column is not NULL.",
         "assert count(departure) > 0",
         lambda arguments: (value_aggregate(arguments[0]),),
@@ -173,7 +173,7 @@ COUNTS = (
     Metric(
         "null_count",
         (ANY,),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "The number of rows in which the column is NULL.",
         "assert null_count(email) / num_rows() < 5%",
         lambda arguments: (row_aggregate(), value_aggregate(arguments[0])),
@@ -185,7 +185,7 @@ COUNTS = (
     Metric(
         "nan_count",
         (NUMBER,),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "The number of rows in which the column is NaN, which only float and double columns can"
         " contain.",
         "assert nan_count(price) == 0",
@@ -202,7 +202,7 @@ KEYS = (
     Metric(
         "unique_count",
         (ANY,),
-        Unit.VALUES,
+        MetricUnit.VALUES,
         "The number of distinct values of the column, NULL ignored.",
         "assert unique_count(carrier) between 10 and 20",
         lambda arguments: (distinct_values(arguments[0]),),
@@ -212,7 +212,7 @@ KEYS = (
     Metric(
         "duplicate_count",
         (Argument("columns", ArgumentKind.COLUMNS),),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "Rows minus distinct combinations of the columns; NULL equals NULL.",
         "assert duplicate_count([order_id, line]) == 0",
         lambda arguments: (row_aggregate(), _distinct_tuples(columns_of(arguments[0]))),
@@ -224,7 +224,7 @@ KEYS = (
     Metric(
         "repeated_count",
         (Argument("columns", ArgumentKind.COLUMNS),),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "Like `duplicate_count`, without rows that have NULL in one of the columns: SQL's UNIQUE.",
         "assert repeated_count([country, tax_id]) == 0",
         lambda arguments: _whole_keys(columns_of(arguments[0])),
@@ -236,7 +236,7 @@ KEYS = (
     Metric(
         "count_values",
         (ANY, Argument("value", ArgumentKind.LITERALS)),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         "The number of rows in which the column equals the value, or one of a list of values.",
         'assert count_values(status, "pending") < 100',
         _rows_equal,

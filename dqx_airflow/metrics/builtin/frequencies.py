@@ -16,7 +16,7 @@ from dqx_airflow.metrics.builtin.aggregates import (
 from dqx_airflow.metrics.builtin.counts import equal_to_any, is_equal_to_any
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import (
     COPIES,
@@ -28,8 +28,8 @@ from dqx_airflow.metrics.registry import (
     Arguments,
     Frequencies,
     Metric,
+    MetricUnit,
     RowsBehind,
-    Unit,
 )
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import MetricValue
@@ -109,24 +109,24 @@ def _repeated_values(arguments: Arguments) -> RowsBehind:
 # The same in Python, with the results that Spark has
 
 
-def _frequencies(columns: Column | Sequence[Column]) -> Counter[Any]:
+def _frequencies(columns: ColumnValues | Sequence[ColumnValues]) -> Counter[Any]:
     """The rows of each combination of values that is not NULL throughout."""
-    several = (columns,) if isinstance(columns, Column) else columns
+    several = (columns,) if isinstance(columns, ColumnValues) else columns
     rows = zip(*(column.values for column in several), strict=True)
     return Counter(order_key(row) for row in rows if any(value is not None for value in row))
 
 
-def _share_of_once(columns: Column | Sequence[Column]) -> MetricValue:
+def _share_of_once(columns: ColumnValues | Sequence[ColumnValues]) -> MetricValue:
     frequencies = _frequencies(columns)
     return apply("/", (_once(frequencies), frequencies.total()))
 
 
-def _share_of_distinct(columns: Column | Sequence[Column]) -> MetricValue:
+def _share_of_distinct(columns: ColumnValues | Sequence[ColumnValues]) -> MetricValue:
     frequencies = _frequencies(columns)
     return apply("/", (len(frequencies), frequencies.total()))
 
 
-def _once_among_distinct(columns: Column | Sequence[Column]) -> MetricValue:
+def _once_among_distinct(columns: ColumnValues | Sequence[ColumnValues]) -> MetricValue:
     frequencies = _frequencies(columns)
     return apply("/", (_once(frequencies), len(frequencies)))
 
@@ -135,7 +135,7 @@ def _once(frequencies: Counter[Any]) -> int:
     return list(frequencies.values()).count(1)
 
 
-def _shannon(column: Column) -> float | None:
+def _shannon(column: ColumnValues) -> float | None:
     frequencies = _frequencies(column)
     if not frequencies:
         return None
@@ -145,13 +145,13 @@ def _shannon(column: Column) -> float | None:
     )
 
 
-def _most_common(column: Column) -> Any:
+def _most_common(column: ColumnValues) -> Any:
     """Of equally common values the smallest."""
     numbers = _numbers_of_rows(column)
     return min(numbers, key=lambda value: (-numbers[value], order_key(value)), default=None)
 
 
-def _unlisted_common(column: Column, most: int, listed: Collection[Any]) -> int | None:
+def _unlisted_common(column: ColumnValues, most: int, listed: Collection[Any]) -> int | None:
     numbers = _numbers_of_rows(column)
     if not numbers:
         return None
@@ -160,7 +160,7 @@ def _unlisted_common(column: Column, most: int, listed: Collection[Any]) -> int 
     return sum(not is_equal_to_any(value, column.type, listed) for value in common)
 
 
-def _numbers_of_rows(column: Column) -> dict[Any, int]:
+def _numbers_of_rows(column: ColumnValues) -> dict[Any, int]:
     """The values of a column without NaN, with the numbers of their rows."""
     return dict(Counter(column.present))
 
@@ -169,7 +169,7 @@ FREQUENCIES = (
     Metric(
         "uniqueness",
         (_COLUMNS,),
-        Unit.SHARE,
+        MetricUnit.SHARE,
         "The share of rows whose value, or combination of values, occurs once. Rows that are NULL"
         " in all of the columns do not count.",
         "assert uniqueness([first_name, birthday]) > 99%",
@@ -181,7 +181,7 @@ FREQUENCIES = (
     Metric(
         "distinctness",
         (_COLUMNS,),
-        Unit.SHARE,
+        MetricUnit.SHARE,
         "The number of distinct values, or combinations of values, divided by the number of rows."
         " Rows that are NULL in all of the columns do not count.",
         "assert distinctness(session) between 10% and 50%",
@@ -193,7 +193,7 @@ FREQUENCIES = (
     Metric(
         "unique_value_ratio",
         (_COLUMNS,),
-        Unit.SHARE,
+        MetricUnit.SHARE,
         "The share of distinct values, or combinations of values, that occur once.",
         "assert unique_value_ratio(email) > 95%",
         _unique_value_ratio,
@@ -204,7 +204,7 @@ FREQUENCIES = (
     Metric(
         "entropy",
         (ANY,),
-        Unit.NUMBER,
+        MetricUnit.NUMBER,
         "Shannon's entropy of the values, by the natural logarithm, NULL ignored: 0 if all values"
         " are equal, `log(n)` for `n` values that are equally common.",
         "assert entropy(country) > 1.5",
@@ -216,7 +216,7 @@ FREQUENCIES = (
     Metric(
         "mode",
         (ORDERED,),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The most common value of the column, NULL ignored; of equally common values, the"
         " smallest.",
         'assert mode(status) == "paid"',
@@ -232,7 +232,7 @@ FREQUENCIES = (
             Argument("n", ArgumentKind.COUNT),
             Argument("values", ArgumentKind.LITERALS),
         ),
-        Unit.VALUES,
+        MetricUnit.VALUES,
         "How many of the `n` most common values, and those that are as common as the last of them,"
         " are not in the list.",
         'assert most_common(status, 2) in ["paid", "open", "closed"]',

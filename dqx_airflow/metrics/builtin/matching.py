@@ -15,8 +15,8 @@ from dqx_airflow.metrics.registry import (
     ArgumentKind,
     Arguments,
     Metric,
+    MetricUnit,
     Scan,
-    Unit,
 )
 from dqx_airflow.values import MetricValue
 
@@ -47,7 +47,7 @@ MATCHING = (
     Metric(
         "missing_count",
         (_KEYS,),
-        Unit.DIFFERENCES,
+        MetricUnit.DIFFERENCES,
         "The number of rows of the other dataset whose key this dataset lacks. A key that occurs"
         " more often there counts as often as it is missing here.",
         "assert missing_count(order_id, dataset raw_orders) == 0",
@@ -60,7 +60,7 @@ MATCHING = (
     Metric(
         "extra_count",
         (_KEYS,),
-        Unit.DIFFERENCES,
+        MetricUnit.DIFFERENCES,
         "The number of rows of this dataset whose key the other one lacks. A key that occurs more"
         " often here counts as often as it is missing there.",
         "assert extra_count([order_id, line], dataset raw_orders) == 0",
@@ -73,7 +73,7 @@ MATCHING = (
     Metric(
         "changed_count",
         (_KEYS, _COMPARED),
-        Unit.DIFFERENCES,
+        MetricUnit.DIFFERENCES,
         "The number of rows whose key both datasets have, and whose values in the compared columns"
         " differ by more than the tolerance.",
         "assert changed_count(order_id, [amount, status], dataset raw_orders, tolerance 0.01) == 0",
@@ -86,7 +86,7 @@ MATCHING = (
     Metric(
         "mismatch_count",
         (_KEYS, _COMPARED),
-        Unit.DIFFERENCES,
+        MetricUnit.DIFFERENCES,
         "The number of rows that are missing, extra or changed.",
         "assert rows of orders match raw_orders on (order_id)",
         lambda _: (),
@@ -99,7 +99,7 @@ MATCHING = (
     Metric(
         "mismatch_share",
         (_KEYS, _COMPARED),
-        Unit.SHARE,
+        MetricUnit.SHARE,
         "The share of rows that are missing, extra or changed.",
         "assert rows of orders match raw_orders on (order_id) allowing 0.1%",
         lambda _: (),
@@ -112,7 +112,7 @@ MATCHING = (
     Metric(
         "column_mismatch_count",
         (),
-        Unit.COLUMNS,
+        MetricUnit.COLUMNS,
         "The number of columns that one of the datasets lacks, or that have another type there.",
         "assert columns of orders match raw_orders",
         lambda _: (),

@@ -13,15 +13,15 @@ from typing import Any
 from dqx_airflow.metrics.builtin.aggregates import ORDERED, rows_where, value_aggregate
 from dqx_airflow.metrics.builtin.counts import distinct_values
 from dqx_airflow.metrics.comparison import FLOATING, order_key
-from dqx_airflow.metrics.in_python import Column
+from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.registry import (
     Aggregate,
     Argument,
     ArgumentKind,
     Arguments,
     Metric,
+    MetricUnit,
     Steps,
-    Unit,
 )
 from dqx_airflow.metrics.sequence_steps import POSITIONS, step_of
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -53,10 +53,10 @@ def _counted_steps(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValu
     return None if without_place or not values else steps
 
 
-def _steps_in_python(op: str) -> Callable[[Column, Column], int | None]:
+def _steps_in_python(op: str) -> Callable[[ColumnValues, ColumnValues], int | None]:
     compare: Callable[[Any, Any], bool] = _COMPARE[op]
 
-    def count(column: Column, order: Column) -> int | None:
+    def count(column: ColumnValues, order: ColumnValues) -> int | None:
         pairs: list[tuple[Any, Any]] = [
             (None if place is None else order_key(place), order_key(value))
             for place, value in zip(order.values, column.values, strict=True)
@@ -75,7 +75,7 @@ def _counting(name: str, op: str, doc: str, example: str) -> Metric:
     return Metric(
         name,
         (ORDERED,),
-        Unit.ROWS,
+        MetricUnit.ROWS,
         f"{doc} in the order of `order_by`, NULL ignored. Rows that are equal in `order_by` come as"
         " they should; a value without `order_by` has no place, and then there is no result.",
         example,
@@ -126,7 +126,7 @@ def _gaps_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
     return int(steps) + 1 - int(distinct or 0)
 
 
-def _gaps(column: Column, step: Any) -> int | None:
+def _gaps(column: ColumnValues, step: Any) -> int | None:
     size = step_of(step, column.type)
     positions = {_line_position(value) for value in column.present}
     if not positions or len({at % size for at in positions}) > 1:
@@ -174,7 +174,7 @@ SEQUENCES = (
                 refuses=frozenset(FLOATING),
             ),
         ),
-        Unit.MISSING,
+        MetricUnit.MISSING,
         "How many values are missing between the smallest and the largest one, NULL ignored. They"
         " are one `step` apart: 1, or 1 day, unless you write another one.",
         "assert gap_count(invoice_number) == 0",

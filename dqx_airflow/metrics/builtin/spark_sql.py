@@ -7,15 +7,15 @@ from dqx_airflow.metrics.registry import (
     Argument,
     ArgumentKind,
     Metric,
+    MetricUnit,
     Scan,
-    Unit,
 )
 
 SPARK_SQL = (
     Metric(
         "sql",
         (Argument("expression", ArgumentKind.SQL),),
-        Unit.UNKNOWN,
+        MetricUnit.UNKNOWN,
         "One aggregate expression in Spark SQL.",
         'assert sql("sum(amount) / count(*)") > 10',
         lambda arguments: (Aggregate(arguments[0]),),
@@ -23,7 +23,7 @@ SPARK_SQL = (
     Metric(
         "query",
         (Argument("select", ArgumentKind.SQL),),
-        Unit.UNKNOWN,
+        MetricUnit.UNKNOWN,
         "One Spark SQL query that returns a number, over the rows of the date.",
         'assert query("SELECT count(*) FROM orders JOIN returns USING (order_id)") < 100',
         lambda _: (),

@@ -22,7 +22,7 @@ from dqx_airflow.metrics.builtin.aggregates import (
 )
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.in_python import EXACT, Column, SumOverflow, has_room
+from dqx_airflow.metrics.in_python import EXACT, ColumnValues, SumOverflow, has_room
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import (
     Aggregate,
@@ -30,8 +30,8 @@ from dqx_airflow.metrics.registry import (
     ArgumentKind,
     Arguments,
     Metric,
+    MetricUnit,
     RowsBehind,
-    Unit,
 )
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.sums import sum_of
@@ -111,7 +111,7 @@ def _lengths_beyond(arguments: Arguments) -> RowsBehind:
 # The same in Python, with the results that Spark has
 
 
-def _total(column: Column) -> Any:
+def _total(column: ColumnValues) -> Any:
     """The sum; None without values.
 
     :raises SumOverflow: it has no room in a decimal.
@@ -128,7 +128,7 @@ def _total(column: Column) -> Any:
     return exact_sum
 
 
-def _mean(column: Column) -> Any:
+def _mean(column: ColumnValues) -> Any:
     """The sum by the number of values.
 
     :raises SumOverflow: the sum has no room in a decimal.
@@ -139,17 +139,17 @@ def _mean(column: Column) -> Any:
     return found / count if isinstance(found, float) else Fraction(found) / count
 
 
-def _smallest(column: Column) -> Any:
+def _smallest(column: ColumnValues) -> Any:
     """The smallest value in Spark's order, in which NaN is the largest; None without values."""
     return min(column.present, key=order_key, default=None)
 
 
-def _largest(column: Column) -> Any:
+def _largest(column: ColumnValues) -> Any:
     """The largest value in Spark's order, in which NaN is the largest; None without values."""
     return max(column.present, key=order_key, default=None)
 
 
-def _sample_variance(column: Column) -> float | None:
+def _sample_variance(column: ColumnValues) -> float | None:
     """The squared distances from the mean, in two passes, by one less than there are values
     (Bessel's correction); None below two values."""
     values = [float(value) for value in column.present]
@@ -158,7 +158,7 @@ def _sample_variance(column: Column) -> float | None:
     return sum(move * move for move in _moves(values)) / (len(values) - 1)
 
 
-def _pearson(one: Column, other: Column) -> float | None:
+def _pearson(one: ColumnValues, other: ColumnValues) -> float | None:
     """Pearson's correlation over the rows that have both values."""
     pairs = [
         (float(a), float(b))
@@ -175,7 +175,7 @@ def _pearson(one: Column, other: Column) -> float | None:
     return coefficient if math.isnan(coefficient) else max(-1.0, min(1.0, coefficient))
 
 
-def _z_score_in_python(column: Column) -> Any:
+def _z_score_in_python(column: ColumnValues) -> Any:
     values = [float(value) for value in column.present]
     variance = _sample_variance(column)
     if not variance or not math.isfinite(variance):
@@ -183,7 +183,7 @@ def _z_score_in_python(column: Column) -> Any:
     return max(map(abs, _moves(values))) / math.sqrt(variance)
 
 
-def _percentile(column: Column, share: Number) -> float | None:
+def _percentile(column: ColumnValues, share: Number) -> float | None:
     """The percentile in floating point, interpolated between the two values beside the place.
 
     Definition 7 of Hyndman and Fan ("Sample Quantiles in Statistical Packages", The American
@@ -202,7 +202,7 @@ def _percentile(column: Column, share: Number) -> float | None:
     return (above - place) * values[below] + (place - below) * values[above]
 
 
-def _first_value(column: Column, order: Column | None) -> Any:
+def _first_value(column: ColumnValues, order: ColumnValues | None) -> Any:
     """The value in the first row, or in the row with the smallest value of `order`."""
     if order is None:
         return column.values[0] if column.values else None
@@ -211,11 +211,11 @@ def _first_value(column: Column, order: Column | None) -> Any:
     return min(ordered, key=lambda pair: pair[0])[1] if ordered else None
 
 
-def _shortest(column: Column) -> int | None:
+def _shortest(column: ColumnValues) -> int | None:
     return min(map(len, column.present), default=None)
 
 
-def _longest(column: Column) -> int | None:
+def _longest(column: ColumnValues) -> int | None:
     return max(map(len, column.present), default=None)
 
 
@@ -236,7 +236,7 @@ VALUES = (
     Metric(
         "average",
         (NUMBER_OR_TRUTH,),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The mean of the column, NULL ignored; exact for whole numbers and decimals. Of booleans it"
         " is the share of true.",
         "assert average(price) > 0",
@@ -248,7 +248,7 @@ VALUES = (
     Metric(
         "sum",
         (NUMBER_OR_TRUTH,),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The sum of the column, NULL ignored; exact for whole numbers and decimals, with up to 38"
         " digits. Of booleans it is the number of true.",
         "assert sum(revenue) is positive",
@@ -259,7 +259,7 @@ VALUES = (
     Metric(
         "minimum",
         (ORDERED,),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The smallest value of the column, NULL ignored.",
         "assert minimum(quantity) >= 0",
         lambda arguments: (extreme_aggregate("min", arguments[0]),),
@@ -271,7 +271,7 @@ VALUES = (
     Metric(
         "maximum",
         (ORDERED,),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The largest value of the column, NULL ignored.",
         "assert maximum(temperature) < 60",
         lambda arguments: (extreme_aggregate("max", arguments[0]),),
@@ -283,7 +283,7 @@ VALUES = (
     Metric(
         "variance",
         (NUMBER,),
-        Unit.SQUARED,
+        MetricUnit.SQUARED,
         "The sample variance of the column; no value for fewer than two values.",
         "assert sqrt(variance(score)) < 10",
         _variance,
@@ -299,7 +299,7 @@ STATISTICS = (
     Metric(
         "max_z_score",
         (NUMBER,),
-        Unit.NUMBER,
+        MetricUnit.NUMBER,
         "The largest distance of a value from the mean, in sample standard deviations; no value"
         " where the column does not vary.",
         "assert max_z_score(price) < 4",
@@ -312,7 +312,7 @@ STATISTICS = (
     Metric(
         "percentile",
         (NUMBER, Argument("share", ArgumentKind.SHARE)),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The value below which the given share of the column lies, NULL ignored; interpolated.",
         "assert percentile(latency_ms, 99%) < 500",
         lambda arguments: (Aggregate(f"percentile({quoted_column(arguments)}, {arguments[1]})"),),
@@ -322,7 +322,7 @@ STATISTICS = (
     Metric(
         "median",
         (NUMBER,),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The value in the middle of the column, NULL ignored; of an even number of values, the mean"
         " of the two in the middle.",
         "assert median(latency_ms) < 200",
@@ -333,7 +333,7 @@ STATISTICS = (
     Metric(
         "first",
         (ANY,),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The column in the first row; without `order_by` any row may be the first.",
         'assert first(status, order_by created_at) == "open"',
         _first,
@@ -344,7 +344,7 @@ STATISTICS = (
     Metric(
         "correlation",
         (NUMBER, NUMBER),
-        Unit.SHARE,
+        MetricUnit.SHARE,
         "Pearson's correlation of two columns; no value where one of them does not vary.",
         "assert correlation(distance, air_time) > 0.9",
         _correlation,
@@ -359,7 +359,7 @@ STATISTICS = (
     Metric(
         "min_length",
         (TEXT,),
-        Unit.CHARACTERS,
+        MetricUnit.CHARACTERS,
         "The length of the shortest string, NULL ignored.",
         "assert min_length(tax_id) == 64",
         lambda arguments: (_length("min", arguments[0]),),
@@ -369,7 +369,7 @@ STATISTICS = (
     Metric(
         "max_length",
         (TEXT,),
-        Unit.CHARACTERS,
+        MetricUnit.CHARACTERS,
         "The length of the longest string, NULL ignored.",
         "assert max_length(name) <= 80",
         lambda arguments: (_length("max", arguments[0]),),
@@ -379,7 +379,7 @@ STATISTICS = (
     Metric(
         "newest",
         (Argument("column", ArgumentKind.COLUMN, frozenset({Family.TIME, Family.TEXT})),),
-        Unit.COLUMN,
+        MetricUnit.COLUMN,
         "The newest date or timestamp of the column, NULL ignored.",
         "assert freshness(updated_at) < 2 hours",
         lambda arguments: (extreme_aggregate("max", arguments[0]),),

@@ -10,7 +10,7 @@ from dqx_airflow.contracts.demands import OnlyColumns, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.dcs.fields import Surroundings, read_field
+from dqx_airflow.contracts.dialects.dcs.fields import FieldContext, read_field
 from dqx_airflow.contracts.dialects.dcs.older_quality import read_older_quality
 from dqx_airflow.contracts.dialects.dcs.quality import Placed, read_quality
 from dqx_airflow.contracts.dialects.dcs.schema import VERSIONS, load_schema
@@ -110,7 +110,7 @@ def _models(reading: ClauseReader, servers: tuple[Server, ...]) -> Iterator[Mode
     models = reading.mapping(reading.root, "models")
     entries = models.entries if models is not None else {}
     kinds = {server.type for server in servers}
-    around = Surroundings(
+    around = FieldContext(
         reading,
         tuple(entries),
         servers[0].sql_dialect if servers else None,
@@ -123,7 +123,7 @@ def _models(reading: ClauseReader, servers: tuple[Server, ...]) -> Iterator[Mode
             yield model
 
 
-def _model(around: Surroundings, name: str, entry: Entry, node: Mapping) -> Model:
+def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Model:
     reading = around.reading
     reading.documented_keys(node, *_MODEL_REMARKS)
     keys = _key_nodes(reading, node)

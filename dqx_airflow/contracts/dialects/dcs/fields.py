@@ -74,7 +74,7 @@ _NONE = Condition("==", 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FieldContext:
     """What the reading of a field depends on beside the field.
 
     `models` are the names of all models. `sql_dialect` is that of the server. `is_spark`: the
@@ -88,7 +88,7 @@ class Surroundings:
 
 
 def read_field(
-    around: Surroundings, name: str, path: str, entry: Entry, key_nodes: tuple[Node, ...] = ()
+    around: FieldContext, name: str, path: str, entry: Entry, key_nodes: tuple[Node, ...] = ()
 ) -> Field:
     """A field of a model or of a struct. `key_nodes` say that it belongs to the primary key."""
     item = _read(around, Field(name, path, None, entry.span), entry.node, key_nodes)
@@ -104,7 +104,7 @@ def _presence_clause(reading: ClauseReader, entry: Entry) -> Clause:
 
 
 def _read(
-    around: Surroundings, item: Field, written: Node, key_nodes: tuple[Node, ...] = ()
+    around: FieldContext, item: Field, written: Node, key_nodes: tuple[Node, ...] = ()
 ) -> Field:
     """The field with all that is said about it."""
     if not isinstance(written, Mapping):
@@ -165,7 +165,7 @@ def _inputs(reading: ClauseReader, lineage: Mapping | None) -> Iterator[FieldSou
 # Types -------------------------------------------------------------------------------------------
 
 
-def _typed(around: Surroundings, node: Mapping, item: Field) -> Field:
+def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
     """The field with its type, and the fields that are nested in it."""
     reading = around.reading
     physical = _physical_type(around, node)
@@ -196,7 +196,7 @@ def _typed(around: Surroundings, node: Mapping, item: Field) -> Field:
     return item
 
 
-def _physical_type(around: Surroundings, node: Mapping) -> str | None:
+def _physical_type(around: FieldContext, node: Mapping) -> str | None:
     """The type of Databricks that a field names; its nested fields tell more, where it has some."""
     config = around.reading.mapping(node, "config")
     written = around.reading.text(config, "databricksType")
@@ -211,13 +211,13 @@ def _has_fields(node: Mapping) -> bool:
     return "$ref" in node.entries or (isinstance(fields, Mapping) and bool(fields.entries))
 
 
-def _nested_fields(around: Surroundings, node: Mapping, item: Field) -> Iterator[Field]:
+def _nested_fields(around: FieldContext, node: Mapping, item: Field) -> Iterator[Field]:
     fields = around.reading.mapping(node, "fields")
     for name, entry in fields.entries.items() if fields is not None else ():
         yield read_field(around, name, f"{item.path}.{column_path(name)}", entry)
 
 
-def _part(around: Surroundings, node: Mapping, item: Field, key: str, mark: str) -> Field | None:
+def _part(around: FieldContext, node: Mapping, item: Field, key: str, mark: str) -> Field | None:
     """The items of an array, or the keys or values of a map."""
     entry = node.entries.get(key)
     if entry is None or not isinstance(entry.node, Mapping):
@@ -255,7 +255,7 @@ def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
 
 
 def _keys(
-    around: Surroundings, node: Mapping, item: Field, key_nodes: tuple[Node, ...]
+    around: FieldContext, node: Mapping, item: Field, key_nodes: tuple[Node, ...]
 ) -> Iterator[Rule]:
     reading = around.reading
     demanded = [node.get("required")] if reading.truth(node, "required") else []
@@ -269,7 +269,7 @@ def _keys(
     yield from _references(around, node, item)
 
 
-def _references(around: Surroundings, node: Mapping, item: Field) -> Iterator[Rule]:
+def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Rule]:
     written, said = around.reading.text(node, "references"), node.get("references")
     if written is None or said is None:
         return

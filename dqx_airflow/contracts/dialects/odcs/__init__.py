@@ -10,7 +10,7 @@ from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.naming import column_path, told_apart
-from dqx_airflow.contracts.dialects.odcs.context import Context
+from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.dialects.odcs.custom import read_consumers, with_policy
 from dqx_airflow.contracts.dialects.odcs.elements import Element, elements_of, physical_name
 from dqx_airflow.contracts.dialects.odcs.properties import (
@@ -80,11 +80,11 @@ def _read(reading: ClauseReader) -> Contract:
     )
 
 
-def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> Context:
+def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> OdcsContext:
     """What the document is read with. Of several servers, the first one is spoken of."""
     kind = servers[0].type if servers else None
     version = (reading.text(reading.root, "apiVersion") or "").removeprefix("v")
-    return Context(
+    return OdcsContext(
         reading,
         elements_of(reading),
         servers[0].sql_dialect if servers else None,
@@ -106,7 +106,7 @@ def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
     return reading.text(team, "name") or next(owners, None), tuple(names)
 
 
-def _lifecycle(context: Context) -> Lifecycle:
+def _lifecycle(context: OdcsContext) -> Lifecycle:
     reading = context.reading
     written = reading.text(reading.root, "status")
     lifecycle = Lifecycle(
@@ -128,7 +128,7 @@ def _lifecycle(context: Context) -> Lifecycle:
 # Objects -----------------------------------------------------------------------------------------
 
 
-def _models(context: Context, service: tuple[PlacedRule, ...]) -> Iterator[Model]:
+def _models(context: OdcsContext, service: tuple[PlacedRule, ...]) -> Iterator[Model]:
     reading = context.reading
     for node in reading.mappings(reading.root, "schema"):
         with reading.of_model(reading.text(node, "name") or ""):
@@ -136,7 +136,7 @@ def _models(context: Context, service: tuple[PlacedRule, ...]) -> Iterator[Model
         yield model
 
 
-def _model(context: Context, node: Mapping, service: tuple[PlacedRule, ...]) -> Model:
+def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...]) -> Model:
     reading = context.reading
     name = reading.text(node, "name") or ""
     context = replace(context, model=name)
@@ -175,13 +175,13 @@ def _with_rules(item: Field, placed: Iterable[tuple[str | None, Rule]]) -> Field
     return replace(item, rules=rules, fields=fields)
 
 
-def _position(context: Context, column: Mapping, key: str) -> float:
+def _position(context: OdcsContext, column: Mapping, key: str) -> float:
     """The place of a column in a key; those without one come last, as they are written."""
     position = context.reading.number(column, key)
     return float("inf") if position is None or position < 0 else position
 
 
-def _primary_key(context: Context, columns: list[Mapping]) -> Iterator[Rule]:
+def _primary_key(context: OdcsContext, columns: list[Mapping]) -> Iterator[Rule]:
     reading = context.reading
     keys = [column for column in columns if reading.truth(column, "primaryKey")]
     keys.sort(key=lambda column: _position(context, column, "primaryKeyPosition"))
@@ -191,14 +191,14 @@ def _primary_key(context: Context, columns: list[Mapping]) -> Iterator[Rule]:
         yield reading.rule("primary_key", Unique(tuple(paths)), *marks)
 
 
-def _partitions(context: Context, columns: list[Mapping]) -> tuple[str, ...]:
+def _partitions(context: OdcsContext, columns: list[Mapping]) -> tuple[str, ...]:
     reading = context.reading
     found = [column for column in columns if reading.truth(column, "partitioned")]
     found.sort(key=lambda column: _position(context, column, "partitionKeyPosition"))
     return tuple(physical_name(reading, column) for column in found)
 
 
-def _relationships(context: Context, node: Mapping) -> Iterator[Rule]:
+def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
     """The references that an object names with both of their ends, which may be several columns."""
     reading = context.reading
     for relation in reading.mappings(node, "relationships"):

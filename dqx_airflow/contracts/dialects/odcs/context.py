@@ -13,7 +13,7 @@ _ABOUT_ELEMENTS = ("name", "physicalName", "businessName", "description", "synon
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class OdcsContext:
     """A reading, the elements of the document, and the server that it speaks of.
 
     `is_spark`: the physical types are those of Spark. `is_3_0`: there is one logical type for

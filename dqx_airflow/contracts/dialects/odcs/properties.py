@@ -17,7 +17,7 @@ from dqx_airflow.contracts.demands import (
 from dqx_airflow.contracts.dialects.field_types import with_type
 from dqx_airflow.contracts.dialects.naming import column_path, told_apart
 from dqx_airflow.contracts.dialects.odcs import spark_types
-from dqx_airflow.contracts.dialects.odcs.context import Context
+from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.dialects.odcs.elements import Element, physical_name
 from dqx_airflow.contracts.dialects.odcs.options import option_rules
 from dqx_airflow.contracts.dialects.odcs.quality import read_rules
@@ -51,14 +51,14 @@ _VECTOR_ITEMS = {
 }
 
 
-def read_property(context: Context, node: Mapping, path: str | None = None) -> Field:
+def read_property(context: OdcsContext, node: Mapping, path: str | None = None) -> Field:
     """A property with all that is nested in it. `path` is that of what it is nested in."""
     name = physical_name(context.reading, node)
     own = column_path(name)
     return _read(context, node, name, own if path is None else f"{path}.{own}")
 
 
-def is_column(context: Context, node: Mapping) -> bool:
+def is_column(context: OdcsContext, node: Mapping) -> bool:
     """False for a measure, and for a dimension that is computed: no data has such a column."""
     semantic = context.reading.text(node, "semanticType")
     return semantic != "measure" and not (
@@ -66,7 +66,7 @@ def is_column(context: Context, node: Mapping) -> bool:
     )
 
 
-def mark_computed(context: Context, node: Mapping) -> None:
+def mark_computed(context: OdcsContext, node: Mapping) -> None:
     """Marks a property that is no column of the data."""
     reading = context.reading
     for key, entry in node.entries.items():
@@ -76,7 +76,7 @@ def mark_computed(context: Context, node: Mapping) -> None:
             reading.documented(entry.node, "computed when it is asked for: no column of the data")
 
 
-def _read(context: Context, node: Mapping, name: str, path: str) -> Field:
+def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
     reading = context.reading
     classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
     examples = reading.items(node, "examples")
@@ -125,7 +125,7 @@ class _Declared:
     rules: list[Rule] = field(default_factory=list)
 
 
-def _typed(context: Context, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
+def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
     """The field with its type, and the rules that its logical and physical type make."""
     reading = context.reading
     logical, written = (reading.text(node, key) for key in ("logicalType", "physicalType"))
@@ -151,7 +151,7 @@ def _typed(context: Context, node: Mapping, item: Field) -> tuple[Field, list[Ru
     return item, declared.rules
 
 
-def _by_logical(context: Context, node: Mapping, logical: str | None) -> _Declared:
+def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _Declared:
     """What the logical type says, where there is no physical one that Spark has."""
     reading = context.reading
     written, physical_node = reading.text(node, "physicalType"), node.get("physicalType")
@@ -175,7 +175,7 @@ def _by_logical(context: Context, node: Mapping, logical: str | None) -> _Declar
     return _Declared(found, marks)
 
 
-def _by_physical(context: Context, node: Mapping, logical: str | None, found: str) -> _Declared:
+def _by_physical(context: OdcsContext, node: Mapping, logical: str | None, found: str) -> _Declared:
     """What the physical type says, being the nearer one to the data.
 
     What it holds as a text is asked for the format of its logical type.
@@ -205,7 +205,7 @@ def _has_parts(node: Mapping) -> bool:
     return any(part is not None and bool(plain(part)) for part in parts)
 
 
-def _with_parts(context: Context, node: Mapping, item: Field, found: str) -> Field:
+def _with_parts(context: OdcsContext, node: Mapping, item: Field, found: str) -> Field:
     """The field with a type, and with what the document says is nested in it."""
     reading = context.reading
     item = with_type(item, found) if "<" in found else replace(item, type=found)
@@ -236,7 +236,7 @@ def _with_parts(context: Context, node: Mapping, item: Field, found: str) -> Fie
     return item
 
 
-def _demanded(context: Context, node: Mapping, fields: Iterable[Field]) -> tuple[Field, ...]:
+def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> tuple[Field, ...]:
     """The fields of an object; those that its options call required are never NULL."""
     reading = context.reading
     options = reading.mapping(node, "logicalTypeOptions")
@@ -253,7 +253,7 @@ def _demanded(context: Context, node: Mapping, fields: Iterable[Field]) -> tuple
     return tuple(demanded)
 
 
-def _vector(context: Context, node: Mapping, item: Field) -> Field:
+def _vector(context: OdcsContext, node: Mapping, item: Field) -> Field:
     options = context.reading.mapping(node, "logicalTypeOptions")
     written = context.reading.text(options, "elementType") or "float32"
     element = options.get("elementType") if options is not None else None
@@ -268,7 +268,7 @@ def _vector(context: Context, node: Mapping, item: Field) -> Field:
 # Keys and references -----------------------------------------------------------------------------
 
 
-def _key_rules(context: Context, node: Mapping, item: Field) -> Iterator[Rule]:
+def _key_rules(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
     reading = context.reading
     if reading.truth(node, "required"):
         yield reading.rule("required", Required(), node.get("required"))
@@ -287,7 +287,7 @@ def _key_rules(context: Context, node: Mapping, item: Field) -> Iterator[Rule]:
             reading.unsupported(mark, "no rule looks for it: list it as a property of its own")
 
 
-def _relationships(context: Context, node: Mapping, item: Field) -> Iterator[Rule]:
+def _relationships(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
     for relation in context.reading.mappings(node, "relationships"):
         context.document_remarks(relation, "type", "description")
         if (found := _target(context, relation)) is not None:
@@ -295,7 +295,7 @@ def _relationships(context: Context, node: Mapping, item: Field) -> Iterator[Rul
             yield context.reading.rule("references", demand, relation.get("to"))
 
 
-def _target(context: Context, relation: Mapping) -> Element | None:
+def _target(context: OdcsContext, relation: Mapping) -> Element | None:
     reading = context.reading
     written = reading.texts(relation, "to")
     if len(written) != 1:

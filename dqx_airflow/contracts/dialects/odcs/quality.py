@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from dqx_airflow.contracts.dialects.dcs.quality import Placed, read_quality
 from dqx_airflow.contracts.dialects.foreign.thresholds import is_threshold
-from dqx_airflow.contracts.dialects.odcs.context import Context
+from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, Sequence
 
 _OF_PEOPLE = ("businessImpact", "method", "schedule", "scheduler")
 
 
 def read_rules(
-    context: Context,
+    context: OdcsContext,
     owner: Mapping,
     column: str | None = None,
     columns: tuple[str, ...] = (),
@@ -32,7 +32,7 @@ def read_rules(
             context.reading.documented_keys(rule, "unit", reason="what the query counts")
 
 
-def _as_metric(context: Context, rule: Mapping) -> Mapping:
+def _as_metric(context: OdcsContext, rule: Mapping) -> Mapping:
     """The rule as 3.2 writes it, with columns for properties, and 1 for the truth of a query."""
     entries = dict(rule.entries)
     if "metric" not in entries and "rule" in entries:
@@ -68,7 +68,7 @@ def _make_number(entries: dict[str, Entry]) -> None:
             entries["query"] = replace(entry, node=replace(scalar, text=number))
 
 
-def _with_columns(context: Context, arguments: Mapping) -> Mapping:
+def _with_columns(context: OdcsContext, arguments: Mapping) -> Mapping:
     match arguments.entries.get("properties"):
         case Entry(node=Sequence(items=items) as listed) as entry:
             columns = tuple(_column(context, item) for item in items)
@@ -77,7 +77,7 @@ def _with_columns(context: Context, arguments: Mapping) -> Mapping:
     return arguments
 
 
-def _column(context: Context, item: Node) -> Node:
+def _column(context: OdcsContext, item: Node) -> Node:
     if not isinstance(item, Scalar):
         return item
     return replace(item, value=context.elements.name_in_data(context.model, item.text))

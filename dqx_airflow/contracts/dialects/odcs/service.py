@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects.durations import seconds_of
-from dqx_airflow.contracts.dialects.odcs.context import Context
+from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.dialects.odcs.elements import Element
 from dqx_airflow.contracts.model import Promise, Rule
 from dqx_airflow.contracts.source.yaml_document import Mapping, show_path
@@ -41,7 +41,7 @@ PlacedRule: TypeAlias = "tuple[str, str | None, Rule]"
 """A rule with its object, and the column that it is about; None where it is about the object."""
 
 
-def read_service(context: Context) -> Iterator[PlacedRule]:
+def read_service(context: OdcsContext) -> Iterator[PlacedRule]:
     """The rules that the service levels make."""
     reading = context.reading
     reading.documented_keys(
@@ -66,17 +66,17 @@ def read_service(context: Context) -> Iterator[PlacedRule]:
             _mark(context, level, f"no value of the data shows whether '{kind}' is kept")
 
 
-def kind_of(context: Context, level: Mapping) -> str:
+def kind_of(context: OdcsContext, level: Mapping) -> str:
     """The property of a service level by its long name, in lower case."""
     written = (context.reading.text(level, "property") or "").strip().lower()
     return _SYNONYMS.get(written, written)
 
 
-def _mark(context: Context, level: Mapping, reason: str) -> None:
+def _mark(context: OdcsContext, level: Mapping, reason: str) -> None:
     context.reading.documented_keys(level, *_SAYING, reason=reason)
 
 
-def _refuse(context: Context, level: Mapping, reason: str, code: str | None = None) -> None:
+def _refuse(context: OdcsContext, level: Mapping, reason: str, code: str | None = None) -> None:
     path = show_path(level.path)
     dimension = "conformity" if kind_of(context, level) == "retention" else "timeliness"
     promise = Promise(path, path, dimension=dimension)
@@ -84,7 +84,7 @@ def _refuse(context: Context, level: Mapping, reason: str, code: str | None = No
         context.reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
-def _timed(context: Context, level: Mapping, kind: str) -> Iterator[PlacedRule]:
+def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[PlacedRule]:
     reading, objects = context.reading, context.elements.objects
     seconds = _seconds(context, level, kind)
     written = reading.text(level, "element") or reading.text(reading.root, "slaDefaultElement")
@@ -121,7 +121,7 @@ def _demand(kind: str, column: str | None, seconds: float) -> Demand:
     return Arrives(column, seconds) if kind == "frequency" else Fresh(column, seconds)
 
 
-def _seconds(context: Context, level: Mapping, kind: str) -> float | None:
+def _seconds(context: OdcsContext, level: Mapping, kind: str) -> float | None:
     """The seconds of `value: 4`, `unit: d`; days without a unit. A value may be `P1Y` as well.
 
     `m` are months of a retention, and minutes of everything else.

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.results import AggregateRequest, PartialState, ScanResults
 from dqx_airflow.engine.scan.states.fingerprints import scope_of
 from dqx_airflow.engine.scan.states.inputs import (
@@ -62,7 +62,7 @@ class StateCache:
     def recall(
         self,
         dataset: OpenDataset,
-        references: References,
+        references: ReferenceTables,
         needs: Iterable[AggregateRequest],
         answers: ScanResults,
     ) -> None:
@@ -102,7 +102,7 @@ class StateCache:
     def keep(
         self,
         dataset: OpenDataset,
-        references: References,
+        references: ReferenceTables,
         needs: Iterable[AggregateRequest],
         answers: ScanResults,
     ) -> None:

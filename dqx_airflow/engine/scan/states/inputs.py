@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from dqx_airflow.engine.scan.frames import References
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.results import AggregateRequest
 from dqx_airflow.engine.scan.states.fingerprints import Chain, chain_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -65,7 +65,7 @@ class FileSnapshot:
     _chains: dict[tuple[str, date | None], Chain | None] = field(default_factory=dict)
 
     def inputs_of(
-        self, need: AggregateRequest, dataset: OpenDataset, references: References
+        self, need: AggregateRequest, dataset: OpenDataset, references: ReferenceTables
     ) -> InputFiles | None:
         """All files that a need depends on; None where they are not known."""
         if not need.is_storable:

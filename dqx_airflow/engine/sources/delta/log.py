@@ -52,7 +52,7 @@ def struct_of(table: DeltaTable) -> StructType:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FileGroup:
     """Files that are read together.
 
     :param values: of the columns by which they are partitioned, where their paths do not say it.
@@ -131,18 +131,18 @@ class DeltaLog:
             return False
         return self.dates.name in (self.table.metadata().partition_columns or ())
 
-    def parts_of(self, dates: Collection[date | None]) -> list[Part]:
+    def parts_of(self, dates: Collection[date | None]) -> list[FileGroup]:
         """The files that may hold rows of the dates, by partition, else by their statistics."""
         return self._parts(
             {row["path"]: row for on in dates for row in self._rows_of_date(on)}.values()
         )
 
-    def parts_with(self, files: Iterable[DataFile]) -> list[Part]:
+    def parts_with(self, files: Iterable[DataFile]) -> list[FileGroup]:
         """Some of the files of the table."""
         paths = {file.path for file in files}
         return self._parts(row for row in self._files if row["path"] in paths)
 
-    def _parts(self, rows: Iterable[dict[str, Any]]) -> list[Part]:
+    def _parts(self, rows: Iterable[dict[str, Any]]) -> list[FileGroup]:
         """Files whose paths tell their partition as Spark understands it are one part."""
         columns = self.table.metadata().partition_columns
         parts: dict[tuple[tuple[str, Any], ...], list[str]] = {}
@@ -151,7 +151,7 @@ class DeltaLog:
             values = tuple((name, row[f"partition.{name}"]) for name in columns)
             is_told = _tells(uri.removeprefix(f"{self.path}/"), values)
             parts.setdefault(() if is_told else values, []).append(uri)
-        return [Part(tuple(uris), values) for values, uris in parts.items()]
+        return [FileGroup(tuple(uris), values) for values, uris in parts.items()]
 
     def _uri(self, logged: str) -> str:
         """Where a file is. The log has it as a URI, mostly relative to the table."""

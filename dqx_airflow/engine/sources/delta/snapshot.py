@@ -20,7 +20,7 @@ from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.load import deltalake_failures, table_at
-from dqx_airflow.engine.sources.delta.log import DeltaLog, Part, struct_of
+from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
 from dqx_airflow.engine.sources.delta.spark_source import EXTENSIONS, has_delta
 from dqx_airflow.engine.sources.errors import lost_file, package_for, unreadable
 from dqx_airflow.engine.sources.listing import DataFile
@@ -48,7 +48,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         if which is not None:
             raise lost_file(ref, which)
 
-    def read_parts(told: Callable[[], list[Part]]) -> DataFrame:
+    def read_parts(told: Callable[[], list[FileGroup]]) -> DataFrame:
         with deltalake_failures(ref, path):
             parts = told()
         try:
@@ -91,13 +91,13 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     return OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
 
 
-def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[Part]) -> DataFrame:
+def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup]) -> DataFrame:
     """Files of a Delta table, read as Parquet; an empty frame without any."""
     frames = [_frame_of(spark, log, part) for part in parts]
     return reduce(DataFrame.unionAll, frames or [spark.createDataFrame([], log.schema)])
 
 
-def _frame_of(spark: SparkSession, log: DeltaLog, part: Part) -> DataFrame:
+def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     known = dict(part.values)
     struct = StructType([field for field in log.schema if field.name not in known])
     reader = spark.read.schema(struct).options(**NOTHING_IGNORED)

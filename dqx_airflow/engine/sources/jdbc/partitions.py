@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DateType, IntegralType, StructType
 
-from dqx_airflow.databases import Database
+from dqx_airflow.databases import DatabaseKind
 from dqx_airflow.errors import RequestError
 
 DIVIDING = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
@@ -52,7 +52,7 @@ _INDEXES = {
 def partition_options(
     reader: Callable[[], DataFrameReader],
     given: Mapping[str, str],
-    database: Database,
+    database: DatabaseKind,
     table: Sequence[str],
     struct: StructType,
 ) -> dict[str, str]:
@@ -105,7 +105,7 @@ def _number(lower: Any, upper: Any, most: int) -> int:
 
 def _key(
     reader: Callable[[], DataFrameReader],
-    database: Database,
+    database: DatabaseKind,
     table: Sequence[str],
     struct: StructType,
 ) -> str | None:

@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
-from dqx_airflow.databases import DATABASES, Database, DatabaseConnection, connection_in
+from dqx_airflow.databases import DATABASES, DatabaseConnection, DatabaseKind, connection_in
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.jdbc.failures import database_failures
@@ -91,7 +91,7 @@ def jdbc_reader(
 
 
 def days_around(
-    database: Database, dates: DateColumn, wanted: Collection[date | None]
+    database: DatabaseKind, dates: DateColumn, wanted: Collection[date | None]
 ) -> str | None:
     """A condition that holds for all rows of some dates, and maybe for others; None for all rows.
 
@@ -110,7 +110,7 @@ def days_around(
     return f"{name} IN ({', '.join(_literal(database, dates.value(on)) for on in days)})"
 
 
-def _literal(database: Database, value: date | str | int) -> str:
+def _literal(database: DatabaseKind, value: date | str | int) -> str:
     if isinstance(value, date):
         return _day(value)
     if isinstance(value, int):

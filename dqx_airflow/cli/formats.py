@@ -1,0 +1,27 @@
+"""The formats in which several commands write their answers."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class TextFormat(str, Enum):
+    """For people, or as JSON."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class TableFormat(str, Enum):
+    """A table for people, or JSON."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class SheetFormat(str, Enum):
+    """A table for people, JSON, or CSV for spreadsheets."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
