@@ -27,6 +27,8 @@ _LONGEST_ROW = 200
 _PERCENTAGE = re.compile(r"(-?[\d_]+(?:\.\d+)?)%\)?$")
 _PERCENTAGE_BEFORE = re.compile(r"(-?[\d_]+(?:\.\d+)?)%\)? and ")
 _LONGEST_DECIMAL = 40  # the digits of decimal(38), a sign and a point
+_AGE = re.compile(r"(?:freshness|data_lag|timeliness|commit_age)\((?:[^()]|\([^()]*\))*\)")
+"""The expressions whose value is a duration in seconds."""
 _UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _MESSAGE = {Status.FAILED: "assertion failed", Status.ERROR: "assertion could not be evaluated"}
 
@@ -55,20 +57,39 @@ def format_percent(share: int | float | Fraction, limit: float | None = None) ->
 
 
 def format_in_unit(value: MetricValue, verdict: Verdict) -> str:
-    """A value of a verdict in the unit of its limit: a percentage where that is one."""
-    limit = verdict.threshold
+    """A value of a verdict in the unit of its limit: a percentage or a duration where it is one."""
+    return format_like_limit(value, verdict.expression, verdict.expected, verdict.threshold)
+
+
+def format_like_limit(
+    value: MetricValue, expression: str, expected: str, limit: MetricValue = None
+) -> str:
+    """A value of an expression in the unit of its limit.
+
+    :param expected: the condition as text, such as `< MAX_SHARE (10%)`.
+    :param limit: its number, where it is known.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         return format_value(value)
-    match = _PERCENTAGE.search(verdict.expected)
+    if is_age(expression):
+        shown = format_duration(value)
+        is_rounded_to_limit = value != limit and shown == format_duration(limit)
+        return f"{format_value(value)} seconds" if is_rounded_to_limit else shown
+    match = _PERCENTAGE.search(expected)
     if match is None:
         return format_value(value)
     stated = float(match[1].replace("_", "")) / 100
     if not isinstance(limit, int | float | Fraction):
         return format_percent(value, stated)
-    lower = _PERCENTAGE_BEFORE.search(verdict.expected)
+    lower = _PERCENTAGE_BEFORE.search(expected)
     if any(math.isclose(float(limit), one) for one in (stated, *_lower(lower))):
         return format_percent(value, float(limit))
     return format_value(value)
+
+
+def is_age(expression: str) -> bool:
+    """True where the value is a duration, as that of `freshness(at)` is."""
+    return _AGE.fullmatch(expression) is not None
 
 
 def _lower(match: re.Match[str] | None) -> tuple[float, ...]:

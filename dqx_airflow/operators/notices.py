@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.diagnostics.text import printable
-from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.diagnostics.verdicts import format_like_limit
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY
 
@@ -169,11 +169,13 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
         return _cut(_text(verdict.get("reason")) or "could not be evaluated", _LONGEST_NAME)
     if verdict.get("status") == "skipped":
         return _cut(f"not evaluated: {_text(verdict.get('reason'))}", _LONGEST_NAME)
-    value = _cut(format_value(verdict.get("value")), _LONGEST_VALUE)
+    expression, expected = _text(verdict.get("expression")), _text(verdict.get("expected"))
+    value = _cut(format_like_limit(verdict.get("value"), expression, expected), _LONGEST_VALUE)
     if verdict.get("multiplier", 1) != 1:
-        raw = _cut(format_value(verdict.get("raw_value")), _LONGEST_VALUE)
+        own = format_like_limit(verdict.get("raw_value"), expression, expected)
+        raw = _cut(own, _LONGEST_VALUE)
         value += f" ({raw} x {verdict['multiplier']:g})"
-    return f"is {value}, expected {_cut(_text(verdict.get('expected')), _LONGEST_NAME)}"
+    return f"is {value}, expected {_cut(expected, _LONGEST_NAME)}"
 
 
 def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,23 +6,19 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import (
-    format_duration,
     format_in_unit,
     format_value,
+    is_age,
     unscaled_limit,
 )
 from dqx_airflow.values import MetricValue, Status, Verdict
 
 Reading: TypeAlias = Callable[[MetricValue], str]
 
-_AGES = ("freshness(", "data_lag(", "timeliness(", "commit_age(")
-
 
 def reading_of(verdict: Verdict) -> Reading:
     """How to read the values and the limits of an assertion."""
-    if verdict.expression.startswith(_AGES):
-        return format_duration
-    if _is_share(verdict):
+    if is_age(verdict.expression) or _is_share(verdict):
         return lambda value: format_in_unit(value, verdict)
     return format_value
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, datetime, timezone
 
+import pytest
+
+from dqx_airflow.diagnostics.verdicts import format_like_limit
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
@@ -98,3 +101,19 @@ def test_the_side_that_is_the_clock_tells_its_time() -> None:
     now = datetime(2024, 11, 30, 5, tzinfo=timezone.utc)
     sides = sides_of(assertion, plan, found(plan, "2024-11-29"), (), now)
     assert sides == ("2024-11-30 05:00:00+00:00", ("2024-11-30 06:00:00+00:00",))
+
+
+@pytest.mark.parametrize(
+    ("expression", "value", "expected", "limit", "shown"),
+    [
+        ("freshness(at)", 48240, "< 2 days", 172800, "13 hours 24 minutes"),
+        ("freshness(at)", 262830, "<= 73 hours", 262800, "262830 seconds"),
+        ("freshness(at)", 262800, "<= 73 hours", 262800, "3 days 1 hour"),
+        ("freshness(at) / 3600", 36000, "< 24", 24, "36000"),
+        ("num_rows()", 48240, "> mean(num_rows(), 7 days)", None, "48240"),
+    ],
+)
+def test_an_age_is_a_duration_in_tables_and_headlines(
+    expression: str, value: int, expected: str, limit: int | None, shown: str
+) -> None:
+    assert format_like_limit(value, expression, expected, limit) == shown
