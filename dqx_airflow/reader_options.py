@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.reader_values import hint_for
 from dqx_airflow.values import JDBC, DatasetRef
 
 UNCHECKED = "unchecked."
@@ -66,7 +67,6 @@ _OF_GATES = (
 _TRAVELS = MappingProxyType({"versionasof": "version", "timestampasof": "timestamp"})
 _TRUE_ANYWAY = (("header", "true"),)
 """What is written for any format, and holds where files name their columns themselves."""
-_MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 _PASSES_OVER = ("ignorecorruptfiles", "ignoremissingfiles", "ignoreinvalidpartitionpaths")
 """Options by which Spark reads nothing where it should have failed."""
 _HADOOP = re.compile(r"(?!spark\.)\w[\w-]*\.")
@@ -183,9 +183,8 @@ def _slip(name: str, near: str) -> WrongOption:
 
 def _wrong_value(name: str, value: str) -> WrongOption | None:
     key = _plain(name)
-    if key == "mode" and value.upper() not in _MODES:
-        # Spark would take it for PERMISSIVE.
-        return WrongOption(f"has the option mode={value}", f"write one of {', '.join(_MODES)}")
+    if (hint := hint_for(key, value)) is not None:
+        return WrongOption(f"has the option {name}={value}", hint)
     if key in _PASSES_OVER and value.lower() != "false":
         return WrongOption(
             f"has the option {name}={value}: a gate does not skip unreadable data",

@@ -115,6 +115,22 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
         "'encoding' beside 'charset'",
         "remove one",
     ),
+    ({"path": "/a.csv", "options": {"header": "yes"}}, "header=yes", "true or false"),
+    ({"path": "/a.csv", "options": {"Header": True, "multiline": "1"}}, "multiline=1", "true or"),
+    ({"path": "/a.csv", "options": {"maxColumns": "many"}}, "maxColumns=many", "whole number"),
+    ({"path": "/a.csv", "options": {"quote": "''"}}, "quote=''", "one character"),
+    ({"path": "/a.csv", "options": {"sep": ""}}, "sep=", "write a value"),
+    ({"path": "/a.json", "options": {"samplingRatio": "10"}}, "samplingRatio=10", "up to 1"),
+    (
+        {"path": "/a.parquet", "options": {"datetimeRebaseMode": "old"}},
+        "datetimeRebaseMode=old",
+        "EXCEPTION, CORRECTED, LEGACY",
+    ),
+    (
+        {"path": "/a.csv", "options": {"modifiedAfter": "2024-05-17"}},
+        "modifiedAfter=2024-05-17",
+        "write 2024-05-17T06:00:00",
+    ),
     ({"path": "/a.csv", "options": {"mode": "FAILFATS"}}, "mode=FAILFATS", "one of FAILFAST"),
     ({"path": "/a.csv", "options": {"unchecked.Mode": "x"}}, "unchecked.Mode", "mean 'Mode'"),
     (

@@ -53,6 +53,37 @@ def test_a_draft_says_what_is_there(case: Case, here: Path) -> None:
     case.expect(drafted(write(orders(), here, file_format.lower()), "--dialect", dialect.lower()))
 
 
+READER = '[reader.csv]\nsep = ";"\nheader = false\nnullValue = "-"\n'
+
+
+def test_a_draft_considers_the_reader_options_of_the_settings(here: Path) -> None:
+    (here / "dqx.toml").write_text(READER)
+    (here / "orders.csv").write_text("".join(f"{number};-\n" for number in range(30)))
+    found = read_contract(SourceFile("drafted.yaml", drafted(Path("orders.csv")))).contract
+    assert found is not None
+    (model,) = found.models
+    assert [item.path for item in model.fields] == ["_c0", "_c1"]
+    assert [item.is_nullable for item in model.fields] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ('comment = "#"', "the option 'comment' is not considered in a draft"),
+        ('sep = "||"', "the separator '||' is not considered in a draft"),
+        ('header = "yes"', "[reader.csv] has the option header=yes"),
+    ],
+)
+def test_an_option_that_would_change_what_is_read_is_an_error(
+    here: Path, options: str, message: str
+) -> None:
+    (here / "dqx.toml").write_text(f"[reader.csv]\n{options}\n")
+    (here / "orders.csv").write_text("id\n1\n")
+    result = dql("init", "--from", "orders.csv")
+    assert result.exit_code in (2, 4)
+    assert message in result.stderr
+
+
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_draft_is_a_sound_contract(file_format: str, dialect: str, here: Path) -> None:

@@ -113,6 +113,17 @@ def test_only_the_last_days_are_looked_at(tmp_path: Path) -> None:
     assert "unheard of" not in suggest("--dataset", f"orders={path}?date_column=ds", "--days", "20")
 
 
+def test_reader_options_are_those_of_the_settings_and_of_the_dataset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dqx.toml").write_text('[reader.csv]\nsep = ";"\nheader = false\n')
+    Path("orders.csv").write_text("".join(f"{number};CH\n" for number in range(30)))
+    assert "null_count(_c1) == 0" in suggest("--dataset", "orders=orders.csv")
+    own = suggest("--dataset", "orders=orders.csv?option.sep=%7C")
+    assert "_c1" not in own
+
+
 def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
     one, other = (written(orders(20), tmp_path / f"{name}.parquet") for name in "ab")
     target = tmp_path / "shop.dql"

@@ -13,6 +13,7 @@ from dqx_airflow.cli.run.options import ConnectionOption
 from dqx_airflow.dataset_settings import format_of
 
 if TYPE_CHECKING:
+    from dqx_airflow.config.settings import Settings
     from dqx_airflow.contracts.drafting import ObservedTable
 
 EXIT_WRONG, EXIT_INFRASTRUCTURE = 2, 4
@@ -84,7 +85,8 @@ def init(
         else:
             from dqx_airflow.cli.contract.observation import observe
 
-            observed = observe(table, format.value if format is not None else None)
+            written = format.value if format is not None else None
+            observed = observe(table, written, _settings().reader)
     except DqxError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(EXIT_INFRASTRUCTURE) from None
@@ -112,19 +114,26 @@ def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
     """The table as Spark reads it, over the connection that is given, or of the `dqx.toml`."""
     from dqx_airflow.cli.contract.catalog_table import observe_over
     from dqx_airflow.config.connection import connection_of
-    from dqx_airflow.config.settings import Settings, find_settings, read_settings
     from dqx_airflow.errors import RequestError
+
+    settings = _settings()
+    try:
+        connection = connection_of(address) if address is not None else settings.connection
+    except RequestError as error:
+        _wrong(f"--connection: {error}")
+    return observe_over(connection, settings.session, name)
+
+
+def _settings() -> Settings:
+    """What the `dqx.toml` of this folder says."""
+    from dqx_airflow.config.settings import Settings, find_settings, read_settings
 
     path = find_settings(Path())
     settings = read_settings(path) if path is not None else Settings()
     if settings.problems:
         first = settings.problems[0]
         _wrong(f"{path}:{first.span.line}: {first.message}")
-    try:
-        connection = connection_of(address) if address is not None else settings.connection
-    except RequestError as error:
-        _wrong(f"--connection: {error}")
-    return observe_over(connection, settings.session, name)
+    return settings
 
 
 def _wrong(problem: str) -> NoReturn:

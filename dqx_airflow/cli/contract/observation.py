@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.json
 
+from dqx_airflow.cli.contract.reader_options import ReaderOptions
 from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.drafting.observed import (
     ObservedColumn,
@@ -30,8 +32,11 @@ from dqx_airflow.contracts.drafting.observed import (
 from dqx_airflow.errors import DatasetError, DqxError, first_line
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
+from dqx_airflow.reader_options import with_default_options
+from dqx_airflow.values import DatasetRef
 
 T = TypeVar("T")
+_NONE: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 FORMATS = ("delta", "parquet", "csv", "json")
 _ENDINGS = {
@@ -54,19 +59,31 @@ _PERSONAL_FORMATS = ("email", "phone", "iban")
 _NAMED_FORMATS = ("uuid", "ipv4")
 
 
-def observe(place: str, file_format: str | None) -> ObservedTable:
+Defaults: TypeAlias = "Mapping[str, Mapping[str, str]]"
+"""Reader options by format, as `dqx.toml` has them."""
+
+
+def observe(place: str, file_format: str | None, defaults: Defaults = _NONE) -> ObservedTable:
     """What the table at a path holds.
 
+    :param defaults: the options of readers by format.
     :raises DatasetError: there is none, or it cannot be read.
     """
     found = file_format or _format_of(place)
     name = slug(Path(place.rstrip("/")).name.partition(".")[0]) or "data"
-    return read_files(place, found, lambda table: observed(table, name, place, found))
+    options = with_default_options(DatasetRef(name, path=place, format=found), defaults).options
+    return read_files(place, found, lambda table: observed(table, name, place, found), options)
 
 
-def read_files(place: str, file_format: str | None, use: Callable[[ColumnTable], T]) -> T:
+def read_files(
+    place: str,
+    file_format: str | None,
+    use: Callable[[ColumnTable], T],
+    options: tuple[tuple[str, str], ...] = (),
+) -> T:
     """What is made of the table at a path.
 
+    :param options: those of Spark's reader.
     :raises DatasetError: there is none, or it cannot be read.
     """
     found = file_format or _format_of(place)
@@ -75,7 +92,7 @@ def read_files(place: str, file_format: str | None, use: Callable[[ColumnTable],
             f"{place} has the format {found}", f"data is read here as {', '.join(FORMATS)}"
         )
     try:
-        return use(_READERS[found](place))
+        return use(_READERS[found](place, ReaderOptions.of(found, options)))
     except DqxError:
         raise
     except Exception as error:  # deltalake has no root for its exceptions
@@ -136,13 +153,13 @@ class ColumnTable:
     column: Callable[[str], Any]
 
 
-def _delta(place: str) -> ColumnTable:
+def _delta(place: str, _: ReaderOptions) -> ColumnTable:
     from deltalake import DeltaTable
 
     return _of_dataset(DeltaTable(place).to_pyarrow_dataset())
 
 
-def _parquet(place: str) -> ColumnTable:
+def _parquet(place: str, _: ReaderOptions) -> ColumnTable:
     dataset = pa.dataset.dataset(place, format="parquet", partitioning="hive")
     table = _of_dataset(dataset)
     first = next(iter(dataset.get_fragments()), None)
@@ -164,25 +181,31 @@ def _of_dataset(dataset: Any) -> ColumnTable:
     return ColumnTable(tuple(types), types, dataset.count_rows(), column)
 
 
-def _csv(place: str) -> ColumnTable:
+def _csv(place: str, options: ReaderOptions) -> ColumnTable:
     """The types are those that all texts of a column can be cast to."""
     parts = []
+    reading, parsing = options.reading(), options.parsing()
     for file in _files(Path(place), (".csv",)) or [Path(place)]:
-        names = pa.csv.open_csv(file).schema.names
+        opened = pa.csv.open_csv(file, read_options=reading, parse_options=parsing)
         convert = pa.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            null_values=[""],
+            column_types=dict.fromkeys(opened.schema.names, pa.string()),
+            null_values=["", *options.null_values],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        parts.append(pa.csv.read_csv(file, convert_options=convert))
+        found = pa.csv.read_csv(
+            file, read_options=reading, parse_options=parsing, convert_options=convert
+        )
+        if not options.has_header:
+            found = found.rename_columns([f"_c{number}" for number in range(found.num_columns)])
+        parts.append(found)
     texts = pa.concat_tables(parts)
     typed = {name: _typed(texts.column(name)) for name in texts.column_names}
     types = {name: spark_type for name, (spark_type, _) in typed.items()}
     return ColumnTable(tuple(typed), types, texts.num_rows, lambda name: typed[name][1])
 
 
-def _json(place: str) -> ColumnTable:
+def _json(place: str, _: ReaderOptions) -> ColumnTable:
     files = _files(Path(place), (".json", ".jsonl", ".ndjson")) or [Path(place)]
     parts = [pa.json.read_json(file) for file in files]
     table = pa.concat_tables(parts, promote_options="permissive")
@@ -190,7 +213,7 @@ def _json(place: str) -> ColumnTable:
     return ColumnTable(tuple(types), types, table.num_rows, table.column)
 
 
-_READERS: dict[str, Callable[[str], ColumnTable]] = {
+_READERS: dict[str, Callable[[str, ReaderOptions], ColumnTable]] = {
     "delta": _delta,
     "parquet": _parquet,
     "csv": _csv,

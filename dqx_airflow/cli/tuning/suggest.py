@@ -12,10 +12,11 @@ from dqx_airflow.cli.run.options import ConnectionOption
 from dqx_airflow.cli.tuning.call import failing_well
 
 if TYPE_CHECKING:
+    from dqx_airflow.config.settings import Settings
     from dqx_airflow.tuning.suggested import Seen
     from dqx_airflow.values import DatasetRef
 
-_TAKEN = ("name", "path", "table", "format", "date_column", "date_format", "time_zone")
+_TAKEN = ("name", "path", "table", "format", "date_column", "date_format", "time_zone", "options")
 
 
 def suggest(
@@ -95,12 +96,14 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
 def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     from dqx_airflow.cli.contract.observation import read_files
     from dqx_airflow.cli.tuning.observed_days import observer
+    from dqx_airflow.reader_options import with_default_options
 
+    settings = _settings()
     if ref.path is not None:
-        return read_files(ref.path, ref.format, observer(ref, ref.path, days))
+        options = with_default_options(ref, settings.reader).options
+        return read_files(ref.path, ref.format, observer(ref, ref.path, days), options)
     from dqx_airflow.cli.contract.catalog_table import read_over
     from dqx_airflow.config.connection import connection_of
-    from dqx_airflow.config.settings import Settings, find_settings, read_settings
     from dqx_airflow.errors import RequestError
 
     if ref.conn_id is not None:
@@ -110,13 +113,26 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
         )
     if ref.table is None:
         raise RequestError(f"--dataset {ref.name} is a query", "give a path or table:NAME")
+    if ref.options:
+        raise RequestError(f"--dataset {ref.name}: options of a table cannot be considered")
+    reached = connection_of(address) if address is not None else settings.connection
+    return read_over(reached, settings.session, ref.table, observer(ref, ref.table, days))
+
+
+def _settings() -> Settings:
+    """What the `dqx.toml` of this folder says.
+
+    :raises RequestError: it has a mistake.
+    """
+    from dqx_airflow.config.settings import Settings, find_settings, read_settings
+    from dqx_airflow.errors import RequestError
+
     path = find_settings(Path())
     settings = read_settings(path) if path is not None else Settings()
     if settings.problems:
         first = settings.problems[0]
         raise RequestError(f"{path}:{first.span.line}: {first.message}")
-    reached = connection_of(address) if address is not None else settings.connection
-    return read_over(reached, settings.session, ref.table, observer(ref, ref.table, days))
+    return settings
 
 
 def _on(seen: list[Seen]) -> str:
