@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from dqx_airflow.api.database import Database
+from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run_keywords import RunKeywords, with_run_keywords
 from dqx_airflow.api.suite import Suite
@@ -56,6 +58,16 @@ class Interpreter:
         :raises SourceError: the suite has errors.
         """
         return self._run(Suite.from_string(text, folder=folder))
+
+    def run_dates(self, path: str | os.PathLike[str], dates: str | Iterable[date]) -> DatedResults:
+        """The results of the suite in a file for each of several dates, whatever the
+        `target_date`; over Spark all dates are measured in one scan.
+
+        :param dates: the dates, or a range as text, `2026-01-01..2026-03-31`, both ends included.
+        :raises SourceError: there is no such file, or the suite has errors.
+        :raises RequestError: the range is none.
+        """
+        return Suite.load(path).run_dates(self.db, dates, now=self.now, **self.options)
 
     def _run(self, suite: Suite) -> Results:
         return suite.run(self.db, self.target_date, now=self.now, **self.options)

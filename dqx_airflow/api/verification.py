@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dqx_airflow.api.assertions import Context
 from dqx_airflow.api.call_site import CallSite, caller_place, source_of
 from dqx_airflow.api.database import Database
+from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.expressions import name_of, number
 from dqx_airflow.api.fragments import filter_of, parse_profiles
 from dqx_airflow.api.metric_provider import MetricProvider
 from dqx_airflow.api.results import Results
-from dqx_airflow.api.run import plan_of, raise_errors, run
+from dqx_airflow.api.run import plan_of, raise_errors, run, run_dates
 from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_run_keywords
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
@@ -182,6 +183,24 @@ class VerificationSuite:
             options_of(options),
             now=now,
         )
+
+    @with_run_keywords
+    def run_dates(
+        self,
+        dates: str | Iterable[date],
+        *,
+        now: datetime | None = None,
+        **options: Unpack[RunKeywords],
+    ) -> DatedResults:
+        """The results for each of several dates, as of a `run` for that date alone; over Spark all
+        dates are measured in one scan. The check functions are called once.
+
+        :param dates: the dates, or a range as text, `2026-01-01..2026-03-31`, both ends included;
+            the other arguments are those of `run`.
+        :raises SourceError: what the checks assert has errors.
+        :raises RequestError: the range is none.
+        """
+        return run_dates(self._checked(), self.db, dates, options_of(options), now=now)
 
     def plan(self, date: date, *, allow_empty: bool = False) -> Plan:
         """What `run` would measure and decide.

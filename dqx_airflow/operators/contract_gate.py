@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
 
 _MOST_TOLD = 20
-_ONE_DATE = (
-    "a contract gate judges one date, since its clauses may depend on it: write "
-    ".expand(date=[...]) for several, or `dql run CONTRACT --date FROM..TO`"
-)
 _SIGNS = "\n"
 """What stands in every contract, and in no path."""
 
@@ -107,7 +103,7 @@ class ContractGateOperator(GateOperator):
             raise GateMisconfigured("; ".join(enforcement.refused))
         for warning in enforcement.warnings:
             self.log.warning("%s", warning)
-        self._enforcement = enforcement
+        self._found, self._enforcement = source, enforcement
         self.source_file = source.place
         return enforcement.source
 
@@ -135,12 +131,9 @@ class ContractGateOperator(GateOperator):
 
     def own_mistakes(self) -> Iterator[str]:
         """What is wrong with the arguments of a contract gate alone."""
-        from dqx_airflow.date_range import is_range
         from dqx_airflow.operators.mistakes import dataset_mistakes, is_open, one_of
 
         yield from one_of("unsupported", self.unsupported, ("error", "warn"))
-        if isinstance(self.date, str) and is_range(self.date) and not is_open(self.date):
-            yield f"date={self.date!r}: {_ONE_DATE}"
         pin = self.expect_version
         # 2.10 is 2.1 as a number.
         if pin is not None and not is_open(pin) and (type(pin) not in (str, int)):
@@ -230,23 +223,50 @@ class ContractGateOperator(GateOperator):
             raise GateMisconfigured(error.in_one_line) from None
 
     def check_source(self, request: GateRequest) -> GateRequest:
-        """The request with the suite that the contract is compiled to, and with the contract.
+        """The request with the suite that the contract is compiled to, and with the contract; over
+        a range of dates with those of each date, since clauses may depend on it.
 
+        :raises GateMisconfigured: the suite does not fit the datasets, nothing is selected, or the
+            contract is not in force on one of the dates.
+        """
+        told: dict[str, None] = {}
+        compiled = self._compiled(request, self._enforcement, told)
+        parts = []
+        for part in request.more:
+            on = part.run_key.date
+            enforcement = self._enforced(self._found, on)
+            if enforcement.refused:
+                raise GateMisconfigured(f"on {on}: {'; '.join(enforcement.refused)}")
+            own = self._compiled(replace(request, run_key=part.run_key), enforcement, told)
+            is_same = (own.suite, own.contract) == (compiled.suite, compiled.contract)
+            parts.append(
+                part
+                if is_same
+                else replace(part, suite=own.suite, contract=own.contract, selection=own.selection)
+            )
+        for line in list(told)[:_MOST_TOLD]:
+            self.log.warning("%s", line)
+        if (more := len(told) - _MOST_TOLD) > 0:
+            self.log.warning("not checked: %d more; see `dql contract coverage`", more)
+        return replace(compiled, more=tuple(parts))
+
+    def _compiled(
+        self, request: GateRequest, enforcement: Enforcement, told: dict[str, None]
+    ) -> GateRequest:
+        """The request for the contract as it is enforced on its date.
+
+        :param told: gets the clauses that are not checked.
         :raises GateMisconfigured: the suite does not fit the datasets, or nothing is selected.
         """
         from dqx_airflow.dql.check import check_source
         from dqx_airflow.operators.sources import selected_suite
 
-        on = request.run_key.date
-        if request.more:
-            raise GateMisconfigured(f"date={self.date!r}: {_ONE_DATE}")
-        enforced = self._enforcement.over(request.datasets, on=on, unsupported=self.unsupported)
+        enforced = enforcement.over(
+            request.datasets, on=request.run_key.date, unsupported=self.unsupported
+        )
         if enforced.objections:
             raise GateMisconfigured("; ".join(enforced.objections))
-        for line in enforced.account[:_MOST_TOLD]:
-            self.log.warning("%s", line)
-        if (more := len(enforced.account) - _MOST_TOLD) > 0:
-            self.log.warning("not checked: %d more; see `dql contract coverage`", more)
+        told.update(dict.fromkeys(enforced.account))
         compiled = replace(request, suite=enforced.suite, contract=enforced.contract)
         if request.selection is not None:
             suite = check_source(enforced.suite).suite

@@ -30,6 +30,8 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
     source_field = ""
     """The argument for the source, `suite` or `contract`."""
     is_told_by_function = True
+    takes_several = False
+    """Whether there may be several sources."""
 
     def execute(self, context: Any) -> str:
         context_merge(context, self.op_kwargs)
@@ -37,20 +39,30 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
         returned = self.python_callable(*self.op_args, **arguments)
         if isinstance(returned, Mapping):
             self.datasets = returned
-        elif isinstance(returned, str | os.PathLike):
+        elif isinstance(returned, str | os.PathLike) or self._is_several(returned):
             setattr(self, self.source_field, returned)
         else:
+            several = ", or a list of suites" if self.takes_several else ""
             raise GateMisconfigured(
                 f"the function of task {self.task_id} returned {returned!r}: return the datasets, "
-                f"a mapping of names to paths or tables, or the {self.source_field}"
+                f"a mapping of names to paths or tables, or the {self.source_field}{several}"
             )
         return GateOperator.execute(self, context)
+
+    def _is_several(self, returned: object) -> bool:
+        return (
+            self.takes_several
+            and isinstance(returned, list | tuple)
+            and bool(returned)
+            and all(isinstance(one, str | os.PathLike) for one in returned)
+        )
 
 
 class _DecoratedDqlGate(_DecoratedGate, DqlGateOperator):
     template_fields = (*DecoratedOperator.template_fields, *DqlGateOperator.template_fields)
     custom_operator_name = "@task.dql_gate"
     source_field = "suite"
+    takes_several = True
 
     def __init__(
         self,
@@ -74,7 +86,8 @@ class _DecoratedContractGate(_DecoratedGate, ContractGateOperator):
 def dql_gate_task(
     python_callable: Callable[..., Any] | None = None, **kwargs: Any
 ) -> TaskDecorator:
-    """`@task.dql_gate(suite="orders.dql")`: the function returns the datasets, or the suite.
+    """`@task.dql_gate(suite="orders.dql")`: the function returns the datasets, or the
+    suite, or a list of suites.
 
     :param python_callable: the function.
     :param kwargs: the arguments of `DqlGateOperator`.

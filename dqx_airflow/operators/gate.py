@@ -56,11 +56,10 @@ class GateOperator(SparkJobOperator):
 
     :param datasets: the datasets by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
-    :param date: the date of the data, `YYYY-MM-DD`, or for suites also `FROM..TO`: all dates of the
-        range in one scan, each with a report and a promotion of its own; by default the logical
-        date of the run or, if the run has none, the date in the asset event of the gate that
-        triggered it. If neither gives a single date, a gate with a `date_column` is misconfigured.
-        (templated)
+    :param date: the date of the data, `YYYY-MM-DD`, or `FROM..TO`: all dates of the range in one
+        scan, each with a report and a promotion of its own; by default the logical date of the run
+        or, if the run has none, the date in the asset event of the gate that triggered it. If
+        neither gives a single date, a gate with a `date_column` is misconfigured. (templated)
     :param results_root: the root of the results store, a path or URI that both the worker and the
         Spark driver can reach; by default `results_root` in section `[dqx]` of the Airflow
         configuration. (templated)

@@ -10,8 +10,16 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dqx_airflow import DatedResults, DatesFailed, MemoryDatabase, SparkDatabase, StoredDatabase
-from dqx_airflow.dql import Suite
+from dqx_airflow import (
+    DatedResults,
+    DatesFailed,
+    MemoryDatabase,
+    SparkDatabase,
+    StoredDatabase,
+    VerificationSuite,
+    check,
+)
+from dqx_airflow.dql import Interpreter, Suite
 from dqx_airflow.errors import RequestError
 
 DAYS = [date(2026, 1, day) for day in (1, 2, 3)]
@@ -106,3 +114,20 @@ def test_a_run_for_one_date_names_the_call_for_a_range(suite: Suite) -> None:
     day: Any = "2026-01-01..2026-01-03"
     with pytest.raises(RequestError, match="call run_dates"):
         suite.run(MemoryDatabase({"orders": ROWS}, date_columns={"orders": "ds"}), day)
+
+
+def test_an_interpreter_and_a_suite_in_python_judge_several_dates(
+    suite: Suite, tmp_path: Path
+) -> None:
+    db = MemoryDatabase({"orders": ROWS}, date_columns={"orders": "ds"})
+    due = found_in(suite.run_dates(db, DAYS))
+    (tmp_path / "orders.dql").write_text(SUITE)
+    interpreter = Interpreter(db, DAYS[0])
+    assert found_in(interpreter.run_dates(tmp_path / "orders.dql", "2026-01-01..2026-01-03")) == due
+
+    @check(name="Volume", datasets=["orders"])
+    def volume(mp: Any, ctx: Any) -> None:
+        ctx.assert_that(mp.num_rows()).is_lt(4)
+
+    python = VerificationSuite([volume], db, "Orders").run_dates(DAYS)
+    assert [results.outcome.value for results in python.values()] == ["passed", "passed", "blocked"]

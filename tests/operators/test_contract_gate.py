@@ -207,3 +207,16 @@ def test_mapped_gates_are_judged_one_by_one(
     # Which of two mapped tasks goes first is the scheduler's own affair.
     paths = {request.datasets[0].path for request in spark_submit.requests}
     assert paths == {"/lake/passed", "/lake/blocked"}
+
+
+def test_each_date_of_a_range_has_the_contract_as_of_that_date(
+    gate: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    made = gate(data={"path": "/lake/orders", "format": "delta"}, date="2024-05-30..2024-06-01")
+    assert made.execute(context) == "passed"
+    (request,) = spark_submit.requests
+    assert [part.run_key.date.day for part in request.parts] == [30, 31, 1]
+    assert {part.contract.id for part in request.parts if part.contract} == {"orders"}
+    assert all(part.contract is not None for part in request.parts)
+    # Nothing depends on the date here: the suite travels once.
+    assert [part.suite for part in request.more] == [None, None]

@@ -47,6 +47,10 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
     def by_suites():
         return {"orders": "/lake/passed"}
 
+    @task.dql_gate(datasets={"orders": "/lake/passed"})
+    def by_list():
+        return ["orders.dql"]
+
     @task.contract_gate(contract="orders.yaml")
     def by_contract(path):
         return {"orders": path}
@@ -55,7 +59,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
     def by_mistake():
         return None
 
-    by_datasets(land()) >> [by_suite(), by_suites(), by_mistake()]
+    by_datasets(land()) >> [by_suite(), by_suites(), by_list(), by_mistake()]
     by_contract.expand(path=["/lake/passed", "/lake/blocked"])
 """
 
@@ -71,6 +75,7 @@ def test_a_function_returns_the_datasets_or_the_source(
         "by_datasets": "success",
         "by_suite": "success",
         "by_suites": "success",
+        "by_list": "success",
         "by_mistake": "failed",
         "by_contract[0]": "success",
         "by_contract[1]": "failed",
@@ -83,4 +88,4 @@ def test_a_function_returns_the_datasets_or_the_source(
     assert asked["by_datasets"].promote_to == (("orders", "/published/by_datasets"),)
     assert (asked["by_suite"].suite.name, asked["by_suite"].suite.text) == ("<inline suite>", SUITE)
     assert asked["by_contract"].contract is not None
-    assert len(spark_submit.calls) == 5
+    assert len(spark_submit.calls) == 6
