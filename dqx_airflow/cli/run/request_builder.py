@@ -469,6 +469,8 @@ class _CallReader:
             )
         except RequestError as error:
             hint = error.hint.replace("give the dataset", "add --dataset")
+            if hint and len(names) > 1:
+                hint += f", or --model {names[0]} to test one model alone"
             self._wrong("PATH", str(path), error.problem, hint)
             return None
         enforced = enforcement.over(
