@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dqx_airflow.contracts.demands import Complete, Required
+from dqx_airflow.contracts.demands.wording import literal_text
 from dqx_airflow.contracts.diff.change import Change
-from dqx_airflow.contracts.diff.demand_text import literal_text
 from dqx_airflow.contracts.diff.location import ContractLocation
 from dqx_airflow.contracts.diff.renames import renamed_fields
 from dqx_airflow.contracts.diff.rules import ColumnChanges, compare_rules

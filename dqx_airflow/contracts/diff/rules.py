@@ -19,8 +19,8 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.contracts.demands.wording import literal_text
 from dqx_airflow.contracts.diff.change import Change
-from dqx_airflow.contracts.diff.demand_text import demand_text, literal_text
 from dqx_airflow.contracts.diff.demands import (
     columns_of,
     compare_demands,
@@ -113,7 +113,7 @@ def _compared(old: Rule, new: Rule, place: ContractLocation, *, is_whole: bool) 
 
 def _rule_text(rule: Rule) -> str:
     share = "" if rule.share >= 1 else f", for {round(rule.share * 100, 6):g}% of the values"
-    return f"{demand_text(rule.demand)}{share}"
+    return f"{rule.demand.text}{share}"
 
 
 def _given_name(rule: Rule) -> str | None:

@@ -10,22 +10,14 @@ from importlib.resources import files
 
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.demands import (
-    Arrives,
-    Fresh,
-    HourlyVolume,
     OfType,
     Presence,
-    Prompt,
-    Retained,
-    Volume,
 )
-from dqx_airflow.contracts.diff.demand_text import demand_text
 from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.export.exported import Exported
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
 
-_SERVICE = (Fresh, Prompt, Retained, Arrives, Volume, HourlyVolume)
-_SHOWN_ELSEWHERE = (Presence, OfType, *_SERVICE)
+_SHOWN_ELSEWHERE = (Presence, OfType)
 _STATUSES = ("draft", "active", "deprecated", "sunset")
 
 
@@ -116,7 +108,7 @@ def _model(model: Model, told: str | None) -> Iterator[str]:
         for item in model.walk():
             yield _row(item)
         yield "</tbody></table></div>"
-    rules = [_rule(rule) for rule in model.rules if not isinstance(rule.demand, _SERVICE)]
+    rules = [_rule(rule) for rule in model.rules if not rule.demand.is_service_level]
     if rules:
         yield f"<h3>Rules of the table</h3><ul>{''.join(rules)}</ul>"
     if model.partition_by:
@@ -131,7 +123,11 @@ def _row(item: Field) -> str:
     words = "".join(_paragraphs(item.title, "title")) + "".join(_paragraphs(item.semantic, "words"))
     facts = [("Unit", item.unit), ("Default", item.default if item.has_default else None)]
     words += "".join(f"<p>{name}: {_text(value)}</p>" for name, value in facts if value is not None)
-    rules = [_rule(rule) for rule in item.rules if not isinstance(rule.demand, _SHOWN_ELSEWHERE)]
+    rules = [
+        _rule(rule)
+        for rule in item.rules
+        if not (rule.demand.is_service_level or isinstance(rule.demand, _SHOWN_ELSEWHERE))
+    ]
     listed = f"<ul>{''.join(rules)}</ul>" if rules else ""
     cells = (
         f"<code>{_text(item.path)}</code> {' '.join(marks)}",
@@ -145,7 +141,7 @@ def _row(item: Field) -> str:
 def _rule(rule: Rule) -> str:
     severity = f" {_badge(rule.severity.value, 'severity')}" if rule.severity is not None else ""
     share = "" if rule.share >= 1 else f", for {round(rule.share * 100, 6):g}% of the values"
-    told = f"<code>{_text(rule.name)}</code> {_text(demand_text(rule.demand))}{share}{severity}"
+    told = f"<code>{_text(rule.name)}</code> {_text(rule.demand.text)}{share}{severity}"
     about = f"<br>{_text(rule.description)}" if rule.description else ""
     return f"<li>{told}{about}</li>"
 
@@ -155,9 +151,9 @@ def _rule(rule: Rule) -> str:
 
 def _service(contract: Contract) -> Iterator[str]:
     rows = [
-        (contract.assertion_name(model, item, rule), demand_text(rule.demand))
+        (contract.assertion_name(model, item, rule), rule.demand.text)
         for model, item, rule in contract.rules()
-        if isinstance(rule.demand, _SERVICE)
+        if rule.demand.is_service_level
     ]
     return _table("Service levels", ("promise", "what is promised"), rows)
 

@@ -7,32 +7,16 @@ from collections.abc import Iterator
 
 from dqx_airflow.contracts.demands import (
     AllComplete,
-    Arrives,
     Complete,
     Distinct,
     Fresh,
-    HourlyVolume,
-    Prompt,
     Required,
-    Retained,
     Unique,
     Volume,
 )
-from dqx_airflow.contracts.diff.demand_text import demand_text
 from dqx_airflow.contracts.model import Contract, Model
 
-_SERVICE = (
-    Fresh,
-    AllComplete,
-    Complete,
-    Distinct,
-    Unique,
-    Volume,
-    HourlyVolume,
-    Prompt,
-    Retained,
-    Arrives,
-)
+_SHARES = (AllComplete, Complete, Distinct, Unique)
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 
 
@@ -115,9 +99,9 @@ def _columns(model: Model) -> Iterator[str]:
 
 def _promises(contract: Contract) -> tuple[str, ...]:
     return tuple(
-        f"- {rule.name}: {demand_text(rule.demand)}"
+        f"- {rule.name}: {rule.demand.text}"
         for _, _, rule in contract.rules()
-        if isinstance(rule.demand, _SERVICE)
+        if rule.demand.is_service_level or isinstance(rule.demand, _SHARES)
     )
 
 

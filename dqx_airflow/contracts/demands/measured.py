@@ -1,0 +1,99 @@
+"""Demands on metrics, on predicates over rows, and on what a query gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.demands.base import DemandBase
+from dqx_airflow.contracts.demands.wording import (
+    Literal,
+    number_text,
+    one_line,
+    percent_text,
+    values_text,
+)
+
+_OF_METRICS = {
+    "null_count": "completeness",
+    "missing_count": "completeness",
+    "duplicate_count": "uniqueness",
+    "unique_count": "uniqueness",
+    "malformed_count": "conformity",
+    "invalid_count": "conformity",
+    "num_rows": "coverage",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A comparison of one number: op is one of == != > >= < <= between `not between`.
+
+    The last two take both `bound` and `high`, ends included.
+    """
+
+    op: str
+    bound: int | float
+    high: int | float | None = None
+
+    @property
+    def text(self) -> str:
+        """`> 0`, or `between 1 and 5`."""
+        if self.high is None:
+            return f"{self.op} {number_text(self.bound)}"
+        return f"{self.op} {number_text(self.bound)} and {number_text(self.high)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRule(DemandBase):
+    """A metric of DQL compares so. `arguments` are columns; `metric` is one of `metrics`.
+
+    `is_percent`: the metric is a count, and its percentage of the rows is compared.
+    `values` are those that a metric such as `invalid_count` accepts or counts; of `most_common`,
+    those that the most common value is one of.
+    """
+
+    metric: str
+    arguments: tuple[str, ...]
+    condition: Condition
+    is_percent: bool = False
+    values: tuple[Literal, ...] = ()
+    pattern: str | None = None
+
+    @property
+    def text(self) -> str:
+        share = "% of the rows" if self.is_percent else ""
+        of = [f"among {values_text(self.values)}"] if self.values else []
+        of += [f"matching {self.pattern}"] if self.pattern is not None else []
+        named = f"{self.metric}({', '.join(self.arguments)})"
+        return " ".join([named, *of, self.condition.text + share])
+
+    @property
+    def dimension(self) -> str | None:  # type: ignore[override]
+        return _OF_METRICS.get(self.metric)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSatisfy(DemandBase):
+    """Each row satisfies a predicate of SQL, in the dialect of a server; at least `share` do."""
+
+    predicate: str
+    sql_dialect: str | None = None
+    share: float = 1.0
+
+    @property
+    def text(self) -> str:
+        share = "" if self.share >= 1 else f" for {percent_text(self.share)} of the rows"
+        return f"{one_line(self.predicate)}{share}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGives(DemandBase):
+    """A query gives one number that compares so. `{model}` and `{field}` are filled in."""
+
+    query: str
+    condition: Condition
+    sql_dialect: str | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{one_line(self.query)} gives {self.condition.text}"

@@ -1,0 +1,126 @@
+"""Demands on the age and the number of rows: service levels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dqx_airflow.contracts.demands.base import DemandBase
+from dqx_airflow.contracts.demands.wording import (
+    duration_text,
+    number_text,
+    percent_text,
+    range_text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh(DemandBase):
+    """The youngest value of the column is at most so many seconds old. Without a column it is the
+    only timestamp of the model, or the date column of its dataset."""
+
+    dimension: ClassVar[str | None] = "timeliness"
+    is_service_level: ClassVar[bool] = True
+
+    column: str | None
+    age_s: float
+
+    @property
+    def text(self) -> str:
+        return f"{self.column or 'data'} at most {duration_text(self.age_s)} old"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt(DemandBase):
+    """From `source` to `processed` it takes at most so many seconds, for this share of the rows."""
+
+    dimension: ClassVar[str | None] = "timeliness"
+    is_service_level: ClassVar[bool] = True
+
+    source: str
+    processed: str
+    delay_s: float
+    share: float = 1.0
+
+    @property
+    def text(self) -> str:
+        share = "" if self.share >= 1 else f" for {percent_text(self.share)} of the rows"
+        between = f"from {self.source} to {self.processed}"
+        return f"{between} at most {duration_text(self.delay_s)}{share}"
+
+
+@dataclass(frozen=True, slots=True)
+class Retained(DemandBase):
+    """The oldest value of the column is at most so many seconds old. Without a column it is found
+    as that of `Fresh`."""
+
+    dimension: ClassVar[str | None] = "conformity"
+    is_service_level: ClassVar[bool] = True
+
+    column: str | None
+    period_s: float
+
+    @property
+    def text(self) -> str:
+        return f"{self.column or 'data'} at most {duration_text(self.period_s)} back"
+
+
+@dataclass(frozen=True, slots=True)
+class Volume(DemandBase):
+    """The rows of a day, or the mean of those of so many days, compare so with a baseline.
+
+    Without `baseline` it is the mean of the `days` before. `low` and `high` are its multiples.
+    """
+
+    dimension: ClassVar[str | None] = "coverage"
+    is_service_level: ClassVar[bool] = True
+
+    low: float | None
+    high: float | None
+    baseline: float | None = None
+    days: int = 1
+
+    @property
+    def text(self) -> str:
+        times = range_text(self.low, self.high)
+        base = "the mean of the days before"
+        if self.baseline is not None:
+            base = f"{number_text(self.baseline)} rows"
+        return f"{times} times {base}" + (f", over {self.days} days" * (self.days > 1))
+
+
+@dataclass(frozen=True, slots=True)
+class HourlyVolume(DemandBase):
+    """The rows of each hour of the column stay within the bounds; hours without rows count too.
+    Without a column it is found as that of `Fresh`."""
+
+    dimension: ClassVar[str | None] = "coverage"
+    is_service_level: ClassVar[bool] = True
+
+    column: str | None
+    low: float | None
+    high: float | None
+
+    @property
+    def text(self) -> str:
+        of_column = f" of {self.column}" if self.column else ""
+        return f"{range_text(self.low, self.high)} rows an hour{of_column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrives(DemandBase):
+    """There are new rows within every interval of so many seconds, on whatever day of it; with a
+    `schedule` since the last day on which it has data delivered: `monthly`, or a cron expression.
+    """
+
+    dimension: ClassVar[str | None] = "timeliness"
+    is_service_level: ClassVar[bool] = True
+
+    column: str | None
+    interval_s: float
+    schedule: str | None = None
+
+    @property
+    def text(self) -> str:
+        when = f" ({self.schedule})" if self.schedule else ""
+        return f"new rows every {duration_text(self.interval_s)}{when}"
