@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,6 +94,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
         **({} if _is_compiled(pytestconfig) else _INTERPRETED),
     }
     session = create_session("tests", settings)
+    # PySpark asks for this class up to 30 times per error, step by step, and the JVM looks for
+    # classes called `py4j` and `py4j.reflection` in all of its jars each time.
+    jvm = session._jvm
+    jvm.py4j = SimpleNamespace(reflection=SimpleNamespace(TypeUtil=jvm.py4j.reflection.TypeUtil))
     yield session
     session.stop()
     os.environ.clear()

@@ -99,7 +99,13 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["no dates", "dates", "partitions"])
+KINDS = [
+    "dates",
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("no dates", "partitions")),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_file_that_is_not_as_logged_is_an_error_first_and_again(
     gate: Gate, tmp_path: Path, loss: str, kind: str

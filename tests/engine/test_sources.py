@@ -405,7 +405,7 @@ def _hours(on: date, days: int) -> pa.Table:
     return pa.table({"id": range(len(hours)), "at": pa.array(hours, pa.timestamp("us", "UTC"))})
 
 
-@pytest.mark.parametrize("format", ["delta", "parquet"])
+@pytest.mark.parametrize("format", [pytest.param("delta", marks=pytest.mark.slow), "parquet"])
 @pytest.mark.parametrize(
     ("zone", "on", "hours"),
     [
@@ -533,7 +533,7 @@ def test_a_version_whose_files_were_vacuumed_is_an_error(gate: Gate, versions: D
 
 @pytest.mark.parametrize("format", ["delta", "parquet", "csv", "json", "orc"])
 @pytest.mark.parametrize("place", ["nowhere", "empty", "hidden", "nowhere/*"])
-@pytest.mark.parametrize("schema", [None, "id int"])
+@pytest.mark.parametrize("schema", [None, pytest.param("id int", marks=pytest.mark.slow)])
 def test_where_nothing_is_there_is_no_empty_table(
     gate: Gate, tmp_path: Path, format: str, place: str, schema: str | None
 ) -> None:

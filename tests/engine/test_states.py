@@ -42,9 +42,8 @@ def rows(on: date, *prices: float | None) -> pa.Table:
 def orders(tmp_path: Path) -> DatasetRef:
     """Thirty days in one file each, and one more without a value."""
     path = str(tmp_path / "orders")
-    for day in range(30):
-        on = TODAY - timedelta(day)
-        write_deltalake(path, rows(on, 1.0 + day, None), mode="append", partition_by=["ds"])
+    days = [rows(TODAY - timedelta(day), 1.0 + day, None) for day in range(30)]
+    write_deltalake(path, pa.concat_tables(days), partition_by=["ds"])
     return DatasetRef("orders", path, date_column="ds")
 
 
