@@ -28,10 +28,14 @@ class Postgres:
     binaries: Path
     port: int
 
+    def program(self, name: str) -> str:
+        """The path of a program that came with the server."""
+        return str(_program(name, self.binaries))
+
     def run(self, sql: str) -> None:
         """Runs statements as the owner."""
         address = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
-        call = [str(_program("psql", self.binaries)), "-q", "-v", "ON_ERROR_STOP=1", address]
+        call = [self.program("psql"), "-q", "-v", "ON_ERROR_STOP=1", address]
         environment = {**os.environ, "PGPASSWORD": _OWNER_PASSWORD}
         subprocess.run(call, input=sql, env=environment, text=True, check=True, timeout=60)
 

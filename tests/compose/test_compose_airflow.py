@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import urllib.request
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from postgres_server import postgres
 from processes import environment, free_port, running, succeeds, wait_until
 from stack import ROOT, services
 
@@ -39,9 +39,32 @@ class Airflow:
             return json.load(answer)
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def database(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The URL of an empty database: the one that the file names, where its drivers are installed,
+    and one of SQLite, which needs none."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path_factory.mktemp('sqlite')}/airflow.db"
+        return
+    pytest.importorskip("psycopg2")
+    pytest.importorskip("asyncpg")
+    service = services()["airflow-db"]
+    user, password, name = (
+        service["environment"][f"POSTGRES_{key}"] for key in ("USER", "PASSWORD", "DB")
+    )
+    with postgres() as server:
+        server.run(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD '{password}'")
+        server.run(f"CREATE DATABASE {name} OWNER {user}")
+        _, check, *flags = service["healthcheck"]["test"]
+        assert succeeds([server.program(check), *flags, "-p", str(server.port)], environment())
+        url = services()["airflow-scheduler"]["environment"]["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+        yield url.replace("@airflow-db/", f"@127.0.0.1:{server.port}/")
+
+
 @pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    """DQX_TEST_POSTGRES may give the URL of an empty database; else it is SQLite's."""
+def airflow(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     home = tmp_path_factory.mktemp("airflow")
     dags = home / "dags"
     dags.mkdir()
@@ -58,7 +81,6 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
 
     def env_of(service: dict[str, Any]) -> dict[str, str]:
         given = {key: here(str(value)) for key, value in service["environment"].items()}
-        database = os.environ.get("DQX_TEST_POSTGRES", f"sqlite:///{home}/airflow.db")
         changed = {
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__API__HOST": "127.0.0.1",

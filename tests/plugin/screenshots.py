@@ -25,15 +25,17 @@ def main(address: str, folder: Path) -> None:
         page.call("Network.setCookie", name="_token", value=token, url=address)
         light = [{"name": "prefers-color-scheme", "value": "light"}]
         page.call("Emulation.setEmulatedMedia", features=light)
-        _open(page, f"{address}/dqx/runs?dag_id=flights_medallion&task_id=bronze_gate", 1280, 860)
+        open_page(
+            page, f"{address}/dqx/runs?dag_id=flights_medallion&task_id=bronze_gate", 1280, 860
+        )
         page.open(_link(page, "td a", _STORM))
-        _shoot(page, folder / "gate_tab.png")
+        shoot(page, folder / "gate_tab.png")
         _resize(page, 1180, 520)
         page.run("document.querySelector('.source .at.failed').scrollIntoView()")
         page.run("window.scrollBy(0, -90)")
-        _shoot(page, folder / "gate_source.png")
-        _open(page, f"{address}/dqx/datasets", 1200, 460)
-        _open(page, _link(page, "td a[href^=dataset]", "flights"), 1200, 530)
+        shoot(page, folder / "gate_source.png")
+        open_page(page, f"{address}/dqx/datasets", 1200, 460)
+        open_page(page, _link(page, "td a[href^=dataset]", "flights"), 1200, 530)
         page.run(
             "document.querySelectorAll('.rows > details').forEach(one => { one.open = false })"
         )
@@ -42,10 +44,10 @@ def main(address: str, folder: Path) -> None:
             "[...document.querySelectorAll('.rows > details')].find(one => "
             "one.textContent.includes('flights.volume.departed')))"
         )
-        _shoot(page, folder / "dataset.png")
+        shoot(page, folder / "dataset.png")
 
 
-def _open(page: Page, address: str, width: int, height: int) -> None:
+def open_page(page: Page, address: str, width: int, height: int) -> None:
     _resize(page, width, height)
     page.open(address)
 
@@ -65,7 +67,7 @@ def _link(page: Page, selector: str, text: str) -> str:
     return str(page.run(f"{found}.href"))
 
 
-def _shoot(page: Page, file: Path) -> None:
+def shoot(page: Page, file: Path) -> None:
     page.run("document.documentElement.style.scrollbarWidth = 'none'")
     file.write_bytes(base64.b64decode(page.call("Page.captureScreenshot", format="png")["data"]))
 
