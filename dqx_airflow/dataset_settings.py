@@ -16,6 +16,7 @@ from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.errors import RequestError
 from dqx_airflow.reader_options import wrong_option
 from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
+from dqx_airflow.storage_urls import S3A_ENDPOINT, spark_location
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
@@ -74,9 +75,12 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     options, version = settings.pop("options", ()), settings.pop("version", None)
     keys, masked = settings.pop("keys", ()), settings.pop("masked", ())
     trust_log = settings.pop("trust_log", True)
+    read = options_of(name, options)
+    if "path" in settings:
+        settings["path"] = _spark_path(name, str(settings["path"]), read)
     ref = DatasetRef(
         name,
-        options=options_of(name, options),
+        options=read,
         version=_version(name, version),
         keys=_columns(name, "keys", keys),
         masked=_columns(name, "masked", masked),
@@ -85,6 +89,18 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     )
     check_ref(ref)
     return ref
+
+
+def _spark_path(name: str, path: str, options: tuple[tuple[str, str], ...]) -> str:
+    """A path that Spark can read.
+
+    :raises RequestError: it cannot.
+    """
+    try:
+        has_endpoint = any(option == S3A_ENDPOINT for option, _ in options)
+        return path if holds_credentials(path) else spark_location(path, has_endpoint=has_endpoint)
+    except RequestError as error:
+        raise RequestError(f"dataset '{name}': {error.problem}", error.hint) from None
 
 
 def unknown_settings(name: str, given: Mapping[str, Any]) -> str | None:

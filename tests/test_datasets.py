@@ -156,3 +156,49 @@ def test_an_option_that_the_source_does_not_take_is_refused(
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(RequestError, match=problem):
         dataset_ref("orders", settings)
+
+
+@pytest.mark.parametrize(
+    ("path", "read"),
+    [
+        ("gcs://lake/orders", "gs://lake/orders"),
+        ("gs://lake/orders", "gs://lake/orders"),
+        ("s3n://lake/orders", "s3a://lake/orders"),
+        ("s3://lake/orders", "s3://lake/orders"),
+        (
+            "https://shop.blob.core.windows.net/lake/orders/*.csv",
+            "abfss://lake@shop.dfs.core.windows.net/orders/*.csv",
+        ),
+        (
+            "az://lake@shop.blob.core.windows.net/orders",
+            "abfss://lake@shop.dfs.core.windows.net/orders",
+        ),
+        ("/lake/orders", "/lake/orders"),
+    ],
+)
+def test_a_location_is_written_as_hadoop_writes_it(path: str, read: str) -> None:
+    assert dataset_ref("orders", {"path": path, "format": "parquet"}).path == read
+
+
+def test_an_endpoint_makes_s3a_of_s3() -> None:
+    options = {"fs.s3a.endpoint": "http://minio:9000"}
+    ref = dataset_ref("orders", {"path": "s3://lake/a", "format": "csv", "options": options})
+    assert ref.path == "s3a://lake/a"
+
+
+@pytest.mark.parametrize(
+    ("path", "problem", "hint"),
+    [
+        (
+            "az://lake/orders",
+            "dataset 'orders': the location az://lake/orders names no account",
+            "write abfss://lake@ACCOUNT.dfs.core.windows.net/orders",
+        ),
+        ("https://example.com/a.csv", "is a web address, which Spark does not read", "s3a://"),
+    ],
+)
+def test_a_location_that_spark_cannot_read_is_refused(path: str, problem: str, hint: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        dataset_ref("orders", {"path": path, "format": "csv"})
+    assert problem in caught.value.problem
+    assert hint in caught.value.hint

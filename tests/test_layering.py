@@ -16,8 +16,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
 # other. `request_arguments`, `dataset_settings`, `date_patterns`, `date_range`, `exact`, `limits`,
-# `provider_info`, `redact`, `resources`, `selection`, `short_process` and `source_location` are
-# single modules, `` is the package itself.
+# `provider_info`, `redact`, `resources`, `selection`, `short_process`, `source_location` and
+# `storage_urls` are single modules, `` is the package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
     (
         "",
@@ -32,7 +32,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
         "short_process",
     ),
     ("values", "date_range"),
-    ("diagnostics", "request_arguments", "selection", "source_location"),
+    ("diagnostics", "request_arguments", "selection", "source_location", "storage_urls"),
     ("reader_values",),
     ("reader_options",),
     ("dataset_settings",),
@@ -86,6 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "request_arguments": set(),
     "selection": set(),
     "source_location": set(),
+    "storage_urls": set(),
     "databases": set(),
     "dataset_settings": set(),
     "reader_options": set(),

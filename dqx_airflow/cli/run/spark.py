@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from dqx_airflow.config.connection import Connection
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.session.connection import open_session, spark_errors_told
+from dqx_airflow.engine.session.file_systems import check_file_systems
 from dqx_airflow.engine.session.meanwhile import import_meanwhile
 from dqx_airflow.engine.session.progress import tasks_told
 from dqx_airflow.plan.model import Plan, Scanned
@@ -31,6 +32,7 @@ class Spark:
 
         :raises DqxError: there are none.
         """
+        self._check(ref for request in requests for ref in request.datasets)
         run = run_gates if requests[0].results_root else try_gates
         with ExitStack() as shown, spark_errors_told(self.connection):
 
@@ -48,10 +50,16 @@ class Spark:
         """
         from dqx_airflow.engine.measure import measure_together
 
+        self._check(refs)
         with ExitStack() as shown, spark_errors_told(self.connection):
             spark = self._open()
             _show_tasks(spark, plans[0].suite, shown)
             return measure_together(spark, refs, plans)[1]
+
+    def _check(self, refs: Iterable[DatasetRef]) -> None:
+        """:raises DqxError: the Spark that would start cannot read a dataset."""
+        if self._session is None:
+            check_file_systems(self.connection, self.settings, refs)
 
     def close(self) -> None:
         if self._session is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from dqx_airflow.dataset_settings import format_of, settings_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.errors import RequestError
+from dqx_airflow.storage_urls import S3A_ENDPOINT, spark_location
 from dqx_airflow.values import FORMATS, DatasetRef
 
 _TEXT_FORMATS = ("csv", "json")
@@ -26,10 +26,6 @@ _ELSEWHERE = (
 """Servers that Spark does not read by a path or the name of a table alone."""
 _FOLDERS_BELOW = "/{,*/,*/*/,*/*/*/}"
 """What `/**/` means, in globs of Spark: the folder itself, and those in it, three deep."""
-_AZURE = re.compile(
-    r"(?:az|https|wasbs?|abfss?)://(?P<account>[\w-]+)\.(?:blob|dfs)\.core\.windows\.net/"
-    r"(?P<container>[^/]+)/(?P<path>.*)"
-)
 _FILES = ("local", "s3", "azure", "gcs", "adls", "hdfs", "sftp", "file")
 _TYPE_OF_WORD = {
     "number": "double",
@@ -183,7 +179,9 @@ def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
     if server.type in _FILES or "/" in location:
         told = server.format or format_of(location)
         options = dict(server.options)
-        path = _readable(location.replace("/**/", _FOLDERS_BELOW), server)
+        path = spark_location(
+            location.replace("/**/", _FOLDERS_BELOW), has_endpoint=S3A_ENDPOINT in options
+        )
         place: dict[str, Any] = {"path": path}
         if told in FORMATS:
             place["format"] = told
@@ -191,26 +189,6 @@ def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
             place["options"] = options
         return place
     return {"table": location} if server.type == "table" else None
-
-
-def _readable(location: str, server: Server) -> str:
-    """A location as the file systems of Hadoop write it: `az` and `https` of Azure are `abfss`."""
-    if match := _AZURE.fullmatch(location):
-        return "abfss://{container}@{account}.dfs.core.windows.net/{path}".format(
-            **match.groupdict()
-        )
-    if location.startswith("az://"):
-        container, _, path = location.removeprefix("az://").partition("/")
-        raise RequestError(
-            f"the location {location} names no account",
-            f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/{path}",
-        )
-    scheme, mark, rest = location.partition("://")
-    # An endpoint is an option of S3A alone; what `s3` is without one, the cluster knows.
-    has_endpoint = any(name == "fs.s3a.endpoint" for name, _ in server.options)
-    if mark and scheme in ("s3", "s3n") and has_endpoint:
-        return f"s3a://{rest}"
-    return f"gs://{rest}" if mark and scheme == "gcs" else location
 
 
 def _has_place(settings: Mapping[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection, ConnectionKind
 from dqx_airflow.config.jvm_options import for_a_short_life
+from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
 from dqx_airflow.engine.session.py4j_errors import Py4JError
@@ -70,10 +71,11 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
         )
     os.environ.update(java_search.environment)
     os.environ.update(for_a_short_life(os.environ))
+    ours = {"spark.master": connection.address, "spark.log.level": "ERROR"}
     if connection.kind is ConnectionKind.LOCAL:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        ours |= s3_settings()
     _knock(connection)
-    ours = {"spark.master": connection.address, "spark.log.level": "ERROR"}
     with tempfile.TemporaryFile() as said:
         try:
             with _stderr_to(said):
