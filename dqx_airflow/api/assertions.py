@@ -233,7 +233,12 @@ class MetricDraft(AssertionDraft):
     def matches_shares(
         self, shares: Mapping[str | float | bool, float], *, tolerance: float | None = None
     ) -> Claim:
-        """`matches {"A": 50%}`, of `mp.distribution(column)`."""
+        """`matches {"A": 50%}`, of `mp.distribution(column)`.
+
+        :param shares: the share of the rows that each value should have, from 0 to 1.
+        :param tolerance: by how much a share may differ, from 0 to 1.
+        :raises RequestError: a value is neither a string, a number nor a boolean.
+        """
         place = caller_place()
         due = []
         for value, share in shares.items():
@@ -278,6 +283,7 @@ class Context:
 
     @property
     def assertions(self) -> tuple[nodes.Assertion, ...]:
+        """The assertions that were made so far, in their order."""
         return tuple(assertion for entry in self._entries for assertion in entry.assertions)
 
     def assert_that(self, expression: MetricExpression | Bound) -> MetricDraft:
@@ -302,7 +308,10 @@ class Context:
     def assert_column(
         self, column: str, *, type: str | None = None, fits: str | None = None
     ) -> AssertionDraft:
-        """`column name exists`, `column name type decimal(18,2)` or `column name fits number`."""
+        """`column name exists`, `column name type decimal(18,2)` or `column name fits number`.
+
+        :raises RequestError: both `type` and `fits` are given.
+        """
         if type is not None and fits is not None:
             raise RequestError("give either `type` or `fits`", "remove one of them")
         place = caller_place()

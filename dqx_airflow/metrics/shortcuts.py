@@ -53,6 +53,7 @@ class WithinRanges:
 
     @property
     def asks(self) -> tuple[Aggregate, ...]:
+        """The aggregates that answer it."""
         return _extremes_of(self.column)
 
     def fits(self, type_of: TypeOf) -> bool:
@@ -92,12 +93,15 @@ class NeverNan:
 
     @property
     def asks(self) -> tuple[Aggregate, ...]:
+        """The aggregates that answer it."""
         return _extremes_of(self.column)[1:]
 
     def fits(self, type_of: TypeOf) -> bool:
+        """True for every column."""
         return True
 
     def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
+        """0 where no value is NaN; None where that is not known."""
         return None if results == (_NAN,) else 0
 
 

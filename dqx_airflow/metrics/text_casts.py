@@ -89,4 +89,5 @@ def malformed_alias(metric: str, columns: str | tuple[str, ...]) -> str:
 
 
 def malformed_sql(metric: str, columns: str | tuple[str, ...]) -> str:
+    """The name of the column with the malformed strings, as Spark SQL."""
     return quote_name(malformed_alias(metric, columns))

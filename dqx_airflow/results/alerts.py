@@ -36,10 +36,12 @@ class Said(str, Enum):
 
     @property
     def is_of_failure(self) -> bool:
+        """Whether the assertion had failed."""
         return self in (Said.FALSE_POSITIVE, Said.TRUE_POSITIVE)
 
     @classmethod
     def of(cls, *, failed: bool, ground_truth: bool) -> Said:
+        """What a label says of a verdict."""
         if failed:
             return cls.TRUE_POSITIVE if ground_truth else cls.FALSE_POSITIVE
         return cls.MISSED if ground_truth else cls.TRUE_NEGATIVE
@@ -58,6 +60,7 @@ class Alert:
 
     @property
     def said(self) -> Said | None:
+        """What its label says of the verdict; None without a label."""
         if self.label is None:
             return None
         failed = self.verdict.status is Status.FAILED

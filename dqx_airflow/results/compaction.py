@@ -42,6 +42,7 @@ class Portion:
     fewest_files: int
 
     def is_small(self, file: LiveFile) -> bool:
+        """Whether a file has less than half of the rows and of the bytes."""
         return 2 * file.rows < self.rows and 2 * file.size < self.size
 
 

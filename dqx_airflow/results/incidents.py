@@ -24,14 +24,17 @@ class Incident:
 
     @property
     def first(self) -> RunLine:
+        """The run with the oldest data, by which the incident began."""
         return self.runs[-1]
 
     @property
     def last(self) -> RunLine:
+        """The run with the newest data."""
         return self.runs[0]
 
     @property
     def is_open(self) -> bool:
+        """True until a run is good again."""
         return self.recovery is None
 
     @property

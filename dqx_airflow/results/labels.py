@@ -43,6 +43,7 @@ class Label:
 
     @property
     def key(self) -> LabelKey:
+        """What it is a label of: the gate, the date, the check and the assertion."""
         return self.gate, self.date, self.check, self.name
 
     @property

@@ -44,6 +44,7 @@ class RecentAlert:
 
     @property
     def key(self) -> AssertionKey:
+        """The assertion: its gate, its check, its name."""
         return self.alert.gate, self.alert.verdict.check, self.alert.verdict.name
 
 

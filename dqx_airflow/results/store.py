@@ -58,6 +58,10 @@ class ResultsStore:
 
     @property
     def location(self) -> ResultsRoot:
+        """The root as it is read and written.
+
+        :raises StoreError: the root cannot be used.
+        """
         return locate(self.root, self.storage_options)
 
     def write(self, report: GateReport, sources: Iterable[SourceFile] = ()) -> None:

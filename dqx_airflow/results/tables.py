@@ -51,7 +51,10 @@ class ResultsRoot:
 
 
 def locate(root: str, storage_options: Mapping[str, str] | None = None) -> ResultsRoot:
-    """The location that `root` means: `~` and relative paths are resolved, URIs are kept."""
+    """The location that `root` means: `~` and relative paths are resolved, URIs are kept.
+
+    :raises StoreError: it is empty, or a path that cannot be used.
+    """
     if not root.strip():
         raise StoreError("the results root is empty", "give a path or URI")
     if root.startswith("file://"):

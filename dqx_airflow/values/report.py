@@ -232,4 +232,5 @@ class GateReport:
         return ranked[0] if ranked else None
 
     def count(self, status: Status) -> int:
+        """The number of verdicts with a status."""
         return sum(verdict.status is status for verdict in self.verdicts)
