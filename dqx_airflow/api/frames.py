@@ -8,6 +8,7 @@ from decimal import Decimal
 from math import isnan
 from typing import Any
 
+from dqx_airflow.api.arrow_types import spark_type
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.types import decimal_size
 from dqx_airflow.reference.table import Table, TableError
@@ -60,51 +61,6 @@ def table_of(frame: Any, types: Mapping[str, str] | None = None) -> Table:
 def _is_pandas(given: object) -> bool:
     kind = type(given)
     return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
-
-
-def spark_type(arrow: Any) -> str:
-    """The type that Spark reads an Arrow type as.
-
-    :raises ValueError: there is none.
-    """
-    from pyarrow import types as is_
-
-    if is_.is_dictionary(arrow):
-        return spark_type(arrow.value_type)
-    if is_.is_decimal(arrow):
-        return f"decimal({arrow.precision},{arrow.scale})"
-    if is_.is_timestamp(arrow):
-        return "timestamp" if arrow.tz else "timestamp_ntz"
-    if is_.is_list(arrow) or is_.is_large_list(arrow) or is_.is_fixed_size_list(arrow):
-        return f"array<{spark_type(arrow.value_type)}>"
-    if is_.is_struct(arrow):
-        fields = (arrow.field(number) for number in range(arrow.num_fields))
-        return f"struct<{','.join(f'{item.name}:{spark_type(item.type)}' for item in fields)}>"
-    if is_.is_map(arrow):
-        return f"map<{spark_type(arrow.key_type)},{spark_type(arrow.item_type)}>"
-    for test, name in (
-        (is_.is_boolean, "boolean"),
-        (is_.is_int8, "tinyint"),
-        (is_.is_int16, "smallint"),
-        (is_.is_uint8, "smallint"),
-        (is_.is_int32, "int"),
-        (is_.is_uint16, "int"),
-        (is_.is_int64, "bigint"),
-        (is_.is_uint32, "bigint"),
-        (is_.is_uint64, "decimal(20,0)"),
-        (is_.is_float16, "float"),
-        (is_.is_float32, "float"),
-        (is_.is_float64, "double"),
-        (is_.is_date, "date"),
-        (is_.is_null, "void"),
-    ):
-        if test(arrow):
-            return name
-    if is_.is_string(arrow) or is_.is_large_string(arrow) or str(arrow) == "string_view":
-        return "string"
-    if is_.is_binary(arrow) or is_.is_large_binary(arrow) or is_.is_fixed_size_binary(arrow):
-        return "binary"
-    raise ValueError(f"Spark has no type for {arrow}")
 
 
 def _as_type(values: list[Any], found: str, wanted: str) -> tuple[str, list[Any]] | None:

@@ -21,6 +21,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.json
 
+from dqx_airflow.api.arrow_types import spark_type
 from dqx_airflow.cli.contract.reader_options import ReaderOptions
 from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.drafting.observed import (
@@ -201,7 +202,7 @@ def _csv(place: str, options: ReaderOptions) -> ColumnTable:
         parts.append(found)
     texts = pa.concat_tables(parts)
     typed = {name: _typed(texts.column(name)) for name in texts.column_names}
-    types = {name: spark_type for name, (spark_type, _) in typed.items()}
+    types = {name: kind for name, (kind, _) in typed.items()}
     return ColumnTable(tuple(typed), types, texts.num_rows, lambda name: typed[name][1])
 
 
@@ -230,7 +231,7 @@ def _typed(texts: Any) -> tuple[str, Any]:
     """The type that all texts have, and their values. A number with zeros in front is a text."""
     if texts.null_count == len(texts):
         return "string", texts
-    for pattern, spark_type, arrow_type in (
+    for pattern, type_name, arrow_type in (
         (_WHOLE, "bigint", pa.int64()),
         (_NUMBER, "double", pa.float64()),
         ("(?i)true|false", "boolean", pa.bool_()),
@@ -238,7 +239,7 @@ def _typed(texts: Any) -> tuple[str, Any]:
     ):
         if _is_all(pattern, texts):
             try:
-                return spark_type, pc.cast(texts, arrow_type)
+                return type_name, pc.cast(texts, arrow_type)
             except pa.ArrowInvalid:
                 break
     # The texts order as the moments do, and no bound is made of them.
@@ -254,60 +255,25 @@ def _texts(column: Any) -> Any:
     return pc.cast(column, pa.string())
 
 
-_SPARK: tuple[tuple[Callable[[Any], bool], str], ...] = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int8, "tinyint"),
-    (pa.types.is_int16, "smallint"),
-    (pa.types.is_uint8, "smallint"),
-    (pa.types.is_int32, "int"),
-    (pa.types.is_uint16, "int"),
-    (pa.types.is_int64, "bigint"),
-    (pa.types.is_uint32, "bigint"),
-    (pa.types.is_uint64, "decimal(20,0)"),
-    (pa.types.is_float64, "double"),
-    (pa.types.is_floating, "float"),
-    (pa.types.is_date, "date"),
-    (pa.types.is_null, "string"),
-)
-
-
 def spark_type_of(kind: Any, *, has_zone: bool = False) -> str:
-    """The type of Spark for one of Arrow.
+    """The type of Spark for one of Arrow; a string where all values are NULL.
 
-    :param has_zone: what is a moment without a zone here is one with a zone for Spark.
+    :param has_zone: a timestamp without a zone here has one for Spark.
+    :raises DatasetError: there is none.
     """
-
-    def inner(part: Any) -> str:
-        return spark_type_of(part, has_zone=has_zone)
-
-    for is_one, spark_type in _SPARK:
-        if is_one(kind):
-            return spark_type
-    if pa.types.is_timestamp(kind):
-        return "timestamp" if kind.tz is not None or has_zone else "timestamp_ntz"
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_dictionary(kind):
-        return inner(kind.value_type)
-    if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{part.name}:{inner(part.type)}' for part in kind)}>"
-    if pa.types.is_map(kind):
-        return f"map<{inner(kind.key_type)},{inner(kind.item_type)}>"
-    if hasattr(kind, "value_type"):
-        return f"array<{inner(kind.value_type)}>"
-    is_text = "string" in str(kind)
-    if not is_text and "binary" not in str(kind):
-        raise DatasetError(f"no Spark type for {kind}", "cast the column, or remove it")
-    return "string" if is_text else "binary"
+    try:
+        return spark_type(kind, has_zone=has_zone, of_nulls="string")
+    except ValueError:
+        raise DatasetError(f"no Spark type for {kind}", "cast the column, or remove it") from None
 
 
 # Observing ---------------------------------------------------------------------------------------
 
 
 def _observed(table: ColumnTable, name: str) -> ObservedColumn:
-    column, spark_type = table.column(name), table.types[name]
-    family = family_of(spark_type)
-    found = ObservedColumn(name, spark_type, nulls=column.null_count)
+    column, type_name = table.column(name), table.types[name]
+    family = family_of(type_name)
+    found = ObservedColumn(name, type_name, nulls=column.null_count)
     if family in (Family.ARRAY, Family.MAP, Family.OTHER):
         return replace(found, is_personal=is_personal(name, False))
     if family is Family.TEXT:
