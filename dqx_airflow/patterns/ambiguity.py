@@ -16,13 +16,13 @@ from operator import or_
 
 from dqx_airflow.patterns import characters as chars
 from dqx_airflow.patterns.characters import Characters
-from dqx_airflow.patterns.syntax import (
+from dqx_airflow.patterns.syntax import ExplodingError
+from dqx_airflow.patterns.tree import (
     Anything,
     Assertion,
     Choice,
     Concatenation,
     End,
-    ExplodingError,
     Group,
     Node,
     One,

@@ -20,20 +20,19 @@ from typing import TypeAlias
 from dqx_airflow.patterns import characters as chars
 from dqx_airflow.patterns.ambiguity import power
 from dqx_airflow.patterns.characters import Characters
-from dqx_airflow.patterns.syntax import (
+from dqx_airflow.patterns.syntax import ExplodingError, read
+from dqx_airflow.patterns.tree import (
     Anything,
     Assertion,
     Choice,
     Concatenation,
     End,
-    ExplodingError,
     Group,
     Node,
     One,
     Repeat,
     Start,
     parts_of,
-    read,
     shortest,
 )
 

@@ -11,7 +11,8 @@ import re
 from functools import cache
 
 from dqx_airflow.patterns.characters import Characters
-from dqx_airflow.patterns.syntax import (
+from dqx_airflow.patterns.syntax import PatternError, read
+from dqx_airflow.patterns.tree import (
     Anything,
     Assertion,
     Choice,
@@ -20,10 +21,8 @@ from dqx_airflow.patterns.syntax import (
     Group,
     Node,
     One,
-    PatternError,
     Repeat,
     Start,
-    read,
 )
 
 _CONDITIONS = {

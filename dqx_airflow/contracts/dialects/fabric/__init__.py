@@ -6,29 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
 
-from dqx_airflow.contracts.demands import (
-    Complete,
-    Digits,
-    Distinct,
-    Fresh,
-    HourlyVolume,
-    OfType,
-    OneOf,
-    Pattern,
-    Presence,
-    Prompt,
-    Refers,
-    Required,
-    Retained,
-    RowsSatisfy,
-    Unique,
-    Volume,
-)
+from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Refers, Required
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.fabric.promises import PlacedRule, promised_rules
 from dqx_airflow.contracts.dialects.field_types import (
     bound_rule,
     most_digits,
@@ -51,14 +33,10 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.unknown_keys import has_misspelled
-from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence
+from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.values import FORMATS
 
-PlacedRule: TypeAlias = "tuple[str | None, Rule]"
-"""A rule, with the column that it is about; None where it is about the table."""
-
-_WEEK_DAYS = 7
 _STATUS = {
     "draft": "draft",
     "proposed": "draft",
@@ -79,16 +57,8 @@ _CONVENTIONS = {
     "kebab_case": r"[a-z][a-z0-9]*(-[a-z0-9]+)*",
 }
 _MASK_ALL = {"restricted", "confidential", "secret"}
-_SAY_CLOCK = "name it: `measured_as: max(column) vs now()`"
 
-_AGE = re.compile(r"\s*max\(\s*`?([^`()]+?)`?\s*\)\s+vs\s+now\(\)\s*", re.IGNORECASE)
-_IN_TABLE = re.compile(
-    r"\s*`?(\w+)`?\s+in\s*\(\s*select\s+(?:distinct\s+)?`?(\w+)`?\s+from\s+(\w+(?:\.\w+)*)\s*\)\s*",
-    re.IGNORECASE,
-)
 _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)
-_DELAY = re.compile(r"(?P<what>\w+)_p(?P<percentile>\d+)_(?P<unit>seconds|minutes|hours|days)")
-_UNITS_S = {"seconds": 1, "minutes": MINUTE_S, "hours": HOUR_S, "days": DAY_S}
 
 
 def _recognises(root: Mapping) -> bool:
@@ -192,7 +162,7 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
     with reading.of_model(name):
         fields = [_field(reading, column) for column in reading.mappings(schema, "columns")]
         _check_layout(reading, layout, fields)
-        promises = tuple(_promises(reading, top))
+        promises = tuple(promised_rules(reading, top))
     masks_all = _masks_all(reading, top, fields)
     return Model(
         name,
@@ -354,162 +324,6 @@ def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool
     is_personal = any(name.startswith("pii") for name in classes)
     is_marked = any(item.is_sensitive for item in fields)
     return bool(classes & _MASK_ALL) or (is_personal and not is_marked)
-
-
-# What is promised of the data --------------------------------------------------------------------
-
-
-def _promises(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
-    quality = reading.mapping(top, "quality")
-    freshness = reading.mapping(quality, "freshness")
-    clock = _clock(reading, freshness)
-    for entry in reading.mappings(quality, "completeness"):
-        yield from _completeness(reading, entry)
-    for entry in reading.mappings(quality, "uniqueness"):
-        yield from _uniqueness(reading, entry)
-    for entry in reading.mappings(quality, "accuracy"):
-        yield from _accuracy(reading, entry)
-    yield from _freshness(reading, freshness, clock)
-    yield from _volume(reading, reading.mapping(top, "volume"), clock)
-    yield from _retention(reading, reading.mapping(top, "lifecycle"), clock)
-    yield from _service(reading, reading.mapping(top, "sla"))
-
-
-def _clock(reading: ClauseReader, freshness: Mapping | None) -> str | None:
-    """The column that tells when a row came to be: `event_ts` of `max(event_ts) vs now()`."""
-    match = _AGE.fullmatch(reading.text(freshness, "measured_as") or "")
-    return column_path(match[1]) if match else None
-
-
-def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
-    column, percent = reading.text(entry, "column"), reading.number(entry, "min_pct")
-    if column is None or percent is None:
-        reading.unsupported(entry, "it needs a `column` and a `min_pct`")
-    else:
-        path = column_path(column)
-        demand = Complete(path, round(percent / 100, 12))
-        nodes = entry.get("min_pct"), entry.get("column")
-        yield path, reading.rule("completeness", demand, *nodes)
-
-
-def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
-    columns = tuple(map(column_path, reading.texts(entry, "keys")))
-    percent = reading.number(entry, "max_dup_pct")
-    if not columns:
-        reading.unsupported(entry, "it needs the `keys` that are unique")
-        return
-    column = columns[0] if len(columns) == 1 else None
-    keys = entry.get("keys")
-    if percent is None:
-        yield column, reading.rule("unique", Unique(columns), keys)
-    else:
-        demand = Distinct(columns, round(percent / 100, 12))
-        yield column, reading.rule("uniqueness", demand, entry.get("max_dup_pct"), keys)
-
-
-def _accuracy(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
-    predicate = reading.text(entry, "rule")
-    if predicate is None:
-        reading.unsupported(entry, "it needs a `rule`, a predicate of SQL")
-        return
-    if match := _IN_TABLE.fullmatch(predicate):
-        column, other, table = match.groups()
-        demand = Refers((column_path(column),), table, (column_path(other),))
-        yield column_path(column), reading.rule("references", demand, entry.get("rule"))
-    else:
-        yield None, reading.rule("accuracy", RowsSatisfy(predicate), entry.get("rule"))
-
-
-def _freshness(
-    reading: ClauseReader, freshness: Mapping | None, clock: str | None
-) -> Iterator[PlacedRule]:
-    minutes = reading.number(freshness, "max_age_minutes")
-    if freshness is None or minutes is None:
-        reading.unsupported(freshness, "it needs a number of minutes: max_age_minutes")
-        return
-    nodes = freshness.get("max_age_minutes"), freshness.get("measured_as")
-    if clock is None and nodes[1] is not None:
-        for node in nodes:
-            reading.unsupported(node, f"the age of which column? {_SAY_CLOCK}")
-        return
-    yield clock, reading.rule("freshness", Fresh(clock, minutes * MINUTE_S), *nodes)
-
-
-def _volume(
-    reading: ClauseReader, volume: Mapping | None, clock: str | None
-) -> Iterator[PlacedRule]:
-    if volume is None:
-        return
-    baseline = reading.number(volume, "baseline_rows_per_day")
-    baseline_node = volume.get("baseline_rows_per_day")
-    # Two spellings with two meanings: of the mean of a week, and of each day.
-    for key, days in (("alert_band", _WEEK_DAYS), ("alert_if_outside_band", 1)):
-        band = _band(volume.get(key))
-        if band is None:
-            reading.unsupported(volume.get(key), "no band: write it as [0.5, 2.0] or 0.5..2.0")
-        else:
-            demand = Volume(*band, baseline, days if baseline is not None else _WEEK_DAYS)
-            yield None, reading.rule("volume", demand, volume.get(key), baseline_node)
-    reading.documented(baseline_node, "bounds nothing without an `alert_band`")
-    low, high = (
-        reading.number(volume, key) for key in ("trough_rows_per_hour", "peak_rows_per_hour")
-    )
-    if low is None and high is None:
-        return
-    nodes = volume.get("trough_rows_per_hour"), volume.get("peak_rows_per_hour")
-    yield clock, reading.rule("hourly_volume", HourlyVolume(clock, low, high), *nodes)
-
-
-def _band(node: Node | None) -> tuple[float, float] | None:
-    """The multiples of `[0.5, 2.0]` and `0.5..2.0`."""
-    if isinstance(node, Sequence):
-        parts = [item.text for item in node.items if isinstance(item, Scalar)]
-    else:
-        parts = node.text.split("..") if isinstance(node, Scalar) else []
-    try:
-        low, high = map(float, parts)
-    except ValueError:
-        return None
-    return low, high
-
-
-def _retention(
-    reading: ClauseReader, life: Mapping | None, clock: str | None
-) -> Iterator[PlacedRule]:
-    days = reading.number(life, "retention_days")
-    node = life.get("retention_days") if life is not None else None
-    if days is None:
-        reading.documented(node)
-    else:
-        yield clock, reading.rule("retention", Retained(clock, days * DAY_S), node)
-
-
-def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]:
-    """The delays: `x-bronze_landing: {from: event_ts, to: landed_at}` names the two columns of
-    `bronze_landing_p99_minutes`."""
-    reading.documented_keys(
-        sla, "incident_response", "incident_runbook", "business_hours", reason="shown in failures"
-    )
-    for key, entry in sla.entries.items() if sla is not None else ():
-        if (match := _DELAY.fullmatch(key)) is None:
-            continue
-        named = f"x-{match['what']}"
-        columns = reading.mapping(sla, named)
-        source, processed = (reading.text(columns, end) for end in ("from", "to"))
-        most = reading.number(sla, key)
-        digits = match["percentile"]
-        share = 1.0 if digits == "100" else float(f"0.{digits:0>2}")  # p99, p999
-        if source is None or processed is None:
-            reason = f"a delay between which columns? add `{named}: {{from: ..., to: ...}}`"
-            reading.unsupported(entry.node, reason)
-        elif most is None or most <= 0 or share <= 0:
-            reading.unsupported(entry.node, "no number of minutes above 0")
-        else:
-            ends = column_path(source), column_path(processed)
-            demand = Prompt(*ends, most * _UNITS_S[match["unit"]], share)
-            assert columns is not None
-            nodes = entry.node, columns.get("from"), columns.get("to")
-            yield None, reading.rule(f"{match['what']}_latency", demand, *nodes)
 
 
 READER = DialectReader(
