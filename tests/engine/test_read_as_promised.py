@@ -204,6 +204,7 @@ HEADERS = {
     "spaces": (" x,y\n-1,2\n", "' x' for the column 'x'"),
     "quoted spaces": ('"x ",y\n-1,2\n', "'x ' for the column 'x'"),
     "twice": ("x,x,y\n-1,-1,2\n", "names the column 'x' twice"),
+    "all twice": ("x,X\n-1,-1\n", "names the column 'x' twice"),
     "empty": ("", "is empty"),
     "a blank": ("\n", "has no header"),
     "text": ("a,b\n-1,2\n", "has no header"),

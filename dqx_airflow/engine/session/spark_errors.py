@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.session.py4j_errors import Py4JJavaError
+from dqx_airflow.engine.sources.csv_headers import header_fault
 from dqx_airflow.engine.sources.unread_text import RAISED
 from dqx_airflow.errors import SparkError, first_line
 
@@ -86,7 +87,8 @@ def explain(error: PySparkException) -> str:
         return f"{path} cannot be read: {_SOME_RECORD}"
     if "FILE_NOT_EXIST" in lines[0]:
         return f"{path} cannot be read: it no longer exists"
-    return f"{path} cannot be read: {_JAVA_CLASS.sub('', lines[-1])}"
+    faults = filter(None, (header_fault(str(item)) for item in _chain(error)))
+    return f"{path} cannot be read: {next(faults, _JAVA_CLASS.sub('', lines[-1]))}"
 
 
 def cause_of(error: PySparkException) -> str:

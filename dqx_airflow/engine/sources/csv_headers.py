@@ -18,6 +18,14 @@ _NO_NAME = re.compile(r"[+-]?[0-9][0-9.,:/eEtT+ZzE -]*|_c[0-9]+")
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
 _HINT = "write the header, or set the option header=false"
 
+_OTHER_NAMES = re.compile(
+    r"CSV header does not conform to the schema\.\s+Header: (?P<header>.*)\s+Schema: (?P<schema>.*)"
+)
+_OTHER_LENGTH = re.compile(
+    r"Number of column in CSV header is not equal.*\s+Header length: (\d+), schema size: (\d+)"
+)
+_ALIKE = "write the same header into all files"
+
 _MOST_BYTES = 1_000_000
 _THREADS = 16
 
@@ -58,6 +66,14 @@ def require_declared(
     require_names(ref, names, file)
     wanted = {name.casefold(): name for name in declared}
     there = {name.casefold() for name in names}
+    # Spark tells columns of one name apart by their positions.
+    for key, column in wanted.items():
+        twice = [at for at, name in enumerate(names) if name.casefold() == f"{key}{at}"]
+        if key not in there and len(twice) > 1:
+            raise DatasetError(
+                f"dataset '{ref.name}': the header of {file} names the column '{column}' twice",
+                "rename one of them",
+            )
     if wanted and there.isdisjoint(wanted) and not any(_plain(n) in wanted for n in names):
         raise DatasetError(
             f"dataset '{ref.name}': {file} has no header: its first line is "
@@ -73,14 +89,27 @@ def require_declared(
                 "write the name alone, or set ignoreLeadingWhiteSpace and "
                 "ignoreTrailingWhiteSpace to true",
             )
-    # Spark tells columns of one name apart by their positions.
-    for key, column in wanted.items():
-        twice = [at for at, name in enumerate(names) if name.casefold() == f"{key}{at}"]
-        if key not in there and len(twice) > 1:
-            raise DatasetError(
-                f"dataset '{ref.name}': the header of {file} names the column '{column}' twice",
-                "rename one of them",
-            )
+
+
+def header_fault(message: str) -> str | None:
+    """What is wrong with the header of a file, of what Spark says about it; None where that is
+    something else.
+
+    What a file has instead of the header of others may be a row, so it is not quoted.
+    """
+    if found := _OTHER_LENGTH.search(message):
+        own, others = found.groups()
+        columns = f"{own} column{'' if own == '1' else 's'}"
+        return f"its header has {columns}, and that of other files {others}; {_ALIKE}"
+    if (found := _OTHER_NAMES.search(message)) is None:
+        return None
+    header, schema = (found[name].split(", ") for name in ("header", "schema"))
+    for at, (name, column) in enumerate(zip(header, schema, strict=False)):
+        if name.casefold() != column.casefold() and column.casefold() == f"{name.casefold()}{at}":
+            return f"its header names the column '{name}' twice; rename one of them"
+        if column == f"_c{at}":
+            return f"its header has no name for column {at + 1}; write one"
+    return f"its header is not that of other files: {', '.join(schema)}; {_ALIKE}"
 
 
 def _plain(name: str) -> str:
