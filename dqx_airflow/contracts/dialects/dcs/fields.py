@@ -203,7 +203,10 @@ def _physical_type(around: FieldContext, node: Mapping) -> str | None:
     has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
     if written is None or not around.is_spark or has_fields:
         return None
-    return spark_type_of(written)
+    known = spark_type_of(written)
+    if known is None and config is not None:
+        around.reading.unsupported(config.get("databricksType"), "not a type of Spark")
+    return known
 
 
 def _has_fields(node: Mapping) -> bool:
