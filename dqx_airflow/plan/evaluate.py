@@ -238,17 +238,14 @@ def _judge_parts(
     judged = [hidden(_judge(part, measured, scanned, 0), part, plan) for part in parts]
     statuses = [one.status for one in judged]
     holding = statuses.count(Status.PASSED)
-    deciding, otherwise = Status.FAILED, Status.PASSED
-    if claimed.junctor is not nodes.Junctor.ALL:
-        deciding, otherwise = otherwise, deciding
-    if claimed.junctor is nodes.Junctor.IF:
+    is_if = claimed.junctor is nodes.Junctor.IF
+    if is_if:
         # The same as `any` with the opposite of the first claim.
-        statuses[0] = _OPPOSITES.get(statuses[0], statuses[0])
-        holding = int(deciding in statuses)
-    known = (one for one in (deciding, Status.ERROR, Status.SKIPPED) if one in statuses)
-    status = next(known, otherwise)
+        statuses[0] = _opposite(parts[0], measured, scanned)
+        holding = int(Status.PASSED in statuses)
+    status = _joined(claimed.junctor, statuses)
     if status is Status.PASSED:
-        is_unasked = claimed.junctor is nodes.Junctor.IF and statuses[0] is Status.PASSED
+        is_unasked = is_if and statuses[0] is Status.PASSED
         note = f"nothing is asked for: {_part_words(parts[0], judged[0])}" if is_unasked else None
         return replace(verdict(status, None), value=holding, scaled_value=holding, note=note)
     # Of `all` claims, those that hold say nothing about a failure.
@@ -258,9 +255,38 @@ def _judge_parts(
         for part, one in zip(parts, judged, strict=True)
         if one.status is status or not is_all
     ]
+    if is_if and statuses[0] is judged[0].status is Status.FAILED:
+        words[0] = _part_words(parts[0], judged[0], "is neither true nor false")
     counted = holding if status is Status.FAILED else None
     reason = "; ".join(words)
     return replace(verdict(status, reason), value=counted, scaled_value=counted)
+
+
+def _joined(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
+    """What becomes of several claims, of an `if` with the opposite of its first one."""
+    deciding, otherwise = Status.FAILED, Status.PASSED
+    if junctor is not nodes.Junctor.ALL:
+        deciding, otherwise = otherwise, deciding
+    known = (one for one in (deciding, Status.ERROR, Status.SKIPPED) if one in statuses)
+    return next(known, otherwise)
+
+
+def _opposite(part: PlannedAssertion, measured: Measurements, scanned: Scanned) -> Status:
+    """What becomes of the opposite of a claim. Where a metric has no value, neither holds."""
+    if isinstance(part.term, Claimed):
+        junctor, parts = part.term.junctor, part.term.parts
+        if junctor is nodes.Junctor.IF:
+            first = _judge(parts[0], measured, scanned, 0).status
+            return _joined(nodes.Junctor.ALL, [first, _opposite(parts[1], measured, scanned)])
+        other = nodes.Junctor.ANY if junctor is nodes.Junctor.ALL else nodes.Junctor.ALL
+        return _joined(other, [_opposite(one, measured, scanned) for one in parts])
+    verdict = _judge(part, measured, scanned, 0)
+    is_read = any(one.definition.scan is not Scan.SCHEMA for one in part.requests)
+    if is_read and verdict.status is Status.FAILED and not part.condition.is_about_none:
+        compared = _judged(part, measured, scanned)
+        if None in (compared.scaled, *compared.bounds):
+            return Status.FAILED
+    return _OPPOSITES.get(verdict.status, verdict.status)
 
 
 _OPPOSITES = {Status.PASSED: Status.FAILED, Status.FAILED: Status.PASSED}
@@ -276,8 +302,11 @@ _WHOLE_CLAIMS = ("each row:", "rows of ", "columns of ", "column ")
 """What begins so says its condition itself."""
 
 
-def _part_words(part: PlannedAssertion, verdict: Verdict) -> str:
-    """What became of a claim: `null_count(x) == 0 does not hold (3)`."""
+def _part_words(part: PlannedAssertion, verdict: Verdict, holds: str | None = None) -> str:
+    """What became of a claim: `null_count(x) == 0 does not hold (3)`.
+
+    :param holds: what is said instead of `does not hold` and the like.
+    """
     why = verdict.reason
     is_composed = isinstance(part.term, Claimed)
     if verdict.value is not None and not is_composed:
@@ -285,7 +314,7 @@ def _part_words(part: PlannedAssertion, verdict: Verdict) -> str:
     claim = part.expression
     if not is_composed and not claim.startswith(_WHOLE_CLAIMS):
         claim = f"{claim} {verdict.expected}"
-    return f"`{claim}` {_HOLDS[verdict.status]}" + (f" ({why})" if why else "")
+    return f"`{claim}` {holds or _HOLDS[verdict.status]}" + (f" ({why})" if why else "")
 
 
 def _origin(requests: Iterable[MetricRequest], scanned: Scanned) -> Origin | None:
