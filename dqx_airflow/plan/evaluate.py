@@ -271,7 +271,7 @@ def _joined(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
     return next(known, otherwise)
 
 
-def _opposite(part: PlannedAssertion, measured: Measurements, scanned: Scanned) -> Status:
+def _opposite(part: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Status:
     """What becomes of the opposite of a claim. Where a metric has no value, neither holds."""
     if isinstance(part.term, Claimed):
         junctor, parts = part.term.junctor, part.term.parts
