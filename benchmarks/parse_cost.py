@@ -107,9 +107,14 @@ models:
 # Notes what the process that called it holds while Spark would run; a gate also gets its report.
 SUBMIT = """#!/bin/sh
 cat /proc/$PPID/smaps_rollup > "$NOTES"
-case "$*" in *--request*) exec "$PYTHON" "$REPORT" passed "$@" > /dev/null ;; esac
+case "$*" in *--request*) exec "$PYTHON" -c "$REPORT" passed "$@" > /dev/null ;; esac
 """
-REPORT = Path(__file__).parents[1] / "tests" / "operators" / "spark_submit_stub.py"
+REPORT = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parents[1] / "tests" / "operators")!r})
+import spark_submit_stub
+spark_submit_stub.main(sys.argv[1], sys.argv[2:])
+"""
 
 
 def write_dags(folder: Path) -> None:
@@ -138,7 +143,7 @@ def environment(home: Path) -> dict[str, str]:
         "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
         "NOTES": str(home / "notes"),
         "PYTHON": sys.executable,
-        "REPORT": str(REPORT),
+        "REPORT": REPORT,
     }
 
 
