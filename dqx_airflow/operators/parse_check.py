@@ -15,6 +15,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,10 +191,9 @@ def _key_of(gate: Any, dag: Any) -> str:
 
 def _notes_of(dag_file: str) -> Path | None:
     """The file with the notes of a DAG file; None where this user has no folder of their own."""
-    folder = Path(tempfile.gettempdir(), f"dqx-airflow-{os.getuid()}")
-    name = hashlib.sha1(f"{__version__}\0{dag_file}".encode(), usedforsecurity=False).hexdigest()
-    notes = folder / name
+    notes = _notes_file(tempfile.gettempdir(), dag_file)
     if notes not in _notes:
+        folder = notes.parent
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             status = folder.lstat()
@@ -203,6 +203,12 @@ def _notes_of(dag_file: str) -> Path | None:
         if status.st_uid != os.getuid() or status.st_mode & 0o022:
             return None
     return notes
+
+
+@lru_cache
+def _notes_file(folder: str, dag_file: str) -> Path:
+    name = hashlib.sha1(f"{__version__}\0{dag_file}".encode(), usedforsecurity=False).hexdigest()
+    return Path(folder, f"dqx-airflow-{os.getuid()}", name)
 
 
 def _read(notes: Path) -> dict[str, _Seen]:
