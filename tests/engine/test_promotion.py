@@ -235,7 +235,7 @@ def test_a_writer_that_comes_between_is_seen(
             write_deltalake(target, ORDERS.slice(3, 3), mode="overwrite")
         return write_files(*given, **more)
 
-    monkeypatch.setattr("dqx_airflow.engine.outputs.promotion.write_files", crossing)
+    monkeypatch.setattr("dqx_airflow.engine.outputs.promotion_by_files.write_files", crossing)
     report = run(gate)
     assert rows(target) == sorted([*OF_TODAY, *OF_YESTERDAY], key=str)
     assert promotion(report) == Promotion(target, 2, 4)
@@ -258,7 +258,7 @@ def test_files_that_changed_since_are_not_promoted(
         pyarrow.parquet.write_table(ORDERS.slice(0, 1), folder / "a.parquet")
         return written
 
-    monkeypatch.setattr("dqx_airflow.engine.outputs.promotion.write_files", changing)
+    monkeypatch.setattr("dqx_airflow.engine.outputs.promotion_by_files.write_files", changing)
     with pytest.raises(PromotionError, match=r"a\.parquet was changed or removed"):
         run(next_attempt(files))
     assert DeltaTable(target).version() == 0

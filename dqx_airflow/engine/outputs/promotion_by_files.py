@@ -1,0 +1,168 @@
+"""A promotion whose files Spark writes and whose commit deltalake makes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from urllib.parse import unquote
+
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import RemoveAction, create_table_with_add_actions
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dqx_airflow.engine.outputs.delta_writer import WrittenFiles, nullable, write_files
+from dqx_airflow.engine.outputs.promoted_slices import Noted
+from dqx_airflow.engine.outputs.promotion_target import ROWS, RUN_ID, PromotionTarget
+from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
+from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.errors import first_line
+from dqx_airflow.results.commits import committed
+from dqx_airflow.values import Promotion
+
+
+def promote_by_files(target: PromotionTarget) -> Promotion:
+    """Spark writes the files, deltalake commits them.
+
+    :raises RefusedPromotionError: the target does not take the rows.
+    :raises PromotionError: they cannot be promoted as it is now.
+    """
+    before = target.table()
+    since = -1 if before is None else int(before.version())
+    numbers = count()
+    committed(lambda: _commit(target, f"promoted-{target.run_id}/{next(numbers)}"))
+    newest = DeltaTable(target.location)
+    commits = newest.history(int(newest.version()) - since)
+    (own,) = (commit for commit in commits if commit.get(RUN_ID) == target.run_id)
+    return Promotion(target.location, int(own["version"]), int(own[ROWS]))
+
+
+def _commit(target: PromotionTarget, folder: str) -> None:
+    """Commits once. What of the target may have changed since is found out by the commit.
+
+    :raises CommitFailedError: another writer came first.
+    """
+    table = target.table()
+    if table is None:
+        _create(target, folder)
+        return
+    target.check_slice(table)
+    done = table.transaction_version(target.slice.order)
+    if done == target.order:
+        return  # the commit of which nobody could tell whether it was one
+    if done is not None and done > target.order:
+        raise target.late()
+    target.check_columns(struct_of(table))
+    columns = list(table.metadata().partition_columns)
+    log = DeltaLog(table, target.location, struct_of(table), target.dataset.dates)
+    replaced = log.files_of(target.replaced.on, target.replaced.values)
+    kept = _kept(target, log, replaced, folder, columns)
+    files = _checked(target, _written(target, target.replaced.frame(), f"{folder}/rows", columns))
+    # deltalake labels a commit by its mode, and finds out itself what an overwrite removes.
+    is_whole = len(replaced) == len(log.files_of(None))
+    removes, partition = list[RemoveAction](), None
+    if not is_whole and log.is_partitioned_by_date and not target.slice.values:
+        partition = [(target.replaced.date_column, "=", str(target.replaced.date_value))]
+    elif not is_whole:
+        now = int(time.time() * 1000)
+        removes = [RemoveAction(unquote(file.path), True, now, file.size) for file in replaced]
+    table.create_write_transaction(
+        [*files.adds, *kept.adds, *removes],
+        mode="append" if removes or not (is_whole or partition) else "overwrite",
+        schema=table.schema(),
+        partition_by=columns,
+        partition_filters=partition,
+        commit_properties=_commit_properties(target, files, target.noted_in(table)),
+    )
+
+
+def _create(target: PromotionTarget, folder: str) -> None:
+    columns = target.partition_columns
+    files = _checked(target, _written(target, target.replaced.frame(), f"{folder}/rows", columns))
+    try:
+        create_table_with_add_actions(
+            target.location,
+            Schema.from_json(nullable(target.dataset.struct).json()),
+            [*files.adds],
+            partition_by=columns,
+            commit_properties=_commit_properties(target, files, lambda _: None),
+        )
+    except DeltaError as error:
+        if target.table() is None:
+            raise
+        raise CommitFailedError(first_line(error)) from error
+
+
+def _written(
+    target: PromotionTarget, frame: DataFrame, folder: str, columns: Sequence[str]
+) -> WrittenFiles:
+    dates = target.dataset.dates
+    return write_files(
+        target.spark,
+        frame,
+        target.location,
+        folder,
+        partition_by=columns,
+        extremes_of=(
+            *(() if dates is None or dates.is_moment else (dates.name,)),
+            *(name for name, _ in target.slice.values if target.replaced.has_statistics(name)),
+        ),
+        count_if=f"NOT ({target.replaced.of_slice})" if target.replaced.of_slice else None,
+    )
+
+
+def _checked(target: PromotionTarget, files: WrittenFiles) -> WrittenFiles:
+    """The files, if they hold what was validated."""
+    change = target.dataset.change
+    if change is None and target.rows is not None and files.rows != target.rows:
+        change = f"{target.rows} rows were validated, and {files.rows} of them have the date"
+    if change is not None:
+        raise target.failed(change)
+    if files.counted:
+        raise target.outside(f"{files.counted} of {files.rows}")
+    return files
+
+
+def _kept(
+    target: PromotionTarget,
+    log: DeltaLog,
+    replaced: Sequence[DataFile],
+    folder: str,
+    columns: Sequence[str],
+) -> WrittenFiles:
+    """What the files that are replaced hold besides the slice, written anew."""
+    is_exact = log.is_partitioned_by_date and not target.slice.values
+    if target.replaced.condition is None or is_exact or not replaced:
+        return WrittenFiles()
+    frame = frame_of_parts(target.spark, log, log.parts_with(replaced))
+    is_other = f"NOT coalesce({target.replaced.condition}, false)"
+    kept = _written(target, frame.where(is_other), f"{folder}/kept", columns)
+    # A session may be told to pass over files that are missing or corrupt: theirs are the rows
+    # of others, too.
+    read, others = frame.select(F.count("*"), F.count_if(F.expr(is_other))).collect()[0]
+    logged = log.rows_in(replaced)
+    if others != kept.rows or (logged is not None and logged != read):
+        raise target.failed(
+            f"of {logged if logged is not None else read} rows in the files that are replaced "
+            f"{read} can be read, and {kept.rows} of {others} others were kept"
+        )
+    return replace(kept, counted=0)
+
+
+def _commit_properties(
+    target: PromotionTarget, files: WrittenFiles, noted: Noted
+) -> CommitProperties:
+    notes = target.by.notes(target.slice, target.order, noted)
+    return CommitProperties(
+        custom_metadata={
+            **target.facts,
+            ROWS: str(files.rows),
+            "operationParameters": {"predicate": target.replaced.condition or "true"},
+            "isBlindAppend": False,
+        },
+        app_transactions=[Transaction(name, number) for name, number in notes.items()],
+    )

@@ -1,0 +1,50 @@
+"""A promotion by Spark's Delta source, in one `replaceWhere`."""
+
+from __future__ import annotations
+
+import json
+
+from dqx_airflow.dataset_settings import is_table
+from dqx_airflow.engine.outputs.promoted_slices import Noted
+from dqx_airflow.engine.outputs.promotion_target import NOTES, RUN_ID, PromotionTarget
+from dqx_airflow.values import Promotion
+
+
+def promote_by_spark(target: PromotionTarget) -> Promotion:
+    """Spark writes and commits.
+
+    :raises RefusedPromotionError: the target does not take the rows.
+    :raises PromotionError: they cannot be promoted as it is now.
+    """
+    place = target.named
+    writer = target.replaced.frame().write.format("delta").mode("overwrite")
+    is_there = target.is_there()
+    noted: Noted = lambda _: None  # noqa: E731
+    if is_there:
+        target.check_columns(target.spark.table(place).schema)
+        target.check_slice(None)
+        noted = target.noted_in(None)
+    if target.replaced.of_slice and (
+        odd := target.replaced.frame().where(f"NOT ({target.replaced.of_slice})").count()
+    ):
+        raise target.outside(str(odd))
+    if is_there and target.replaced.condition is not None:
+        writer = writer.option("replaceWhere", target.replaced.condition)
+    if not is_there:
+        writer = writer.partitionBy(*target.partition_columns)
+    # Spark leaves out a write whose number is no greater than that of the last one.
+    facts = {**target.facts, NOTES: target.by.notes(target.slice, target.order, noted)}
+    writer = writer.options(
+        txnAppId=target.slice.order, txnVersion=target.order, userMetadata=json.dumps(facts)
+    )
+    if (change := target.dataset.change) is not None:
+        raise target.failed(change)
+    if is_table(target.location):
+        writer.saveAsTable(place)
+    else:
+        writer.save(target.location)
+    own = [it for it in target.commits_of_spark() if it[RUN_ID] == target.run_id]
+    if not own:
+        raise target.late()
+    rows = (own[0]["metrics"] or {}).get("numOutputRows")
+    return Promotion(target.location, int(own[0]["version"]), int(rows or 0))
