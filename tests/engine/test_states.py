@@ -298,8 +298,8 @@ def test_a_file_that_arrives_while_a_gate_runs_is_read_by_the_next_one(
 
 
 def test_a_catalog_table_has_no_fingerprint(spark: Any, gate: Gate) -> None:
-    spark.createDataFrame([(1, 2.0)], "id long, price double").createOrReplaceTempView("shop")
-    ref = DatasetRef("orders", table="shop")
+    spark.createDataFrame([(1, 2.0)], "id long, price double").createOrReplaceTempView("sales_view")
+    ref = DatasetRef("orders", table="sales_view")
     gate(AVERAGE, ref)
     assert verdict(gate(AVERAGE, ref)[0], "average") == (2.0, "scan")
 
