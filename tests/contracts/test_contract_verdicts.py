@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from markdown_cases import Case, cases
 from readable_tables import read_table
+from spark_tables import frame_of
 from written_rules import written_contract
 
 from dqx_airflow.api.database import MemoryDatabase, SparkDatabase
@@ -96,19 +97,9 @@ def _in_memory(case: Case, kind: str) -> MemoryDatabase:
 def _on_spark(case: Case, kind: str, spark: Any) -> SparkDatabase:
     datasets: dict[str, Mapping[str, Any]] = {}
     for number, (name, (table, dates)) in enumerate(_tables(case, kind).items()):
-        types = ", ".join(f"`{field.name}` {field.type}" for field in table.fields)
-        frame = spark.createDataFrame([_row(row, table) for row in table.rows], types)
-        frame.createOrReplaceTempView(f"given_{number}")
+        frame_of(spark, table).createOrReplaceTempView(f"given_{number}")
         datasets[name] = {"table": f"given_{number}"} | ({"date_column": dates} if dates else {})
     return SparkDatabase(spark, datasets)
-
-
-def _row(row: tuple[Any, ...], table: Table) -> tuple[Any, ...]:
-    cells = zip(row, table.fields, strict=True)
-    return tuple(
-        dict(cell) if cell is not None and field.type.startswith("map<") else cell
-        for cell, field in cells
-    )
 
 
 def _wrong(verdicts: tuple[Verdict, ...]) -> list[Verdict]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from markdown_cases import Case, cases
 from readable_tables import read_table
+from spark_tables import frame_of
 
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import run
@@ -146,8 +147,6 @@ def _failed(suite: Checked, database: Database, *besides: str) -> set[str]:
 def _on_spark(tables: Tables, spark: Any) -> SparkDatabase:
     datasets = {}
     for number, (name, table) in enumerate(tables.items()):
-        types = ", ".join(f"`{field.name}` {field.type}" for field in table.fields)
-        frame = spark.createDataFrame([*map(list, table.rows)], types)
-        frame.createOrReplaceTempView(f"enforced_{number}")
+        frame_of(spark, table).createOrReplaceTempView(f"enforced_{number}")
         datasets[name] = {"table": f"enforced_{number}"}
     return SparkDatabase(spark, datasets)
