@@ -240,7 +240,11 @@ class ArgumentChecker:
             if isinstance(item, nodes.Name) and item.text in self.constants:
                 self.used.add(item.text)
             elif isinstance(item, nodes.Name):
-                help_line = f'write strings in quotes: "{item.text}"'
+                help_line = (
+                    "a list holds no null: in a predicate, write `or x is null` behind it"
+                    if is_null_word(item)
+                    else f'write strings in quotes: "{item.text}"'
+                )
                 self.error("E003", f"unknown constant '{item.text}'", item.span, help_line)
             elif not isinstance(item, nodes.Text | nodes.Number | nodes.Day | nodes.Truth):
                 self.error("E101", "expected a string, a number or a date", item.span)
@@ -263,6 +267,13 @@ class ArgumentChecker:
             case _:
                 message = "missing dataset for `values`"
                 self.error("E101", message, node.span, "write values(column, dataset other)")
+
+
+def is_null_word(node: nodes.Name) -> bool:
+    """True for the word `null`; a column called so stands in backticks."""
+    span = node.span
+    is_bare = span.end_column - span.column == len(node.text)
+    return is_bare and node.text.casefold() == "null"
 
 
 def first_column(call: nodes.Call) -> str:

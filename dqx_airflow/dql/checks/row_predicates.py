@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.call_arguments import ArgumentChecker, first_column
+from dqx_airflow.dql.checks.call_arguments import ArgumentChecker, first_column, is_null_word
 from dqx_airflow.dql.items import is_about_items
 from dqx_airflow.metrics.aliases import function_elsewhere, name_alone
 from dqx_airflow.metrics.builtin import METRICS
@@ -16,6 +16,7 @@ from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.patterns.bounds import bounded, bounded_like
 from dqx_airflow.patterns.syntax import ExplodingError, PatternError
+from dqx_airflow.values import Span
 
 _SOUND_LIKE = re.compile(r"([^\\]|\\[%_\\])*\Z", re.DOTALL)
 _OF_METRICS = {
@@ -108,12 +109,12 @@ class RowChecker:
                 # In a row a name is a column, unless a constant has that name.
                 if name in self.arguments.constants:
                     self.arguments.used.add(name)
+                elif is_null_word(node):
+                    self._never_equal("null", node.span)
             case nodes.Number() | nodes.Text() | nodes.Day() | nodes.Truth() | nodes.Item():
                 pass
             case nodes.Null():
-                message = "nothing equals None, so this is never evaluated"
-                help_line = "write `is null` or `is not null`"
-                self.arguments.error("E106", message, node.span, help_line)
+                self._never_equal("None", node.span)
             case nodes.Negative(operand=operand):
                 self._value(operand)
             case nodes.Arithmetic(left=left, right=right):
@@ -123,6 +124,10 @@ class RowChecker:
                 self._call(node)
             case _:
                 self.arguments.error("E106", "expected a value of the row", node.span)
+
+    def _never_equal(self, word: str, span: Span) -> None:
+        message = f"nothing equals {word}, so this is never evaluated"
+        self.arguments.error("E106", message, span, "write `is null` or `is not null`")
 
     def _call(self, call: nodes.Call) -> None:
         name = call.name
