@@ -81,6 +81,8 @@ _NAN_CLAIMS = (
     "variance(x) >= 0",
     "minimum(x) is not None",
     "average(x) between 0 and 100",
+    "if maximum(x) > 100 then num_rows() > 1000",
+    "coalesce(maximum(x), 0) <= 100",
 )
 
 
@@ -102,6 +104,9 @@ BAD_CELLS = [
             "average(x) >= 0",
             "sum(x) >= 0",
             "each row: x - x == 0",
+            "coalesce(maximum(x), 0) <= 100",
+            "coalesce(average(x), 0) <= 100",
+            "if maximum(x) > 100 then num_rows() > 1000",
         ),
     ),
     BadCell(
