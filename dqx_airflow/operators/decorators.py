@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from airflow.providers.common.compat.sdk import (
     DecoratedOperator,
@@ -92,9 +92,7 @@ def dql_gate_task(
     :param python_callable: the function.
     :param kwargs: the arguments of `DqlGateOperator`.
     """
-    return task_decorator_factory(
-        python_callable=python_callable, decorated_operator_class=_DecoratedDqlGate, **kwargs
-    )
+    return _decorator(_DecoratedDqlGate, python_callable, kwargs)
 
 
 def contract_gate_task(
@@ -106,6 +104,24 @@ def contract_gate_task(
     :param python_callable: the function.
     :param kwargs: the arguments of `ContractGateOperator`.
     """
-    return task_decorator_factory(
-        python_callable=python_callable, decorated_operator_class=_DecoratedContractGate, **kwargs
+    return _decorator(_DecoratedContractGate, python_callable, kwargs)
+
+
+def _decorator(
+    kind: type[_DecoratedGate],
+    python_callable: Callable[..., Any] | None,
+    given: Mapping[str, Any],
+) -> TaskDecorator:
+    """As Airflow makes it, and what the decorator is given is checked: it is all that the DAG says
+    of a gate that is mapped over the arguments of its function."""
+    from dqx_airflow.operators.parse_check import require_sound_partial
+
+    make = task_decorator_factory(decorated_operator_class=kind, **given)
+
+    def decorated(function: Callable[..., Any]) -> Any:
+        require_sound_partial(kind, {"task_id": function.__name__, **given})
+        return make(function)
+
+    return cast(
+        "TaskDecorator", decorated if python_callable is None else decorated(python_callable)
     )

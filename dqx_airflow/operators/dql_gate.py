@@ -43,7 +43,7 @@ class DqlGateOperator(GateOperator):
     """
 
     template_fields: Sequence[str] = (*GateOperator.template_fields, "suite", "shadow")
-    checked_arguments = (*GateOperator.checked_arguments, "suite")
+    checked_arguments = (*GateOperator.checked_arguments, "suite", "shadow")
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class DqlGateOperator(GateOperator):
         if isinstance(self.suite, list | tuple):
             if not self.suite:
                 yield "suite=[]: write the path of a suite, or several paths"
-            if self.shadow is not None and len(self.suite) > 1:
+            if isinstance(self.shadow, str | os.PathLike) and len(self.suite) > 1:
                 yield "shadow belongs to one suite: give a gate of its own to the one it is for"
 
     def read_source(self, context: Any, on: date) -> SourceFile:

@@ -108,6 +108,7 @@ ContractGateOperator(
 ContractGateOperator(task_id="e", contract="orders.yaml", data="/a", expect_version=2)
 DqlGateOperator.partial(task_id="f", suite="orders.dql", promote_slice={"store": "a"}).expand(
     datasets=[{"orders": "/a"}], promote_to=["/b"])
+DqlGateOperator.partial(task_id="k", suite=["orders.dql"]).expand(datasets=[{"orders": "/a"}])
 @task.dql_gate(suite="orders.dql", quarantine={"orders": "/bad"})
 def g(): return {"orders": "/a"}
 g()
