@@ -402,12 +402,68 @@ def wait_for(file: Path, text: str) -> int:
     raise AssertionError(file.read_text())
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-def test_spark_connect_gives_the_same_report(lake: Path) -> None:
+def test_spark_connect_gives_the_same_report(lake: Path, server: str) -> None:
     here = from_json(GateReport, run(lake, "orders.dql", "--output", "json").stdout)
-    with connect_server(lake) as address:
-        call = ["orders.dql", "--output", "json", "--recompute", "--connection", address]
-        result = run(lake, *call)
+    call = ["orders.dql", "--output", "json", "--recompute", "--connection", server]
+    result = run(lake, *call)
     assert result.returncode == 1, result.stderr
     assert from_json(GateReport, result.stdout).verdicts == here.verdicts
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_gates_at_once_on_one_server_do_not_see_each_other(tmp_path: Path, server: str) -> None:
+    """All of them call their dataset `orders`, and write to one store. One reads what is not there;
+    one is run twice, so that it has states."""
+    root = str(tmp_path / "results")
+    sizes = {"one": 3, "two": 5, "three": 7}
+    for name, size in sizes.items():
+        ids = pa.array(range(size), pa.int64())
+        write_deltalake(str(tmp_path / name), pa.table({"id": ids}))
+    write_deltalake(str(tmp_path / "four"), pa.table({"key": ["a"]}))
+
+    def start(name: str) -> subprocess.Popen[str]:
+        suite = tmp_path / f"{name}.dql"
+        suite.write_text(
+            f"""suite "Gate {name}" {{ check "C" on orders {{
+                assert maximum(id) == {sizes.get(name, 1) - 1} name "most"
+                assert query("SELECT count(*) FROM orders") == {sizes.get(name, 1)} name "seen"
+            }} }}"""
+        )
+        given = ["--dataset", f"orders={tmp_path / name}", "--date", "2024-03-02"]
+        call = [DQL, "run", str(suite), *given, "--output", "json", "--results", root]
+        return subprocess.Popen(
+            [*call, "--connection", server],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+
+    for _ in range(2):
+        running = {name: start(name) for name in (*sizes, "four")}
+        reports = {}
+        for name, process in running.items():
+            told, complaint = process.communicate(timeout=300)
+            assert process.returncode == (0 if name in sizes else 3), complaint
+            reports[name] = from_json(GateReport, told)
+        for name, size in sizes.items():
+            values = {verdict.name: verdict.value for verdict in reports[name].verdicts}
+            assert (values["most"], values["seen"]) == (size - 1, size)
+            assert reports[name].outcome is Outcome.PASSED
+        broken = {verdict.name: verdict for verdict in reports["four"].verdicts}
+        assert broken["most"].status is Status.ERROR
+        assert broken["seen"].value == 1
+    rows = list_runs(root)
+    assert len(rows) == 8
+    for row in rows:
+        expected = Outcome.BROKEN if row.run_key.gate.endswith("four") else Outcome.PASSED
+        assert row.outcome is expected

@@ -1,30 +1,137 @@
-"""A Spark Connect server that dies under a gate: what its message says. No server is needed."""
+"""Servers of Spark Connect that die or cannot be relied on, and what is said. None is needed."""
 
 from __future__ import annotations
 
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyspark
 import pytest
 
+from dqx_airflow.config.connection import connection_of
+from dqx_airflow.engine.session.connect_server import require_tls, require_version
 from dqx_airflow.errors import SparkError
 
 pytestmark = pytest.mark.spark
 
 DRAWN = """<_MultiThreadedRendezvous of RPC that terminated with:
-\tstatus = StatusCode.UNAVAILABLE
-\tdetails = "failed to connect to all addresses; Connection refused (111)"
+\tstatus = StatusCode.{status}
+\tdetails = "{details}"
 \tdebug_error_string = "UNKNOWN:Error received from peer"
 >"""
+REFUSED = "failed to connect to all addresses; Connection refused (111)"
 
 
-def test_the_message_has_the_reason_and_not_the_name_of_a_class_of_grpc() -> None:
+@pytest.mark.parametrize(
+    ("status", "details"),
+    [
+        ("UNAVAILABLE", REFUSED),
+        ("UNKNOWN", "Stream removed (RST_STREAM (Received RST_STREAM with error code 2))"),
+        ("UNAUTHENTICATED", "Invalid token"),
+    ],
+    ids=["gone", "out of memory", "another token"],
+)
+def test_the_message_has_the_reason_and_not_the_name_of_a_class_of_grpc(
+    status: str, details: str
+) -> None:
     import grpc
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
     from dqx_airflow.engine.session.spark_errors import spark_failures
 
-    lost = SparkConnectGrpcException(DRAWN, grpc_status_code=grpc.StatusCode.UNAVAILABLE)
+    drawn = DRAWN.format(status=status, details=details)
+    lost = SparkConnectGrpcException(drawn, grpc_status_code=grpc.StatusCode[status])
     with pytest.raises(SparkError) as raised, spark_failures():
         raise lost
-    assert raised.value.problem == (
-        "Spark was lost: failed to connect to all addresses; Connection refused (111)"
-    )
+    assert raised.value.problem == f"Spark was lost: {details}"
     assert raised.value.hint
+
+
+def test_a_token_that_is_refused_is_told_in_one_line() -> None:
+    import grpc
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    from dqx_airflow.engine.session.connection import spark_errors_told
+
+    status = grpc.StatusCode.UNAUTHENTICATED
+    drawn = DRAWN.format(status=status.name, details="Invalid token")
+    connection = connection_of("sc://lake:15002/;token=hush")
+    with pytest.raises(SparkError) as raised, spark_errors_told(connection):
+        raise SparkConnectGrpcException(drawn, grpc_status_code=status)
+    assert raised.value.problem == "sc://lake:15002 refused the token"
+    assert "password of the connection" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("server", "is_refused"),
+    [("4.1.1", True), ("3.5.8", True), (pyspark.__version__, False), ("99.0.0-SNAPSHOT", False)],
+)
+def test_a_server_that_is_older_than_its_client_is_refused_before_the_scan(
+    server: str, is_refused: bool
+) -> None:
+    session, connection = SimpleNamespace(version=server), connection_of("sc://lake")
+    if not is_refused:
+        require_version(session, connection)
+        return
+    with pytest.raises(SparkError) as raised:
+        require_version(session, connection)
+    for version in (server, pyspark.__version__):
+        assert version in raised.value.problem
+        assert version in (raised.value.hint or "")
+
+
+def test_a_server_without_tls_and_one_that_nobody_trusts_are_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", raising=False)
+    require_tls(connection_of("sc://localhost:1/;token=hush"), 5)  # takes no TLS
+    require_tls(connection_of("sc://127.0.0.1:1"), 5)  # neither
+    with answering(None) as port, pytest.raises(SparkError, match="has no TLS") as raised:
+        require_tls(connection_of(f"sc://127.0.0.1:{port}/;token=hush"), 5)
+    assert f"sc://localhost:{port}" in (raised.value.hint or "")
+    assert "hush" not in str(raised.value)
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    names = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    made = ("-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate)
+    subprocess.run(["openssl", "req", "-x509", *names, *made], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with answering(context) as port:
+        connection = connection_of(f"sc://localhost:{port}/;use_ssl=true;token=hush")
+        with pytest.raises(SparkError, match="is not trusted: self-signed certificate"):
+            require_tls(connection, 5)
+        monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(certificate))
+        require_tls(connection, 5)
+
+
+@contextmanager
+def answering(context: ssl.SSLContext | None) -> Iterator[int]:
+    """The port of a server that greets in TLS, or else in plain text."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    peer, _ = listener.accept()
+                except OSError:
+                    return
+                with peer:
+                    try:
+                        if context is None:
+                            peer.recv(64)
+                            peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                        else:
+                            context.wrap_socket(peer, server_side=True).close()
+                    except OSError:
+                        continue
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)

@@ -17,10 +17,12 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection, ConnectionKind
 from dqx_airflow.config.jvm_options import for_a_short_life
+from dqx_airflow.engine.session.connect_server import require_tls, require_version
 from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
 from dqx_airflow.engine.session.py4j_errors import Py4JError
+from dqx_airflow.engine.session.spark_errors import grpc_details, is_refused
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
 from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.redact import redact_urls
@@ -29,6 +31,10 @@ _PATIENCE_S = 5.0
 _RETRIES, _LONGEST_WAIT_MS = 7, 20_000  # about a minute for each call
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _TAIL = 5
+_LOG_IN = (
+    "put the token of the server into the password of the connection of Airflow, or into the "
+    "address: sc://HOST:PORT/;token=..."
+)
 _DOCTOR = "run `dql doctor` to check the installation"
 
 
@@ -58,6 +64,8 @@ def spark_errors_told(connection: Connection) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, OSError) as error:
+        if is_refused(error):
+            raise SparkError(f"{connection} refused the token", _LOG_IN) from error
         raise SparkError(f"{connection}: {_told(error, connection)}", _DOCTOR) from error
 
 
@@ -94,6 +102,8 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
     for key, value in {**SQL_DEFAULTS, **settings}.items():
         builder = builder.config(key, value)
     try:
+        if not _has_proxy():
+            require_tls(connection, _PATIENCE_S)
         session: Any = builder.getOrCreate()
     except ImportError as error:
         raise SparkError(
@@ -105,6 +115,7 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
     # By default each call waits ten minutes for a server that is gone, and its sessions with it.
     policy = DefaultPolicy(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT_MS)
     session.client.set_retry_policies([policy])
+    require_version(session, connection)
     found: SparkSession = session
     return found
 
@@ -141,7 +152,7 @@ def _knock(connection: Connection) -> None:
 
     :raises SparkError: nobody answers.
     """
-    if connection.kind is ConnectionKind.CONNECT and any(map(os.environ.get, _PROXIES)):
+    if connection.kind is ConnectionKind.CONNECT and _has_proxy():
         return  # only a proxy can tell
     reasons = []
     for host, port in connection.servers:
@@ -156,6 +167,10 @@ def _knock(connection: Connection) -> None:
             f"{connection} does not respond: {'; '.join(reasons)}",
             "correct the host and the port, or start Spark there",
         )
+
+
+def _has_proxy() -> bool:
+    return any(map(os.environ.get, _PROXIES))
 
 
 @contextmanager
@@ -173,4 +188,5 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
 
 def _told(error: BaseException, connection: Connection) -> str:
     """The first line of an error. An address may hold a token, and libraries quote it."""
-    return redact_urls(first_line(error).replace(connection.address, str(connection)))
+    line = grpc_details(error) or first_line(error)
+    return redact_urls(line.replace(connection.address, str(connection)))

@@ -25,10 +25,11 @@ _OF_THE_CLUSTER = ("SPARK_JOB_CANCELLED", "INVALID_HANDLE", "CANNOT_INITIALIZE_E
 _LOST = re.compile(
     r"SparkContext (was|has been|is) (shut ?down|stopped)|stopped SparkContext|ExecutorLostFailure|"
     r"ExecutorDeadException|Executor heartbeat timed out|No space left on device|"
-    r"MetadataFetchFailedException|FetchFailed\(|Job \S+ cancelled"
+    r"MetadataFetchFailedException|FetchFailed\(|Job \S+ cancelled|RST_STREAM|Stream removed"
 )
 """What Spark says where it lost its machines, or its own process is about to end."""
-_UNREACHABLE = ("UNAVAILABLE", "UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED")
+_REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+_UNREACHABLE = ("UNAVAILABLE", *_REFUSED, "DEADLINE_EXCEEDED")
 """How a server of Spark Connect answers, or its proxy, where the session is gone."""
 _DETAILS = re.compile(r'^\s*details = "(.+)"$', re.M)
 _SOME_RECORD = "a record does not match the schema; set mode=PERMISSIVE to read mismatches as NULL"
@@ -51,29 +52,40 @@ def spark_failures() -> Iterator[None]:
     except PySparkException as error:
         if _is_about_the_cluster(error):
             raise SparkError(
-                f"Spark was lost: {_reason_of_loss(error)}",
-                "start it again where it is down, and run the gate again",
+                f"Spark was lost: {grpc_details(error) or first_line(error)}",
+                "its log says why; start it again where it is down, and run the gate again",
             ) from error
         raise
 
 
-def _reason_of_loss(error: PySparkException) -> str:
-    """What is worth reading of an error about the cluster: gRPC draws its own over many lines."""
+def grpc_details(error: BaseException) -> str | None:
+    """What is worth reading of an error that gRPC draws over many lines; None of any other."""
     details = _DETAILS.search(str(error))
-    return first_line(error) if details is None else details[1]
+    return None if details is None else details[1]
+
+
+def is_refused(error: BaseException) -> bool:
+    """True where a server, or its proxy, does not take the token."""
+    return _grpc_status(error) in _REFUSED
+
+
+def _grpc_status(error: BaseException) -> str | None:
+    status = getattr(error, "getGrpcStatusCode", lambda: None)()
+    return getattr(status, "name", None)
 
 
 def _is_about_the_cluster(failure: PySparkException) -> bool:
-    status = getattr(failure, "getGrpcStatusCode", lambda: None)()
     return (
         (failure.getCondition() or "").startswith(_OF_THE_CLUSTER)
         or _LOST.search(str(failure)) is not None
-        or getattr(status, "name", None) in _UNREACHABLE
+        or _grpc_status(failure) in _UNREACHABLE
     )
 
 
 def explain(error: PySparkException) -> str:
     """What Spark complains about, in one line and without the data of a malformed record."""
+    if (details := grpc_details(error)) is not None:
+        return details
     if error.getCondition() is None and "[" not in first_line(error):
         return _innermost(error)
     if (raised := _raised(error)) is not None:
