@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from deltalake import write_deltalake
 from lake import delta, request
 
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.scan import matching
 from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import run_matches
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -114,13 +116,18 @@ def test_a_join_and_groups_find_the_same_differences(spark: Any, repeats: bool) 
     ],
     ids=["twice left", "twice right, not counted", "NULL"],
 )
+@pytest.mark.parametrize("is_overlooked", [False, True], ids=["seen", "overlooked"])
 def test_many_rows_are_matched_exactly_where_keys_repeat_or_are_null(
     spark: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    is_overlooked: bool,
     left: Sequence[int | None],
     right: Sequence[int | None],
     is_counted: bool,
     differences: tuple[int, int, int],
 ) -> None:
+    if is_overlooked:  # by the sample
+        monkeypatch.setattr(matching, "_MOST_REPEATED", math.inf)
     sides = {"left": left, "right": right}
     opened = {name: _opened(spark, name, [(key, 0.5) for key in sides[name]]) for name in sides}
     requests = [

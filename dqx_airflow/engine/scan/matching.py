@@ -2,7 +2,7 @@
 
 The rows of both are brought together by their keys, in one shuffle. Rows themselves are compared,
 never only their hashes. Two plans give the same counts: many rows are joined where hardly any key
-occurs twice, which a first look at the keys of a sample estimates; all others are grouped.
+occurs twice, which a sample of the keys tells; all others are grouped.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from dqx_airflow.values import MetricValue
 MOST_GROUPED = 200_000
 """So many rows are grouped without a look at the keys first, which would cost a job of its own."""
 
-_BUCKETS = 65_536
-_ROWS_PER_SAMPLED = 16
+_SAMPLED = 32_768
+"""So many rows of each side tell whether keys repeat."""
 _SEED = 20_240_302
-_MOST_PAIRS = 2
-"""A join may make so many pairs of each row: beyond, keys occur too often."""
+_MOST_REPEATED = 1 / 16
+"""A side may have so many pairs of rows with the same key, for each of its rows, to be joined."""
 
 
 def run_matches(
@@ -265,7 +265,7 @@ class Sides:
         """How the rows differ, given how many there are where that is known."""
         if left_rows is None or right_rows is None:
             left_rows, right_rows = self._rows()
-        if left_rows + right_rows <= most_grouped or not self._can_join(left_rows + right_rows):
+        if left_rows + right_rows <= most_grouped or not self._can_join(left_rows, right_rows):
             return self._grouped(left_rows)
         return self._joined(left_rows, right_rows) or self._grouped(left_rows)
 
@@ -293,53 +293,52 @@ class Sides:
         ((left, right),) = collect(both.selectExpr("count_if(d > 0)", "count_if(d < 0)"))
         return _whole(left), _whole(right)
 
-    def _can_join(self, rows: int) -> bool:
-        """Whether a join may bring so many rows together: no key is NULL, and few occur often.
+    def _can_join(self, left_rows: int, right_rows: int) -> bool:
+        """Whether a join may bring the rows together: no key is NULL, and hardly any occurs twice.
 
-        Rows of a sample fall into buckets by the hashes of their keys. Where more of them meet
-        there than chance explains, keys occur several times. A wrong estimate costs time alone:
+        That is estimated from a sample of the keys of each side. A wrong estimate costs time alone:
         the join finds out by itself that a key occurs twice.
         """
         if any(len(values.left) > 1 for values in self.keys):
             return False
-        keys = ", ".join(self.key_names)
         is_null = " OR ".join(f"{name} IS NULL" for name in self.key_names)
-        buckets = (
-            self._both(with_values=False)
-            .where(f"rand({_SEED}) * {_ROWS_PER_SAMPLED} < 1 OR {is_null}")
+        share = min(1.0, 2 * _SAMPLED / (left_rows + right_rows))
+        sides = ("if(d > 0, hash, NULL)", "if(d < 0, hash, NULL)")
+        sampled = (
+            self._both(with_values=False, where=f"rand({_SEED}) < {share!r}D OR {is_null}")
+            .selectExpr("d", f"if({is_null}, NULL, xxhash64({', '.join(self.key_names)})) AS hash")
             .selectExpr(
-                "d", f"({is_null}) AS is_null", f"pmod(xxhash64({keys}), {_BUCKETS}) AS bucket"
+                "count_if(hash IS NULL)",
+                *(f"count({hash_}) - size(collect_set({hash_}))" for hash_ in sides),
             )
-            .groupBy("bucket")
-            .agg(
-                F.expr("count_if(d > 0) AS l"),
-                F.expr("count_if(d < 0) AS r"),
-                F.expr("count_if(is_null) AS nulls"),
-            )
-            .selectExpr("sum(l)", "sum(r)", "sum(nulls)", "sum(CAST(l AS DOUBLE) * r)")
         )
-        ((left, right, nulls, pairs),) = collect(buckets)
-        by_chance = _number(left) * _number(right) / _BUCKETS
-        estimated = (_number(pairs) - by_chance) * _ROWS_PER_SAMPLED**2
-        return not nulls and estimated <= _MOST_PAIRS * rows
+        ((nulls, *repeats),) = collect(sampled)
+        # Of two rows with the same key both have to be in the sample.
+        return not nulls and all(
+            _whole(repeated) <= _MOST_REPEATED * rows * share**2
+            for repeated, rows in zip(repeats, (left_rows, right_rows), strict=True)
+        )
 
     def _joined(self, left_rows: int, right_rows: int) -> Differences | None:
-        """The differences by a join; None where a key that both sides have occurs twice on one.
+        """The differences by a join, of keys without NULL; None where a key that both sides have
+        occurs twice on one.
 
         Such a key makes rows occur more often behind the join than before.
         """
-        left = self._selected(self.left, [one.left for one in self._all()], "l")
-        right = self._selected(self.right, [one.right for one in self._all()], "r")
+        left = self._selected(self.left, [one.left for one in self._all()]).alias("l")
+        right = self._selected(self.right, [one.right for one in self._all()]).alias("r")
         on = " AND ".join(f"l.{name} = r.{name}" for name in self.key_names)
         joined = left.join(right, F.expr(on), "full")
-        both = "is_l IS NOT NULL AND is_r IS NOT NULL"
+        # A row that one side lacks has NULL in its key there: no column has to say which it is.
+        key = self.key_names[0]
+        both = f"l.{key} IS NOT NULL AND r.{key} IS NOT NULL"
         ((missing, extra, changed, lefts, rights),) = collect(
             joined.selectExpr(
-                "count_if(is_l IS NULL)",
-                "count_if(is_r IS NULL)",
+                f"count_if(l.{key} IS NULL)",
+                f"count_if(r.{key} IS NULL)",
                 f"count_if({both} AND NOT ({self._are_same('l', 'r')}))",
-                "count(is_l)",
-                "count(is_r)",
+                f"count(l.{key})",
+                f"count(r.{key})",
             )
         )
         if (_whole(lefts), _whole(rights)) != (left_rows, right_rows):
@@ -420,26 +419,26 @@ class Sides:
     def _all(self) -> tuple[_Values, ...]:
         return (*self.keys, *self.compared)
 
-    def _both(self, *, with_values: bool) -> DataFrame:
-        """The rows of both sides; `d` is 1 for the left one, and -1 for the right one."""
+    def _both(self, *, with_values: bool, where: str = "true") -> DataFrame:
+        """The rows of both sides; `d` is 1 for the left one, and -1 for the right one.
+
+        :param where: which of them. Rows of a union are costly, others are never made.
+        """
         columns = self._all() if with_values else self.keys
-        left = self._selected(self.left, [one.left for one in columns])
-        right = self._selected(self.right, [one.right for one in columns])
+        left = self._selected(self.left, [one.left for one in columns]).where(where)
+        right = self._selected(self.right, [one.right for one in columns]).where(where)
         return left.selectExpr("*", "1L AS d").unionAll(right.selectExpr("*", "-1L AS d"))
 
-    def _selected(
-        self, frame: DataFrame, columns: Sequence[Sequence[str]], side: str | None = None
-    ) -> DataFrame:
-        """The values under their names; of a `side`, with a column that is true."""
+    def _selected(self, frame: DataFrame, columns: Sequence[Sequence[str]]) -> DataFrame:
+        """The values under their names."""
         parts = [*self.key_parts, *self.compared_parts]
-        named = [
-            f"{sql} AS {name}"
-            for sqls, names in zip(columns, parts, strict=False)
-            for sql, name in zip(sqls, names, strict=True)
-        ]
-        if side is None:
-            return frame.selectExpr(*named)
-        return frame.selectExpr(*named, f"true AS is_{side}").alias(side)
+        return frame.selectExpr(
+            *(
+                f"{sql} AS {name}"
+                for sqls, names in zip(columns, parts, strict=False)
+                for sql, name in zip(sqls, names, strict=True)
+            )
+        )
 
 
 def _numbered(letter: str, columns: Sequence[_Values]) -> list[list[str]]:
@@ -449,7 +448,3 @@ def _numbered(letter: str, columns: Sequence[_Values]) -> list[list[str]]:
 
 def _whole(value: MetricValue) -> int:
     return int(value or 0)
-
-
-def _number(value: MetricValue) -> float:
-    return float(value or 0)
