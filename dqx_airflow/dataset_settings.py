@@ -217,7 +217,7 @@ def _objection_to_values(ref: DatasetRef) -> str | None:
         return f" has version={ref.version}: Delta versions start at 0"
     if ref.timestamp is not None:
         try:
-            moment_of(ref.timestamp)
+            timestamp_of(ref.timestamp)
         except ValueError:
             return f" has timestamp={ref.timestamp!r}: write 2024-03-02T06:00:00+00:00"
     if ref.date_format is not None:
@@ -233,7 +233,7 @@ def _objection_to_values(ref: DatasetRef) -> str | None:
     return None
 
 
-def moment_of(text: str) -> datetime:
+def timestamp_of(text: str) -> datetime:
     """The timestamp that an ISO string denotes, in UTC without a zone.
 
     :raises ValueError: it is not one.

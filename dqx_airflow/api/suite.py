@@ -178,8 +178,8 @@ class Suite:
         judgement = judge_values(with_values(self._suite, others), {**own, name: value}, agent)
         refuse(judgement.refusals, self._checked.sources)
         tunable: Any = self._tunables[name]  # which kind of number it takes, it says itself
-        moment = datetime.now(timezone.utc)
-        self._changes.append(TunableChange(moment, name, tunable.value, value, agent, reason))
+        timestamp = datetime.now(timezone.utc)
+        self._changes.append(TunableChange(timestamp, name, tunable.value, value, agent, reason))
         tunable.value = value
         self._set[name] = change
 

@@ -289,7 +289,7 @@ def _facts(report: GateReport) -> str:
         ("attempt", f"{report.attempt.number}, scheduler run {report.run_key.scheduler_run}"),
         ("suite", report.suite),
         ("fail on", report.fail_on.value),
-        ("finished", _moment(report.finished_at)),
+        ("finished", _timestamp(report.finished_at)),
     ]
     for dataset in report.datasets:
         version = "" if dataset.version is None else f", version {dataset.version}"
@@ -324,10 +324,10 @@ def _runs_table(runs: tuple[RunRow, ...]) -> Table:
             Text(str(run.attempt.number)),
             Text(failed),
             Text(printable(worst)),
-            Text(_moment(run.finished_at)),
+            Text(_timestamp(run.finished_at)),
         )
     return table
 
 
-def _moment(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S}Z"
+def _timestamp(timestamp: datetime) -> str:
+    return f"{timestamp:%Y-%m-%d %H:%M:%S}Z"

@@ -12,7 +12,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.datetime_text import moment_in
+from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, decimal_type, family_of
 
 FLOATING = ("float", "double")
@@ -56,7 +56,7 @@ def comparable(left: Any, left_type: str, right: Any, right_type: str) -> tuple[
             _number_key(right, right_type, is_decimal),
         )
     if Family.TIME in (family_of(left_type), family_of(right_type)):
-        return moment_of(left), moment_of(right)
+        return timestamp_of(left), timestamp_of(right)
     return order_key(literal_value(left)), order_key(literal_value(right))
 
 
@@ -100,11 +100,11 @@ def literal_type(value: object) -> str:
             return "string"
 
 
-def moment_of(value: date | datetime | str | None) -> datetime | None:
+def timestamp_of(value: date | datetime | str | None) -> datetime | None:
     """The moment in UTC, without a zone, that a date, timestamp or text stands for."""
     match value:
         case str():
-            return moment_in(value)
+            return timestamp_in(value)
         case datetime(tzinfo=None) | None:
             return value
         case datetime():

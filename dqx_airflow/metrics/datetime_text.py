@@ -33,7 +33,7 @@ def date_in(text: str) -> date | None:
     return _date(match) if match else None
 
 
-def moment_in(text: str) -> datetime | None:
+def timestamp_in(text: str) -> datetime | None:
     """The moment that a text is, in UTC and without a zone; None where it is none.
 
     Without a zone in the text it is one of UTC, and midnight without a time. A zone can stand only
@@ -47,8 +47,8 @@ def moment_in(text: str) -> datetime | None:
         zone = _zone((match["zone"] or "").strip())
         part = int((match["part"] or "")[:6].ljust(6, "0"))
         hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
-        moment = datetime.combine(day, time(hour, minute, second, part, zone))
-        return moment.astimezone(timezone.utc).replace(tzinfo=None)
+        timestamp = datetime.combine(day, time(hour, minute, second, part, zone))
+        return timestamp.astimezone(timezone.utc).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -88,27 +88,27 @@ def _quotient(a: MetricValue, b: MetricValue) -> MetricValue:
     return a / b  # type: ignore[operator]
 
 
-def _moment(text: MetricValue) -> datetime:
+def _timestamp(text: MetricValue) -> datetime:
     """The moment that a date or timestamp stands for: midnight for a date, UTC without a zone."""
-    moment = datetime.fromisoformat(str(text))
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    timestamp = datetime.fromisoformat(str(text))
+    return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
 
 
 def _age(now: MetricValue, then: MetricValue) -> MetricValue:
     """The seconds from `then` to `now`."""
-    return Fraction((_moment(now) - _moment(then)) // timedelta(microseconds=1), 10**6)
+    return Fraction((_timestamp(now) - _timestamp(then)) // timedelta(microseconds=1), 10**6)
 
 
 def _midnight(moment: MetricValue) -> MetricValue:
     """The beginning of the day of a moment, in the zone of the moment."""
-    return _moment(moment).replace(hour=0, minute=0, second=0, microsecond=0).isoformat(sep=" ")
+    return _timestamp(moment).replace(hour=0, minute=0, second=0, microsecond=0).isoformat(sep=" ")
 
 
 def _deadline(newest: MetricValue, clock: MetricValue, zone: MetricValue) -> MetricValue:
     """The time of the day that follows the day of `newest`, both in the zone."""
     place = timezone.utc if zone == "UTC" else ZoneInfo(str(zone))
     is_a_date = len(str(newest)) == len("2024-11-29")
-    day = _moment(newest).date() if is_a_date else _moment(newest).astimezone(place).date()
+    day = _timestamp(newest).date() if is_a_date else _timestamp(newest).astimezone(place).date()
     due = datetime.combine(day + timedelta(days=1), time.fromisoformat(str(clock)), place)
     return due.isoformat(sep=" ")
 

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.comparison import moment_of, order_key
+from dqx_airflow.metrics.comparison import order_key, timestamp_of
 from dqx_airflow.metrics.datetime_text import date_in
 from dqx_airflow.metrics.in_python import rounded_half_up
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, parts_of, widest
@@ -62,13 +62,13 @@ def _of_text(
     return RowFunction(name, 1, 1, doc, _called(sql), _TEXT, lambda _: gives, in_python)
 
 
-def _of_moment(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunction:
+def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunction:
     # TRY_CAST, since a text that is no date would end the whole scan in ANSI mode.
     def sql(moment: str) -> str:
         return f"{name}(TRY_CAST({moment} AS TIMESTAMP))"
 
     def in_python(value: Any) -> int | None:
-        moment = moment_of(value)
+        moment = timestamp_of(value)
         return None if moment is None else take(moment)
 
     return RowFunction(
@@ -79,7 +79,7 @@ def _of_moment(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunct
 
 
 def _weekday(name: str, doc: str) -> RowFunction:
-    counted = _of_moment(name, doc, datetime.isoweekday)
+    counted = _of_timestamp(name, doc, datetime.isoweekday)
     return replace(counted, sql=lambda moment: f"({counted.sql(moment)} + 1)")
 
 
@@ -112,8 +112,8 @@ def _widened(number: str, *_: str) -> str:
 def _date(value: Any) -> date | None:
     if isinstance(value, str):
         return date_in(value)
-    moment = moment_of(value)
-    return None if moment is None else moment.date()
+    timestamp = timestamp_of(value)
+    return None if timestamp is None else timestamp.date()
 
 
 def _entries_type(spark_type: str) -> str:
@@ -217,12 +217,14 @@ _ENTRIES = (
         type_of=_entries_type,
         in_python=_entries,
     ),
-    _of_moment("year", "The year of a date or timestamp.", lambda moment: moment.year),
-    _of_moment("month", "The month of a date or timestamp, from 1.", lambda moment: moment.month),
-    _of_moment("day", "The day of the month of a date or timestamp.", lambda moment: moment.day),
-    _of_moment("hour", "The hour of a timestamp, from 0 to 23.", lambda moment: moment.hour),
-    _of_moment("minute", "The minute of a timestamp.", lambda moment: moment.minute),
-    _of_moment("second", "The second of a timestamp.", lambda moment: moment.second),
+    _of_timestamp("year", "The year of a date or timestamp.", lambda moment: moment.year),
+    _of_timestamp(
+        "month", "The month of a date or timestamp, from 1.", lambda moment: moment.month
+    ),
+    _of_timestamp("day", "The day of the month of a date or timestamp.", lambda moment: moment.day),
+    _of_timestamp("hour", "The hour of a timestamp, from 0 to 23.", lambda moment: moment.hour),
+    _of_timestamp("minute", "The minute of a timestamp.", lambda moment: moment.minute),
+    _of_timestamp("second", "The second of a timestamp.", lambda moment: moment.second),
     _weekday("weekday", "The day of the week of a date or timestamp, from 1 for Monday to 7."),
     RowFunction(
         "date",

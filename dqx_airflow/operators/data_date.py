@@ -112,18 +112,19 @@ def date_of_run(context: Any) -> DataDate:
     )
 
 
-def _logical_date(moment: datetime, zone: Any) -> DataDate:
+def _logical_date(timestamp: datetime, zone: Any) -> DataDate:
     """The day of a logical date as in `{{ ds }}`, if that is also the day where the DAG lives."""
-    on = _day_of(moment)
+    on = _day_of(timestamp)
     source = "from the logical date of the run"
-    there = _day_of(moment.astimezone(zone)) if zone is not None else on
+    there = _day_of(timestamp.astimezone(zone)) if zone is not None else on
     if there == on:
         return DataDate(on, source)
     name = getattr(zone, "name", None) or str(zone)
     return DataDate(
         on,
         source,
-        f"the logical date {moment.isoformat()} is {on.isoformat()} in UTC and {there.isoformat()} "
+        f"the logical date {timestamp.isoformat()} is {on.isoformat()} in UTC and "
+        f"{there.isoformat()} "
         f'in {name}, the time zone of the DAG: write date="{{{{ ds }}}}" for {on.isoformat()}, or '
         f"date=\"{{{{ logical_date.in_timezone('{name}') | ds }}}}\" for {there.isoformat()}",
     )
@@ -144,5 +145,5 @@ def _day_in(text: str) -> date | None:
             return None
 
 
-def _day_of(moment: datetime) -> date:
-    return date(moment.year, moment.month, moment.day)
+def _day_of(timestamp: datetime) -> date:
+    return date(timestamp.year, timestamp.month, timestamp.day)

@@ -19,7 +19,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import Exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.counts import infinite_values
-from dqx_airflow.metrics.datetime_text import moment_in
+from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.plain_values import plain, spark_number
 from dqx_airflow.metrics.registry import MetricUnit, Scan
 from dqx_airflow.metrics.sql import quote_literal
@@ -291,7 +291,7 @@ def _beyond(
     if isinstance(limit, str):
         literal = quote_literal(limit)
         if family_of(spark_type) is Family.TIME:
-            literal = f"try_cast({quote_literal(_moment(limit, spark_type))} AS {spark_type})"
+            literal = f"try_cast({quote_literal(_timestamp(limit, spark_type))} AS {spark_type})"
         return f"{compared} {excess.op} {literal}"
     if family_of(spark_type) is Family.BOOLEAN:
         compared = f"CAST({compared} AS INT)"
@@ -300,9 +300,9 @@ def _beyond(
     return f"{compared} {excess.op} {quote_literal(spark_number(limit))}"
 
 
-def _moment(text: str, spark_type: str) -> str:
+def _timestamp(text: str, spark_type: str) -> str:
     """A limit as Spark reads it: a timestamp without a zone is one in UTC, whatever the session."""
-    moment = moment_in(text)
-    if moment is None or spark_type == "date":
+    timestamp = timestamp_in(text)
+    if timestamp is None or spark_type == "date":
         return text
-    return moment.isoformat(sep=" ") + ("+00:00" if spark_type == "timestamp" else "")
+    return timestamp.isoformat(sep=" ") + ("+00:00" if spark_type == "timestamp" else "")

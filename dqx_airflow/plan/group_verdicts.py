@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.exact import nearest_float
-from dqx_airflow.metrics.comparison import moment_of
+from dqx_airflow.metrics.comparison import timestamp_of
 from dqx_airflow.plan.groupings import show_group
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
 from dqx_airflow.plan.model import (
@@ -276,8 +276,8 @@ def _excess(condition: Condition, judged: Judged) -> float:
 
 def _number(value: MetricValue) -> float | None:
     if isinstance(value, str):
-        moment = moment_of(value)
-        return None if moment is None else (moment - _EPOCH).total_seconds()
+        timestamp = timestamp_of(value)
+        return None if timestamp is None else (timestamp - _EPOCH).total_seconds()
     return None if value is None else nearest_float(value)
 
 

@@ -15,7 +15,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.comparison import literal_type
-from dqx_airflow.metrics.datetime_text import has_nanoseconds, moment_in
+from dqx_airflow.metrics.datetime_text import has_nanoseconds, timestamp_in
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.types import (
     WHOLE_SIZES,
@@ -192,11 +192,11 @@ def arithmetic_type(op: str, left: str, right: str) -> str | None:
     """The type of `left op right`; None where there is no such thing."""
     if _is_number(left) and _is_number(right):
         return _number_type(op, left, right)
-    if op in ("+", "-") and _is_moment(left) and is_duration(right):
+    if op in ("+", "-") and _is_timestamp(left) and is_duration(right):
         return widest(left, "timestamp") if left == "date" else left
-    if op == "+" and is_duration(left) and _is_moment(right):
+    if op == "+" and is_duration(left) and _is_timestamp(right):
         return arithmetic_type(op, right, left)
-    if op == "-" and _is_moment(left) and _is_moment(right):
+    if op == "-" and _is_timestamp(left) and _is_timestamp(right):
         return DURATION
     if op in ("+", "-") and left == "date" and right in _DAY_COUNTS:
         return "date"
@@ -250,7 +250,7 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
     elif len(families) == 1:
         return None
     elif families == {Family.TIME, Family.TEXT} and text is not None:
-        if moment_in(text) is None:
+        if timestamp_in(text) is None:
             return f'"{text}" is not a date'
         return (
             "a timestamp has at most six digits after the decimal point"
@@ -285,7 +285,7 @@ def _is_whole_literal(node: nodes.Expression) -> bool:
     return isinstance(node, nodes.Number) and isinstance(node.value, int)
 
 
-def _is_moment(spark_type: str) -> bool:
+def _is_timestamp(spark_type: str) -> bool:
     return family_of(spark_type) is Family.TIME
 
 

@@ -7,7 +7,7 @@ size before it compares them, for which there may be no room.
 from __future__ import annotations
 
 from dqx_airflow.metrics.comparison import FLOATING
-from dqx_airflow.metrics.datetime_text import moment_in
+from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     WHOLE_SIZES,
@@ -77,9 +77,9 @@ def _side(value: RowValue, other: RowValue) -> str:
         return f"CAST({value.sql} AS DOUBLE)"
     if value.is_literal and family_of(value.type) is Family.TEXT and other.type == "date":
         # Spark would make a date of the text, and forget the time of the day.
-        moment = moment_in(value.sql.strip("'"))
-        if moment is not None and moment.time() != moment.min.time():
-            return f"TIMESTAMP_NTZ'{moment.isoformat(sep=' ')}'"
+        timestamp = timestamp_in(value.sql.strip("'"))
+        if timestamp is not None and timestamp.time() != timestamp.min.time():
+            return f"TIMESTAMP_NTZ'{timestamp.isoformat(sep=' ')}'"
     return value.sql
 
 

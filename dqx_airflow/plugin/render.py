@@ -93,7 +93,7 @@ def _environment() -> Environment:
         "limit": limit_of,
         "raw": raw_of,
         "ago": _ago,
-        "moment": _moment,
+        "moment": _timestamp,
         "iso": _iso,
     }
     return environment
@@ -105,7 +105,7 @@ def _shown(value: object) -> object:
     return "" if value is None else value
 
 
-def _moment(value: date | datetime | None) -> str:
+def _timestamp(value: date | datetime | None) -> str:
     if isinstance(value, datetime):
         return f"{_utc(value):%Y-%m-%d %H:%M:%S} UTC"
     return value.isoformat() if value else ""

@@ -217,7 +217,7 @@ def _view_of(pushed: object) -> ReportView | None:
             for name in map(_text, _list(pushed.get("datasets")))
         ),
         fail_on=_member(Severity, pushed.get("fail_on")),
-        finished_at=_moment(pushed.get("finished_at")),
+        finished_at=_timestamp(pushed.get("finished_at")),
         is_whole=False,
         more_verdicts=_count(pushed.get("more_verdicts")),
         not_evaluated=_count(pushed.get("not_evaluated")),
@@ -349,7 +349,7 @@ def _day(given: object) -> date | None:
         return None
 
 
-def _moment(given: object) -> datetime | None:
+def _timestamp(given: object) -> datetime | None:
     try:
         return datetime.fromisoformat(_text(given))
     except ValueError:

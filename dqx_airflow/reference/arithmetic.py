@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.comparison import moment_of
+from dqx_airflow.metrics.comparison import timestamp_of
 from dqx_airflow.metrics.in_python import EXACT, has_room, rounded_half_up
 from dqx_airflow.metrics.types import WHOLE_SIZES, decimal_size
 
@@ -35,7 +35,7 @@ def calculate(op: str, left: Any, right: Any, result_type: str) -> Any:
             return _floating(op, float(left), float(right), result_type)
         if result_type.startswith("decimal"):
             return _decimal(op, Decimal(left), Decimal(right), result_type)
-        return _moments(op, left, right, result_type)
+        return _timestamps(op, left, right, result_type)
     except (ArithmeticError, ValueError):
         return None
 
@@ -91,7 +91,7 @@ def _decimal(op: str, left: Decimal, right: Decimal, result_type: str) -> Decima
     return rounded if has_room(rounded, precision, scale) else None
 
 
-def _moments(op: str, left: Any, right: Any, result_type: str) -> Any:
+def _timestamps(op: str, left: Any, right: Any, result_type: str) -> Any:
     """Dates, timestamps and durations; a date beside a duration is its midnight in UTC."""
     if result_type == "date":
         day, days = (left, right) if isinstance(left, date) else (right, left)
@@ -103,6 +103,6 @@ def _moments(op: str, left: Any, right: Any, result_type: str) -> Any:
 
 
 def _zoneless(moment: date) -> datetime:
-    found = moment_of(moment)
+    found = timestamp_of(moment)
     assert found is not None
     return found

@@ -9,7 +9,7 @@ from itertools import compress
 from typing import Any
 
 from dqx_airflow.metrics.builtin.counts import count_nan
-from dqx_airflow.metrics.comparison import moment_of
+from dqx_airflow.metrics.comparison import timestamp_of
 from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow
 from dqx_airflow.metrics.plain_values import is_finite, plain
 from dqx_airflow.metrics.registry import ArgumentKind, Scan
@@ -318,5 +318,5 @@ def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known])
 def _is_on(moment: Any, on: date) -> bool:
     if isinstance(moment, str):
         return moment == on.isoformat()
-    found = moment_of(moment)
+    found = timestamp_of(moment)
     return found is not None and found.date() == on

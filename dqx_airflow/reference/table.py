@@ -211,8 +211,8 @@ def _held_decimal(value: Any, precision: int, scale: int) -> Decimal:
     return exact
 
 
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=timezone.utc)
+def _in_utc(timestamp: datetime) -> datetime:
+    return timestamp.replace(tzinfo=timezone.utc)
 
 
 def _demand(value: Any, fits: bool) -> Any:

@@ -8,7 +8,7 @@ from datetime import timezone
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.datetime_text import date_in, moment_in
+from dqx_airflow.metrics.datetime_text import date_in, timestamp_in
 from dqx_airflow.metrics.in_python import has_room, rounded_half_up
 from dqx_airflow.metrics.text_casts import PATTERNS, whole_pattern
 from dqx_airflow.metrics.types import WHOLE_SIZES, decimal_size
@@ -41,9 +41,9 @@ def value_of(text: str, spark_type: str) -> Any:
         case "date":
             return date_in(text)
         case "timestamp" | "timestamp_ntz":
-            moment = moment_in(text)
+            timestamp = timestamp_in(text)
             zone = timezone.utc if kind == "timestamp" else None
-            return None if moment is None else moment.replace(tzinfo=zone)
+            return None if timestamp is None else timestamp.replace(tzinfo=zone)
         case "binary":
             return text.encode()
         case _:

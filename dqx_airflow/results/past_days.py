@@ -64,6 +64,6 @@ def _day(run: PastRun, labels: Mapping[tuple[str, str], bool]) -> PastDay:
         )
         for row in run.rows
     }
-    moment = run.started_at
-    now = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    timestamp = run.started_at
+    now = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
     return PastDay(run.date, measured, now, verdicts, labels, run.run_id)

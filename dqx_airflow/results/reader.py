@@ -204,7 +204,7 @@ def _newest(
 ) -> list[dict[str, Any]]:
     """The newest runs, from the newest files that hold enough of them, or else from all files."""
     order = f"{_NEWEST_FIRST} LIMIT {limit}"
-    since = _moment_before(runs, limit)
+    since = _timestamp_before(runs, limit)
     if since is not None:
         recent = f"\"finished_at\" >= TIMESTAMP '{since:%Y-%m-%dT%H:%M:%SZ}'"
         rows = select_rows(location, runs, columns, [*where, recent], order)
@@ -213,7 +213,7 @@ def _newest(
     return select_rows(location, runs, columns, where, order)
 
 
-def _moment_before(runs: DeltaTable, limit: int) -> datetime | None:
+def _timestamp_before(runs: DeltaTable, limit: int) -> datetime | None:
     """A moment since which at least so many runs finished; None where the log does not say."""
     actions = runs.get_add_actions(flatten=True)
     columns = ("max.finished_at", "min.finished_at", "num_records")

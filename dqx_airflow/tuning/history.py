@@ -154,7 +154,9 @@ def _append(file: int, entries: Iterable[Mapping[str, Any]], path: Path) -> None
 
 
 def _line(entry: Mapping[str, Any]) -> str:
-    stamped = entry if "ts" in entry else {"ts": moment_text(datetime.now(timezone.utc)), **entry}
+    stamped = (
+        entry if "ts" in entry else {"ts": timestamp_text(datetime.now(timezone.utc)), **entry}
+    )
     try:
         return json.dumps(stamped, ensure_ascii=False, allow_nan=False, default=_plain)
     except (TypeError, ValueError) as error:
@@ -166,7 +168,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Fraction):
         return nearest_float(value)
     if isinstance(value, datetime):
-        return moment_text(value)
+        return timestamp_text(value)
     if isinstance(value, date):
         return value.isoformat()
     if hasattr(value, "item"):
@@ -179,12 +181,12 @@ def new_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def moment_text(moment: datetime) -> str:
+def timestamp_text(timestamp: datetime) -> str:
     """A moment as entries have it: `2024-12-01T10:00:00Z`."""
-    return f"{moment.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{timestamp.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def moment_of(text: object) -> datetime | None:
+def timestamp_of(text: object) -> datetime | None:
     """The moment of an entry; None where it tells none."""
     try:
         found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
@@ -207,7 +209,7 @@ def _change(number: int, entry: Entry) -> TunableChange | None:
     if not isinstance(param, str) or action not in CHANGING or "new" not in entry:
         return None
     return TunableChange(
-        moment_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
+        timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
         param,
         entry.get("old"),
         entry["new"],

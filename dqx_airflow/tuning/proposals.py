@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any, TypeGuard
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.tuning.history import Entry, moment_of, moment_text, new_id
+from dqx_airflow.tuning.history import Entry, new_id, timestamp_of, timestamp_text
 
 _NO_PROPOSAL = "not a proposal"
 
@@ -47,7 +47,7 @@ class Proposal:
         return {change.param: change.new for change in self.changes}
 
     def to_json(self) -> str:
-        return json.dumps({**asdict(self), "at": moment_text(self.at)}, ensure_ascii=False)
+        return json.dumps({**asdict(self), "at": timestamp_text(self.at)}, ensure_ascii=False)
 
 
 def proposal_from_json(text: str) -> Proposal:
@@ -73,7 +73,7 @@ def proposal_from_json(text: str) -> Proposal:
             told["agent"],
             changes,
             evidence=told.get("evidence") or {},
-            at=moment_of(told.get("at")) or datetime.now(timezone.utc),
+            at=timestamp_of(told.get("at")) or datetime.now(timezone.utc),
             **known,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -94,7 +94,7 @@ def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
         (ProposedValue(str(entry.get("param")), old, new),),
         reason=entry.get("reason"),
         id=str(entry.get("id")),
-        at=moment_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
+        at=timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
     )
 
 

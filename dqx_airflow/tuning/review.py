@@ -14,7 +14,7 @@ from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.history import Entry, moment_text, new_id
+from dqx_airflow.tuning.history import Entry, new_id, timestamp_text
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
 from dqx_airflow.tuning.suite_file import (
@@ -244,7 +244,7 @@ def _without_empty_lines(text: str, edits: list[tuple[Span, str]]) -> str:
 
 
 def _entry(action: str, **facts: Any) -> Entry:
-    return {"ts": moment_text(datetime.now(timezone.utc)), "action": action, **facts}
+    return {"ts": timestamp_text(datetime.now(timezone.utc)), "action": action, **facts}
 
 
 def _given(**facts: Any) -> Entry:

@@ -7,7 +7,7 @@ from datetime import date, datetime, time, timezone
 from typing import TypeAlias
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.tuning.history import History, TunableChange, moment_of
+from dqx_airflow.tuning.history import History, TunableChange, timestamp_of
 
 Cut: TypeAlias = datetime | int
 """A time, or the number of an entry: what came later is to be undone."""
@@ -27,14 +27,14 @@ def cut_of(text: str, history: History) -> Cut:
         return datetime.combine(date.fromisoformat(text), time.max, timezone.utc)
     except ValueError:
         pass
-    moment = moment_of(text)
-    if moment is None:
+    timestamp = timestamp_of(text)
+    if timestamp is None:
         raise RequestError(
             f"--to {text}: neither a history entry nor a date",
             "write a date as 2024-12-15, a time as 2024-12-15T14:30:00Z, "
             "or the number of an entry that `dql history` shows",
         )
-    return moment
+    return timestamp
 
 
 def values_at(changes: Iterable[TunableChange], cut: Cut) -> dict[str, float]:

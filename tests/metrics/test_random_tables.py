@@ -164,7 +164,7 @@ def _predicate(random: Random, depth: int) -> str:
         return _text(random, depth)
 
     def moment() -> str:
-        return _moment(random)
+        return _timestamp(random)
 
     operator = random.choice(["<", "<=", ">", ">=", "==", "!="])
     negation = random.choice(["", "not "])
@@ -213,7 +213,7 @@ def _number(random: Random, depth: int) -> str:
         f"round({inner}, {random.randint(0, 2)})",
         f"coalesce({inner}, {other})",
         f"length({_text(random, 0)})",
-        f"{random.choice(['year', 'month', 'day', 'hour', 'weekday'])}({_moment(random)})",
+        f"{random.choice(['year', 'month', 'day', 'hour', 'weekday'])}({_timestamp(random)})",
     ]
     return random.choice(forms)
 
@@ -225,7 +225,7 @@ def _text(random: Random, depth: int) -> str:
     return random.choice([f"{function}({_text(random, depth - 1)})", 'coalesce(s, "A")'])
 
 
-def _moment(random: Random) -> str:
+def _timestamp(random: Random) -> str:
     return random.choice([*TIMES, "date(at)", "date(s)", "2024-01-02", "day + 1", "at + 2 hours"])
 
 

@@ -16,10 +16,10 @@ from dqx_airflow.metrics.comparison import (
     comparable,
     literal_type,
     literal_value,
-    moment_of,
     order_key,
+    timestamp_of,
 )
-from dqx_airflow.metrics.datetime_text import date_in, has_nanoseconds, moment_in
+from dqx_airflow.metrics.datetime_text import date_in, has_nanoseconds, timestamp_in
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow, rounded_half_up
 from dqx_airflow.metrics.merging import Merge
@@ -142,13 +142,13 @@ def test_a_literal_with_a_point_is_a_decimal_where_that_has_room() -> None:
 
 
 def test_a_moment_is_of_utc_and_midnight_for_a_date() -> None:
-    assert moment_of(date(2024, 3, 2)) == datetime(2024, 3, 2)
-    assert moment_of(NOON) is NOON
-    assert moment_of(None) is None
-    assert moment_of(NOON.replace(tzinfo=EAST)) == datetime(2024, 3, 2, 10)
+    assert timestamp_of(date(2024, 3, 2)) == datetime(2024, 3, 2)
+    assert timestamp_of(NOON) is NOON
+    assert timestamp_of(None) is None
+    assert timestamp_of(NOON.replace(tzinfo=EAST)) == datetime(2024, 3, 2, 10)
     east = NOON.replace(tzinfo=timezone(timedelta(hours=9)))
-    assert moment_of(east) == datetime(2024, 3, 2, 3)
-    assert moment_of("2024-03-02 12:00:00+09:00") == datetime(2024, 3, 2, 3)
+    assert timestamp_of(east) == datetime(2024, 3, 2, 3)
+    assert timestamp_of("2024-03-02 12:00:00+09:00") == datetime(2024, 3, 2, 3)
 
 
 PLAIN: list[tuple[Any, Any]] = [
@@ -407,7 +407,7 @@ def test_a_date_is_read_as_spark_reads_it(text: str, found: Any) -> None:
 
 @pytest.mark.parametrize(("text", "found"), MOMENTS)
 def test_a_timestamp_is_read_as_spark_reads_it(text: str, found: Any) -> None:
-    assert moment_in(text) == found
+    assert timestamp_in(text) == found
 
 
 def test_digits_behind_the_microsecond_are_noticed() -> None:

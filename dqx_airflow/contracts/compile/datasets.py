@@ -116,7 +116,7 @@ def prompt(place: RuleContext) -> CompiledClaim:
     assert isinstance(demand, Prompt)
     share = min(demand.share, place.rule.share)
     if any(_is_text(place, column) for column in (demand.source, demand.processed)):
-        passed = f"{_moment(place, demand.processed)} - {_moment(place, demand.source)}"
+        passed = f"{_timestamp(place, demand.processed)} - {_timestamp(place, demand.source)}"
         return _satisfied(f"{passed} <= INTERVAL '{_seconds(demand.delay_s)}' SECOND", share)
     source, processed = terms.column(demand.source), terms.column(demand.processed)
     delay = terms.arithmetic(processed, "-", source)
@@ -132,7 +132,7 @@ def retained(place: RuleContext) -> CompiledClaim:
     days, rest = divmod(demand.period_s, _DAY_S)
     period = f"{days:.0f}' DAY" if rest == 0 else f"{demand.period_s:.0f}' SECOND"
     limit = f"current_timestamp() - INTERVAL '{period}"
-    return CompiledClaim(f"{sql(f'count_if({_moment(place, column)} < {limit})')} == 0")
+    return CompiledClaim(f"{sql(f'count_if({_timestamp(place, column)} < {limit})')} == 0")
 
 
 def volume(place: RuleContext) -> CompiledClaim:
@@ -268,11 +268,11 @@ def _younger(place: RuleContext, column: str, seconds: float) -> CompiledClaim:
     if not _is_text(place, column):
         return CompiledClaim(f"freshness({_shown(column)}) <= {limit}")
     oldest = f"current_timestamp() - INTERVAL '{_seconds(seconds)}' SECOND"
-    is_young = f"CAST(max({_moment(place, column)}) >= {oldest} AS INT)"
+    is_young = f"CAST(max({_timestamp(place, column)}) >= {oldest} AS INT)"
     return CompiledClaim(f"{sql(is_young)} == 1")
 
 
-def _moment(place: RuleContext, column: str) -> str:
+def _timestamp(place: RuleContext, column: str) -> str:
     """A column of moments, those included that are written as texts; what is none is NULL."""
     name = _quoted(column)
     return f"try_cast({name} AS TIMESTAMP)" if _is_text(place, column) else name

@@ -12,7 +12,7 @@ from dqx_airflow.contracts.demands import Literal
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.exact import WrittenFloat, as_told, magnitude
-from dqx_airflow.metrics.datetime_text import moment_in
+from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
 
@@ -175,7 +175,7 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
         try:
             return nodes.Day(date.fromisoformat(value if len(value) == 10 else ""), NOWHERE)
         except ValueError:
-            if moment_in(value) is not None and len(value) > 4:
+            if timestamp_in(value) is not None and len(value) > 4:
                 return text(value)
     raise UnenforceableError(f"{_as_text(value)!r} is no {kind.value}")
 

@@ -207,10 +207,10 @@ def _comparable(value: Literal) -> Decimal | datetime | None:
     except InvalidOperation:
         pass
     try:
-        moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+        timestamp = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
     except ValueError:
         return None
-    return moment.replace(tzinfo=None) - (moment.utcoffset() or moment - moment)
+    return timestamp.replace(tzinfo=None) - (timestamp.utcoffset() or timestamp - timestamp)
 
 
 def _typed(value: Literal) -> tuple[str, Literal]:

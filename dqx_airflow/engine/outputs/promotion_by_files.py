@@ -108,7 +108,7 @@ def _written(
         folder,
         partition_by=columns,
         extremes_of=(
-            *(() if dates is None or dates.is_moment else (dates.name,)),
+            *(() if dates is None or dates.is_timestamp else (dates.name,)),
             *(name for name, _ in target.slice.values if target.replaced.has_statistics(name)),
         ),
         count_if=f"NOT ({target.replaced.of_slice})" if target.replaced.of_slice else None,

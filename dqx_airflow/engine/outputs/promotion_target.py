@@ -142,7 +142,7 @@ class PromotionTarget:
         if self.dataset.log is not None:
             return list(self.dataset.log.table.metadata().partition_columns)
         dates = self.dataset.dates
-        return [] if dates is None or dates.is_moment else [dates.name]
+        return [] if dates is None or dates.is_timestamp else [dates.name]
 
     def table(self) -> DeltaTable | None:
         """The Delta table at the location, None where there is none."""

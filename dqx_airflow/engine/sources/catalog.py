@@ -12,7 +12,7 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.dataset_settings import moment_of
+from dqx_airflow.dataset_settings import timestamp_of
 from dqx_airflow.dql.checks.sql_text import objection_to_select, tables_of_select
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.errors import too_early
@@ -137,7 +137,7 @@ def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:
         return ref.version
     commits = spark.sql(f"DESCRIBE HISTORY {table}")
     if ref.timestamp is not None:
-        moment = moment_of(ref.timestamp).isoformat()
+        moment = timestamp_of(ref.timestamp).isoformat()
         commits = commits.where(f"timestamp <= TIMESTAMP_LTZ'{moment}'")
     newest = commits.selectExpr("max(version)").collect()[0][0]
     if newest is None:

@@ -74,7 +74,7 @@ class DateColumn:
             raise DatasetError(about, "choose a column of dates, timestamps or strings")
         if ref.time_zone is not None and column.type != "timestamp":
             raise DatasetError(about, "remove time_zone: it only applies to timestamp columns")
-        if ref.date_format is not None and column.is_moment:
+        if ref.date_format is not None and column.is_timestamp:
             raise DatasetError(about, "remove date_format: it only applies to string columns")
         return column
 
@@ -83,7 +83,7 @@ class DateColumn:
         return family_of(self.type) is Family.TIME
 
     @property
-    def is_moment(self) -> bool:
+    def is_timestamp(self) -> bool:
         return self.is_time and self.type != "date"
 
     @property
@@ -100,7 +100,7 @@ class DateColumn:
     def filter(self, dates: Collection[date | None]) -> str:
         """The condition for rows of the dates, as Spark SQL."""
         name, days = quote_name(self.name), _sorted(dates)
-        if not self.is_moment:
+        if not self.is_timestamp:
             return f"{name} IN ({', '.join(quote_literal(self.value(on)) for on in days)})"
         return " OR ".join(
             f"({name} >= {self._beginning(first)} AND {name} < {self._beginning(end)})"
@@ -121,7 +121,7 @@ class DateColumn:
 
     def _comparison(self, on: date) -> str:
         """What tells rows of a date from those of earlier ones."""
-        if self.is_moment:
+        if self.is_timestamp:
             return f">= {self._beginning(on)}"
         return f"= {quote_literal(self.value(on))}"
 
@@ -142,7 +142,7 @@ class DateColumn:
             # A moment is of one day or its neighbour, as the zone has it.
             margin = timedelta(days=1)
             return bool(least.date() - margin <= on <= most.date() + margin)
-        wanted: Any = None if self.is_moment else self.value(on)
+        wanted: Any = None if self.is_timestamp else self.value(on)
         if type(wanted) is not type(least):
             return True
         if isinstance(least, str) and max(len(least), len(most)) >= _LONGEST_STATISTIC:
@@ -156,7 +156,7 @@ class DateColumn:
 
     def _is_elsewhere(self, on: date, folder: str) -> bool:
         """True where the value in the name of a partition's folder is not of the date, for sure."""
-        if self.is_moment:
+        if self.is_timestamp:
             return False
         wanted = self.value(on)
         if isinstance(wanted, date):

@@ -91,12 +91,14 @@ def _value(field: pa.Field) -> str:
     """The value of a column, from what is stored, as Spark SQL."""
     column, kind = quote_name(field.name), field.type
     if pa.types.is_time(kind):
-        moment = _moment(column, kind.unit)
-        return f"date_format({moment}, 'HH:mm:ss.SSSSSS')"
+        timestamp = _timestamp(column, kind.unit)
+        return f"date_format({timestamp}, 'HH:mm:ss.SSSSSS')"
     if not _is_nanos(kind):
         return column
     return (
-        _moment(column, "ns") if kind.tz is None else f"timestamp_micros({_micros(column, 'ns')})"
+        _timestamp(column, "ns")
+        if kind.tz is None
+        else f"timestamp_micros({_micros(column, 'ns')})"
     )
 
 
@@ -113,7 +115,7 @@ def _micros(column: str, unit: str) -> str:
     return f"(({column} - pmod({column}, {part})) div {part})"
 
 
-def _moment(column: str, unit: str) -> str:
+def _timestamp(column: str, unit: str) -> str:
     """A timestamp without a zone."""
     epoch = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
     return f"timestampadd(MICROSECOND, {_micros(column, unit)}, {epoch})"

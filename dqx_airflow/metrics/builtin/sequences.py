@@ -137,8 +137,8 @@ def _gaps(column: ColumnValues, step: Any) -> int | None:
 def _line_position(value: Any) -> Fraction:
     match value:
         case datetime():
-            moment = value.replace(tzinfo=None) - (value.utcoffset() or timedelta())
-            return Fraction((moment - _EPOCH) // timedelta(microseconds=1))
+            timestamp = value.replace(tzinfo=None) - (value.utcoffset() or timedelta())
+            return Fraction((timestamp - _EPOCH) // timedelta(microseconds=1))
         case date():
             return Fraction(value.toordinal())
         case _:

@@ -10,7 +10,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from dqx_airflow.dataset_settings import moment_of
+from dqx_airflow.dataset_settings import timestamp_of
 from dqx_airflow.engine.sources.errors import nothing_there, too_early
 from dqx_airflow.engine.sources.paths import is_local
 from dqx_airflow.errors import DatasetError, first_line
@@ -45,15 +45,15 @@ def table_at(ref: DatasetRef, path: str) -> DeltaTable:
 
 def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:
     """The version that was the newest at the moment that is asked for."""
-    moment = moment_of(str(ref.timestamp))
+    timestamp = timestamp_of(str(ref.timestamp))
     by_log = [
         commit["version"]
         for commit in table.history()
-        if commit["timestamp"] <= moment.timestamp() * 1000
+        if commit["timestamp"] <= timestamp.timestamp() * 1000
     ]
     if not by_log:
         raise too_early(ref, path)  # deltalake would take the first version
-    table.load_as_version(moment)
+    table.load_as_version(timestamp)
     by_files = int(table.version())
     if by_files != max(by_log):
         raise DatasetError(

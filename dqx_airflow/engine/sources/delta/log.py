@@ -127,7 +127,7 @@ class DeltaLog:
     @cached_property
     def is_partitioned_by_date(self) -> bool:
         """True where a file has rows of one date alone, and the log knows which."""
-        if self.dates is None or self.dates.is_moment:
+        if self.dates is None or self.dates.is_timestamp:
             return False
         return self.dates.name in (self.table.metadata().partition_columns or ())
 
@@ -253,7 +253,7 @@ class DeltaLog:
             return True
         if f"partition.{column.name}" in row:
             value = row[f"partition.{column.name}"]
-            if column.is_moment:
+            if column.is_timestamp:
                 return value is not None and column.may_lie(on, value, value)
             return bool(value == column.value(on))
         if not self.is_trusted:

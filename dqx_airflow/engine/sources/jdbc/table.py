@@ -104,7 +104,7 @@ def days_around(
     if not days or None in wanted:
         return None
     name = database.quoted(dates.name)
-    if dates.is_moment:
+    if dates.is_timestamp:
         first, end = days[0] - _MARGIN, days[-1] + _MARGIN + timedelta(days=1)
         return f"{name} >= {_day(first)} AND {name} < {_day(end)}"
     return f"{name} IN ({', '.join(_literal(database, dates.value(on)) for on in days)})"
