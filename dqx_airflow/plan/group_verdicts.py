@@ -54,10 +54,13 @@ def seen_in(assertion: PlannedAssertion, scanned: Scanned) -> frozenset[Group]:
     )
 
 
-def column_types(assertion: PlannedAssertion, scanned: Scanned) -> tuple[str, ...]:
-    """The types of the columns that make the groups of an assertion, where they are known."""
-    values = (scanned.groups[one] for one in assertion.requests if one in scanned.groups)
-    return next((one.types for one in values), ())
+def column_types(assertion: PlannedAssertion, found: Scanned) -> dict[str, tuple[str, ...]]:
+    """By dataset, the types of the columns that make the groups, where they are known."""
+    return {
+        request.dataset: found.groups[request].types
+        for request in assertion.requests
+        if request in found.groups and found.groups[request].types
+    }
 
 
 def groups_of(assertion: PlannedAssertion, seen: Iterable[Group]) -> tuple[Group, ...]:

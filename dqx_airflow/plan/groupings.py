@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import reduce
+from itertools import pairwise
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
@@ -86,16 +87,28 @@ def only_listed(grouping: Grouping, types: RowTypes) -> RowPredicate | None:
     return grouping.only
 
 
-def misfit(judged: JudgedGroups, types: tuple[str, ...]) -> str | None:
-    """Why a group that is listed can be none of those that there are; None where all can.
+def misfit(judged: JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | None:
+    """Why groups that are listed, or those of two datasets, can never be the same; None where they
+    can.
 
-    :param types: those of the columns; without them nothing is known.
+    :param types: by dataset, those of the columns; without them nothing is known.
     """
     for group in judged.listed or ():
-        for column, value, kind in zip(judged.columns, group, types, strict=bool(types)):
-            if value is not None and not _can_hold(kind, value):
-                said = f"{_show(value)} is a {_word(value)}, and the values of '{column}' are "
-                return said + _written(kind)
+        for dataset, kinds in types.items():
+            where = f" in dataset '{dataset}'" if len(types) > 1 else ""
+            for column, value, kind in zip(judged.columns, group, kinds, strict=True):
+                if value is not None and not _can_hold(kind, value):
+                    said = (
+                        f"{_show(value)} is a {_word(value)}, and the values of '{column}'{where}"
+                    )
+                    return f"{said} are {_written(kind)}"
+    for (one, kinds), (other, others) in pairwise(types.items()):
+        for column, kind, different in zip(judged.columns, kinds, others, strict=True):
+            if family_of(kind) is not family_of(different):
+                return (
+                    f"'{column}' is of type {kind} in dataset '{one}' and of type {different} in "
+                    f"'{other}': they have no groups in common"
+                )
     return None
 
 
