@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.cli.run.request_builder import Options, read_call
+from dqx_airflow.cli.run.call import Options
+from dqx_airflow.cli.run.request_builder import read_call
 from dqx_airflow.config.connection import ConnectionKind, connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments, mistakes_in
 from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive

@@ -11,7 +11,7 @@ import typer
 from dqx_airflow.cli.run.shared_options import with_shared_options
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.run.request_builder import Options
+    from dqx_airflow.cli.run.call import Options
 
 
 @with_shared_options

@@ -19,7 +19,7 @@ from dqx_airflow.cli.run.shared_options import with_shared_options
 from dqx_airflow.values import Outcome
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.run.request_builder import Options, RunCall
+    from dqx_airflow.cli.run.call import Options, RunCall
     from dqx_airflow.cli.run.spark import Spark
     from dqx_airflow.cli.run.watch import Stamps
     from dqx_airflow.values import GateReport

@@ -30,7 +30,7 @@ from dqx_airflow.cli.run.options import (
 )
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.run.request_builder import Options
+    from dqx_airflow.cli.run.call import Options
 
 
 def shared_options(
@@ -56,7 +56,7 @@ def shared_options(
     watch: WatchOption = False,
 ) -> Options:
     """The options that were typed; a command adds its paths and its own ones."""
-    from dqx_airflow.cli.run.request_builder import Options
+    from dqx_airflow.cli.run.call import Options
     from dqx_airflow.selection import selection_of
 
     judged = {"fail_on": fail_on, "allow_empty": allow_empty, "require_history": require_history}

@@ -67,7 +67,8 @@ def _opened(
     config: Path | None,
 ) -> tuple[GateRequest, list[Plan], Spark]:
     """The datasets of the suite, its plan for each of the days, and what measures."""
-    from dqx_airflow.cli.run.request_builder import Options, read_call
+    from dqx_airflow.cli.run.call import Options
+    from dqx_airflow.cli.run.request_builder import read_call
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import inlined
