@@ -20,7 +20,6 @@ from benchmarks.tuned_year import (
     SUITE,
     Day,
     Score,
-    _with,
     node_of,
     past_day,
     score,
@@ -30,7 +29,7 @@ from dqx_airflow.learning.cross_entropy import learned_action
 from dqx_airflow.learning.environment import ThresholdEnv, Vector
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
-from dqx_airflow.tuning.suite_file import with_edits
+from dqx_airflow.tuning.suite_text import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.values import Status
 
@@ -80,10 +79,10 @@ def _ppo_action(env: ThresholdEnv) -> Vector:
 def with_tuner(past: list[PastDay]) -> str:
     text = SUITE
     for _ in range(_MOST_RUNS):
-        found = tune(node_of(text), past, lambda more, text=text: _with(text, {}, more))
+        found = tune(SuiteText(text, node_of(text), node_of), past)
         proposals = [one.proposal for one in found if one.proposal is not None]
         for one in proposals:
-            text = with_edits(text, node_of(text), one.values, one.profile)
+            text = with_edits(text, node_of(text), one.values, one.profile, one.form)
         if not proposals:
             break
     return text

@@ -28,12 +28,12 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import holidays_of
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.protection import judge_change
-from dqx_airflow.tuning.suite_file import with_edits
+from dqx_airflow.tuning.suite_text import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.values import SourceFile, Status
 
 FIRST = date(2025, 1, 1)
-DAYS, LEARNED, MOST_LABELS, MOST_A_WEEK = 365, 182, 60, 3
+DAYS, LEARNED, MOST_LABELS = 365, 182, 60
 WINDOW, SIGMAS = 28, 3
 
 SUITE = """\
@@ -179,11 +179,12 @@ def simulated(seed: int, holidays: Mapping[date, str] | None = None) -> Outcome:
         in_force.append(text)
         suite = node_of(text)
         fresh = [past_day(day) for day in days[week : min(week + 7, LEARNED)]]
-        backtest = Backtest(suite, fresh)
+        backtest = Backtest(suite, [*past, *fresh])
         names = [one.key for one in backtest.assertions]
-        statuses = dict(zip(names, backtest.judge().statuses, strict=True))
+        last = [row[len(past) :] for row in backtest.judge().statuses]
+        statuses = dict(zip(names, last, strict=True))
         chosen = set()
-        for _ in range(min(MOST_A_WEEK, MOST_LABELS - asked.total())):
+        for _ in range(MOST_LABELS * (week + 7) // LEARNED - asked.total()):
             alerts = [
                 (index, key)
                 for index in range(len(fresh))
@@ -202,26 +203,26 @@ def simulated(seed: int, holidays: Mapping[date, str] | None = None) -> Outcome:
             past.append(replace(day, verdicts=verdicts, labels=said))
         if (week // 7 + 1) % 4 and week + 7 < LEARNED:
             continue
-        found = tune(suite, past, lambda more, text=text: _with(text, {}, more), holidays=holidays)
+        found = tune(SuiteText(text, suite, node_of), past, holidays=holidays)
         for tuned in found:
             if tuned.proposal is None:
                 continue
-            profile, values = tuned.proposal.profile, tuned.proposal.values
-            now = node_of(text)
-            if not judge_change(now, _with(text, values, profile), tuned.proposal.agent).refusals:
-                text, approved = with_edits(text, now, values, profile), approved + 1
-    held = days[LEARNED:]
+            one, now = tuned.proposal, node_of(text)
+            after = with_edits(text, now, one.values, one.profile, one.form)
+            if not judge_change(now, node_of(after), one.agent, form=one.form).refusals:
+                text, approved = after, approved + 1
+    held = range(LEARNED, DAYS)
     in_force += [text] * (len(range(0, DAYS, 7)) - len(in_force))
     weeks = []
     for number, now in enumerate(in_force):
-        week = days[7 * number : 7 * number + 7]
-        found = [score(node_of(one), week).false_alarms for one in (SUITE, now)]
+        week = range(7 * number, min(7 * number + 7, DAYS))
+        found = [score(one, days, week).false_alarms for one in (SUITE, now)]
         weeks.append((found[0], found[1]))
     return Outcome(
-        score(node_of(SUITE), held),
+        score(SUITE, days, held),
         three_sigma(days),
-        score(node_of(text), held),
-        sum(len(day.issues) for day in held),
+        score(text, days, held),
+        sum(len(days[number].issues) for number in held),
         asked.total(),
         approved,
         tuple(weeks),
@@ -233,19 +234,20 @@ def known_status(status: Status | None) -> Status:
     return status
 
 
-def _with(text: str, values: Mapping[str, float], profile: str | None) -> nodes.Suite:
-    return node_of(with_edits(text, node_of(text), values, profile))
-
-
-def score(suite: nodes.Suite, days: list[Day]) -> Score:
-    backtest = Backtest(suite, [past_day(day) for day in days])
+def score(text: str, days: Sequence[Day], held: range) -> Score:
+    """What the suite of a text would have said on some of the days."""
+    backtest = Backtest(node_of(text), [past_day(day) for day in days])
     names = [one.name for one in backtest.assertions]
-    by_day = zip(*backtest.judge().statuses, strict=True)
+    by_day = list(zip(*backtest.judge().statuses, strict=True))
     failed = [
-        {name for name, status in zip(names, day, strict=True) if status is Status.FAILED}
-        for day in by_day
+        {
+            name
+            for name, status in zip(names, by_day[number], strict=True)
+            if status is Status.FAILED
+        }
+        for number in held
     ]
-    return Score.of(days, failed)
+    return Score.of([days[number] for number in held], failed)
 
 
 def three_sigma(days: list[Day]) -> Score:

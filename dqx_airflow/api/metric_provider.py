@@ -21,7 +21,8 @@ from dqx_airflow.metrics.derived import (
     MOST_COMMON,
     SHORTCUTS,
     TIMELINESS,
-    WINDOWS,
+    WINDOW_DOCS,
+    window_parameters,
 )
 from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
 
@@ -98,9 +99,9 @@ def _forms() -> Mapping[str, _Form]:
     for name, days in CHANGES.items():
         base = "the previous day" if days == 1 else f"{days} days before"
         forms[name] = _Form(_METRIC, f"The absolute change against {base}, 0.1 for 10%.", ("lag",))
-    for name in WINDOWS:
-        doc = f"The {name} of the last `n` days, including the date itself."
-        forms[name] = _Form(_METRIC, doc, ("n", "lag"))
+    for name, doc in WINDOW_DOCS.items():
+        sentence = f"{doc[0].upper()}{doc[1:]}."
+        forms[name] = _Form(_METRIC, sentence, window_parameters(name))
     for name, (fewest, most) in ARITY.items():
         metrics = tuple(("metric", None) for _ in range(fewest))
         forms[name] = _Form(metrics, f"The function `{name}` of metrics.", repeats=most is None)

@@ -6,6 +6,7 @@ import calendar
 import math
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import lru_cache
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
@@ -25,6 +26,7 @@ FURTHEST_OFFSET = 366
 _FUNCTIONS = (*MONTHS, "weekday", "nth_weekday", "last_day_of_month")
 
 
+@lru_cache(maxsize=8192)  # a tuner plans a suite thousands of times for the same days
 def is_active(start: nodes.Expression, end: nodes.Expression, on: date) -> bool:
     """True where `on` lies between the two dates, both included.
 

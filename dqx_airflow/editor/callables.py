@@ -9,7 +9,15 @@ from enum import Enum
 from dqx_airflow.dql.checks.metric_expressions import WITH_CONDITION
 from dqx_airflow.dql.dates import MONTHS
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, MOST_COMMON, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.derived import (
+    AGES,
+    ARITY,
+    CHANGES,
+    MOST_COMMON,
+    SHORTCUTS,
+    WINDOW_DOCS,
+    window_parameters,
+)
 from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
@@ -61,10 +69,6 @@ _FUNCTIONS = {
     "max": "The largest of the values.",
     "coalesce": "The first value that is not missing.",
 }
-_WINDOWS = {
-    "stddev": "The sample standard deviation of a metric over the last `n` days.",
-    "mean": "The mean of a metric over the last `n` days.",
-}
 _SHORTCUT_ARGUMENTS: dict[str, tuple[str, int | None]] = {
     "in_set": ('column, ["A", "B"]', 1),
     "is_sorted": ("column, order_by other", 1),
@@ -94,11 +98,10 @@ def _measures() -> Iterator[Called]:
             " `abs((today - base) / base)`. 0.1 is a change of 10%."
         )
         yield Called(name, CallableKind.EXTENDED, f"{name}(metric)", doc, parameters=("lag",))
-    for name in WINDOWS:
-        signature = f"{name}(metric, n 7)"
-        yield Called(
-            name, CallableKind.EXTENDED, signature, _WINDOWS[name], parameters=("n", "lag")
-        )
+    for name, doc in WINDOW_DOCS.items():
+        signature, sentence = f"{name}(metric, n 7)", f"{doc[0].upper()}{doc[1:]}."
+        parameters = window_parameters(name)
+        yield Called(name, CallableKind.EXTENDED, signature, sentence, parameters=parameters)
     for name, doc in AGES.items():
         sentence = f"{doc[0].upper()}{doc[1:]}."
         example = f"assert {name}(updated_at) < 2 hours"

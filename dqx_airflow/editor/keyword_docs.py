@@ -103,6 +103,7 @@ PARAMETERS: dict[str, str] = {
     "tolerance": "The allowed difference between numbers:"
     " `changed_count(id, amount, dataset bronze, tolerance 0.01)`.",
     "order_by": "The column that orders the rows: `first(price, order_by day)`.",
-    "step": "How far apart the values of a sequence are: `gap_count(read_at, step 1 hour)`.",
+    "step": "How far apart the values of a sequence are, `gap_count(read_at, step 1 hour)`, or the"
+    " days of a window: `usual(num_rows(), n 4, step 7)`.",
 }
 """The named parameters of calls."""

@@ -1,9 +1,9 @@
 """What can be computed from metric values: extended metrics and the functions of arithmetic.
 
-None propagates through every function but `coalesce`, `mean` and the deviations; a result outside
-the domain, NaN or infinite is None (design, ruling 4). Exact numbers stay exact but for `sqrt`,
-`log`, `exp` and deviations; where one number is a float, the result is one. There is no arithmetic
-on text; dates and moments are ISO text, UTC where they name no zone.
+None propagates through every function but `coalesce`, `mean`, `usual` and the deviations; a result
+outside the domain, NaN or infinite is None (design, ruling 4). Exact numbers stay exact but for
+`sqrt`, `log`, `exp` and deviations; where one number is a float, the result is one. There is no
+arithmetic on text; dates and moments are ISO text, UTC where they name no zone.
 """
 
 from __future__ import annotations
@@ -76,6 +76,15 @@ def _mean(*values: MetricValue) -> MetricValue:
     return Fraction(sum(exact_values), len(present))
 
 
+def _usual(*values: MetricValue) -> MetricValue:
+    """The median of the values that there are."""
+    present = sorted(value for value in values if value is not None)
+    if not present:
+        return None
+    low, high = present[(len(present) - 1) // 2], present[len(present) // 2]
+    return low if low == high else _mean(low, high)
+
+
 def _exact(values: Sequence[MetricValue]) -> list[Exact] | None:
     """The values where all of them are exact."""
     exact_values = [value for value in values if isinstance(value, int | Fraction)]
@@ -129,12 +138,13 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
     "stddev": _stddev,
     "sample_stddev": _sample_stddev,
     "mean": _mean,
+    "usual": _usual,
     "age": _age,
     "midnight": _midnight,
     "deadline": _deadline,
 }
 
-_TAKES_NONE = frozenset({"coalesce", "stddev", "sample_stddev", "mean"})
+_TAKES_NONE = frozenset({"coalesce", "stddev", "sample_stddev", "mean", "usual"})
 _TAKES_TEXT = frozenset({"coalesce", "min", "max", "age", "midnight", "deadline"})
 
 ARITY: dict[str, tuple[int, int | None]] = {
@@ -151,8 +161,29 @@ ARITY: dict[str, tuple[int, int | None]] = {
 CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
 """Absolute change `abs((today - base) / base)` against so many days before (seed 001)."""
 
-WINDOWS: tuple[str, ...] = ("stddev", "mean")
-"""Functions over the values of the last `n` days, the target date included."""
+USUAL = "usual"
+"""The window that leaves the target date out: the median of `n` earlier days, `step` days apart."""
+
+WINDOWS: tuple[str, ...] = ("stddev", "mean", USUAL)
+"""Functions over the values of `n` days: of the last ones, the target date included, but for
+`usual`."""
+
+WINDOW_DOCS: dict[str, str] = {
+    "stddev": "the sample standard deviation of the last `n` days, including the date itself",
+    "mean": "the mean of the last `n` days, including the date itself",
+    USUAL: "the median of `n` days before the date; of the same weekday of `n` weeks with `step 7`",
+}
+
+
+def window_parameters(window: str) -> tuple[str, ...]:
+    """The parameters of a window."""
+    return ("n", "step", "lag") if window == USUAL else ("n", "lag")
+
+
+def window_lags(window: str, n: int, step: int = 1) -> range:
+    """How many days before the target date the days of a window are."""
+    return range(step, n * step + 1, step) if window == USUAL else range(n)
+
 
 AGES: dict[str, str] = {
     "freshness": "the time since the newest date or timestamp of the column",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dqx_airflow.metrics.aliases import ASSERTIONS, FUNCTIONS, MEASURES
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOW_DOCS
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
@@ -139,8 +139,8 @@ def _over_time() -> Iterator[tuple[str, str]]:
     for name, days in CHANGES.items():
         base = "the previous day" if days == 1 else f"the value {days} days before"
         yield f"{name}(metric)", f"the change against {base}: 0.1 is 10% more or less"
-    for name in WINDOWS:
-        yield f"{name}(metric, n 7)", f"the {name} of the last `n` days, including the date itself"
+    for name, doc in WINDOW_DOCS.items():
+        yield f"{name}(metric, n 7)", doc
 
 
 def _arithmetic() -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from dqx_airflow.dql.checks.assertions import compares_datasets
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.filters import joined
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
+from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS, window_lags
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments
 from dqx_airflow.plan.model import (
@@ -82,7 +82,7 @@ class TermCompiler:
             change = Applied("/", (Applied("-", (today, base)), base))
             return Applied("abs", (change,))
         if name in WINDOWS:
-            days = range(self._days(call, "n"))
+            days = window_lags(name, self._days(call, "n"), self._days(call, "step") or 1)
             return Applied(name, tuple(self.term(call.arguments[0], lag + day) for day in days))
         return Applied(name, tuple(self.term(argument, lag) for argument in call.arguments))
 

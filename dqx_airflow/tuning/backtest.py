@@ -13,6 +13,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import chain
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
@@ -20,11 +21,14 @@ from dqx_airflow.dql.checks.profile_selectors import is_required
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.exact import NUMBERS, nearest_float
 from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.measured import keys_of, requests_behind
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
+    Constant,
     Cost,
     Measured,
     MetricRequest,
@@ -37,6 +41,7 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.plan.number_comparison import Side, compare
 from dqx_airflow.plan.profiles import active_profiles
 from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.tuning.earlier_days import with_earlier_values
 from dqx_airflow.tuning.moved_limits import has_limits, number_of, only_limits_differ
 from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
@@ -134,8 +139,15 @@ class Backtest:
         self._known_keys: dict[int, _Keys] = {}
         self._cache: dict[object, tuple[Status | None, ...]] = {}
         self._subjects: dict[tuple[int, int], tuple[Status | _ComparedNumber | None, ...]] = {}
+        self._series: dict[tuple[int, Term], tuple[MetricValue, ...]] = {}
         self._groups = self._grouped()
         plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
+        asked = (
+            self._keys(one, group.plan).behind.values()
+            for group in self._groups
+            for one in group.plan.assertions
+        )
+        self.days = with_earlier_values(self.days, chain.from_iterable(asked))
         constants = {constant.name.text for constant in suite.constants}
         written = [node for check in suite.checks for node in check.assertions]
         self._is_plain = [
@@ -223,6 +235,26 @@ class Backtest:
         if self._why_unknown(row, planned, plan, day) is not None:
             return None
         return self._judged(row, planned, plan, day)
+
+    def distances(self, row: int, values: Mapping[str, float]) -> list[float | None]:
+        """How far what is compared is from the nearest limit on each day; None where that is not
+        known.
+
+        :param values: of tunables; the others have those of the suite.
+        """
+        found: list[float | None] = [None] * len(self.days)
+        suite = with_values(self.suite, {**self.values, **values})
+        for number, group in enumerate(self._groups):
+            planned = self._plan(suite, group.on).assertions[row]
+            if not has_limits(planned):
+                continue
+            limits = [self._limits_of(number, planned, one) for one in planned.condition.bounds]
+            subjects = self._subjects_of(row, number)
+            for index, subject, *ends in zip(group.days, subjects, *limits, strict=True):
+                if isinstance(subject, _ComparedNumber):
+                    away = [abs(end.near - subject.near) for end in ends if end is not None]
+                    found[index] = min(away, default=None)
+        return found
 
     def compared(self, row: int) -> tuple[MetricValue, ...]:
         """What was compared on each day, scaled by the profiles, with the suite's own values; None
@@ -313,17 +345,84 @@ class Backtest:
     ) -> tuple[Status | None, ...]:
         condition = planned.condition
         kinds = (">=", "<=") if condition.kind == "between" else (condition.kind,)
-        tests = []
-        for op, bound in zip(kinds, condition.bounds, strict=True):
-            value = number_of(bound)
-            assert isinstance(value, NUMBERS)
-            tests.append((op, _ComparedNumber.of(Side.of(bound, value))))
+        limits = [self._limits_of(number, planned, bound) for bound in condition.bounds]
         return tuple(
-            _held(all(one.holds(op, limit) for op, limit in tests))
+            _held(
+                all(
+                    limit is not None and one.holds(op, limit)
+                    for op, limit in zip(kinds, of_day, strict=True)
+                )
+            )
             if isinstance(one, _ComparedNumber)
             else one
-            for one in self._subjects_of(row, number)
+            for one, of_day in zip(
+                self._subjects_of(row, number), zip(*limits, strict=True), strict=True
+            )
         )
+
+    def _limits_of(
+        self, number: int, planned: PlannedAssertion, bound: Term
+    ) -> Sequence[_ComparedNumber | None]:
+        """A limit on each day of a group; None where it has no value."""
+        days = self._groups[number].days
+        value = number_of(bound)
+        if isinstance(value, NUMBERS):
+            return (_ComparedNumber.of(Side.of(bound, value)),) * len(days)
+        series = self._series_of(number, bound, self._keys(planned, self._groups[number].plan))
+        return [
+            _ComparedNumber.of(Side.of(bound, one)) if isinstance(one, NUMBERS) else None
+            for one in series
+        ]
+
+    def _series_of(self, number: int, term: Term, keys: _Keys) -> Sequence[MetricValue]:
+        """The values of a term on the days of a group. What no constant is in is remembered."""
+        days = self._groups[number].days
+        match term:
+            case Constant(value=value):
+                return (plain(value),) * len(days)
+            case Applied(function=function, terms=terms) if any(
+                isinstance(part, Constant) for part in terms
+            ):
+                parts = (self._series_of(number, part, keys) for part in terms)
+                return [apply(function, values) for values in zip(*parts, strict=True)]
+        found = self._series.get((number, term))
+        if found is None:
+            if isinstance(term, Applied):
+                parts = (self._series_of(number, part, keys) for part in term.terms)
+                found = tuple(apply(term.function, one) for one in zip(*parts, strict=True))
+            else:
+                assert isinstance(term, Measured)
+                key = keys.behind[term.request]
+                found = tuple(self.days[index].measured.values.get(key) for index in days)
+            self._series[number, term] = found
+        return found
+
+    def turning_points(self, row: int, name: str) -> list[float]:
+        """The values of a tunable at which an assertion changes sides, of each day on which that is
+        known: what is compared, or its share of what the limit is a multiple of."""
+        tunable = next(one for one in self.tunables if one.name == name)
+        low, high = (float(end) for end in tunable.bounds)
+        tuned, slim = self._reached_by(frozenset({name}))
+        ends = [with_values(slim, {**self.values, name: end}) for end in tunable.bounds]
+        found = []
+        for number, group in enumerate(self._groups):
+            one, other = (
+                self._plan(suite, group.on).assertions[tuned.index(row)] for suite in ends
+            )
+            if not only_limits_differ(one, other):
+                continue
+            for first, last in zip(one.condition.bounds, other.condition.bounds, strict=True):
+                limits = (
+                    self._limits_of(number, of, at) for of, at in ((one, first), (other, last))
+                )
+                subjects = self._subjects_of(row, number)
+                for subject, *pair in zip(subjects, *limits, strict=True):
+                    if not isinstance(subject, _ComparedNumber) or None in pair:
+                        continue
+                    start, end = (limit.near for limit in pair if limit is not None)
+                    if start != end:
+                        found.append(low + (subject.near - start) / (end - start) * (high - low))
+        return found
 
     def _subjects_of(self, row: int, number: int) -> tuple[Status | _ComparedNumber | None, ...]:
         """What is compared on each day of a group, whatever the limit; a status, or None for an
@@ -378,6 +477,7 @@ class Backtest:
             and stored.status in (Status.PASSED, Status.FAILED)
             and (stored.value is None or isinstance(stored.value, NUMBERS))
             and has_limits(planned)
+            and all(isinstance(number_of(bound), NUMBERS) for bound in planned.condition.bounds)
         )
 
     def _judged(self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay) -> Verdict:

@@ -7,7 +7,7 @@ later days than it was learned from, as thresholds are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from statistics import fmean, median
@@ -23,6 +23,7 @@ from dqx_airflow.tuning.costs import counts, labelled_days
 from dqx_airflow.tuning.folds import Trial, folds_of, wins
 from dqx_airflow.tuning.proposals import Proposal
 from dqx_airflow.tuning.protection import judge_change
+from dqx_airflow.tuning.suite_text import SuiteText
 from dqx_airflow.tuning.tuner import (
     AGENT,
     KnownPast,
@@ -68,20 +69,20 @@ def tuned_profiles(
     past: KnownPast,
     rules: Rules,
     calendars: Sequence[Calendar],
-    with_profile: Callable[[str], nodes.Suite],
+    text: SuiteText,
     gate: str | None = None,
-) -> tuple[tuple[Tuned, ...], dict[int, frozenset[int]]]:
-    """What becomes of each assertion whose false alarms cluster, and by the row of an assertion the
-    days for which a profile is proposed.
+) -> tuple[dict[int, Tuned], dict[int, frozenset[int]]]:
+    """By the row of an assertion: what becomes of it, where its false alarms cluster, and the days
+    for which a profile is proposed.
 
-    :param with_profile: the suite with one more profile, of its text; raises SourceError where
-        that has errors.
+    :param text: that of the suite.
     """
     tried = [*calendars]
     if rules.profile_days is ProfileDays.INCLUDE:
         tried += map(_existing, past.backtest.suite.profiles)
     named = {profile.name.value for profile in past.backtest.suite.profiles}
-    found, left_out = [], {}
+    found: dict[int, Tuned] = {}
+    left_out = {}
     for row, one in enumerate(past.backtest.assertions):
         if one.is_required:
             continue
@@ -90,15 +91,16 @@ def tuned_profiles(
         failed: list[Tuned] = []
         new = [made for made in tried if not named & set(_profile_names(one.name, made))]
         for cluster in _clusters(past, row, days, new):
-            tuned = _tuned(past, row, cluster, days, rules, with_profile, gate)
+            tuned = _tuned(past, row, cluster, days, rules, text, gate)
             if tuned.proposal is not None:
-                found.append(tuned)
+                found[row] = tuned
                 left_out[row] = cluster.days
                 break
             failed.append(tuned)
         else:
-            found += failed[:1]
-    return tuple(found), left_out
+            if failed:
+                found[row] = failed[0]
+    return found, left_out
 
 
 def _existing(profile: nodes.Profile) -> Calendar:
@@ -155,7 +157,7 @@ def _tuned(
     cluster: _Cluster,
     days: Sequence[int],
     rules: Rules,
-    with_profile: Callable[[str], nodes.Suite],
+    source: SuiteText,
     gate: str | None,
 ) -> Tuned:
     backtest, one = past.backtest, past.backtest.assertions[row]
@@ -169,7 +171,7 @@ def _tuned(
         return Tuned(about, None, "its values there are not another share of the usual ones")
     text = profile_text(one.check, one.name, cluster.calendar, factor, _why(cluster, one.name))
     try:
-        after = with_profile(text)
+        after = source.changed(text)
     except SourceError as error:
         return Tuned(about, None, f"no profile can be written: {error}", len(labelled))
     refusals = judge_change(backtest.suite, after, AGENT).refusals
@@ -181,7 +183,9 @@ def _tuned(
         learned, _ = _factor(past, row, cluster.days, fold.learned)
         tried = statuses
         if learned is not None:
-            with_it = with_profile(profile_text(one.check, one.name, cluster.calendar, learned, ""))
+            with_it = source.changed(
+                profile_text(one.check, one.name, cluster.calendar, learned, "")
+            )
             tried = _judged_alone(backtest, with_it, row)
         known = past.known[row]
         trials.append(

@@ -8,6 +8,7 @@ from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.model import (
     Applied,
     Constant,
+    Measured,
     PlannedAssertion,
     Term,
 )
@@ -25,18 +26,30 @@ def only_limits_differ(one: PlannedAssertion, other: PlannedAssertion) -> bool:
         and one.condition.kind == other.condition.kind
         and one.multiplier == other.multiplier
         and one.term == other.term
+        and one.requests == other.requests
     )
 
 
 def has_limits(planned: PlannedAssertion) -> bool:
-    """True where one number is compared with numbers that no data decides."""
+    """True where one number is compared with numbers: with fixed ones, or such of the data."""
     condition = planned.condition
     return (
         condition.kind in _KINDS
         and planned.groups is None
         and condition.tolerance is None
-        and all(isinstance(number_of(bound), NUMBERS) for bound in condition.bounds)
+        and all(map(_is_number, condition.bounds))
     )
+
+
+def _is_number(term: Term) -> bool:
+    """True where a term is a number, or computed of numbers and of metrics that were measured."""
+    match term:
+        case Measured():
+            return True
+        case Applied(terms=terms):
+            return all(map(_is_number, terms))
+        case _:
+            return isinstance(number_of(term), NUMBERS)
 
 
 def number_of(term: Term) -> MetricValue:

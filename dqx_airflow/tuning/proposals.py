@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from itertools import chain
 from typing import Any, TypeGuard
 
 from dqx_airflow.errors import RequestError
@@ -24,11 +25,36 @@ class ProposedValue:
 
 
 @dataclass(frozen=True, slots=True)
+class ProposedForm:
+    """Another claim for an assertion, in DQL.
+
+    `before` is the claim when the change was proposed. `constants` are the tunables that the new
+    one needs, `replaces` the names of the constants that only the old one needed, `drops` those of
+    profiles that are of no use any more.
+    """
+
+    check: str
+    assertion: str
+    before: str
+    claim: str
+    constants: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is taken out of the suite, and what is put in."""
+        gone = (*self.replaces, *(f'profile "{name}"' for name in self.drops))
+        lines = [f"- {self.before}", *(f"- {one}" for one in gone)]
+        return "\n".join([*lines, *(f"+ {one}" for one in (*self.constants, self.claim))])
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """A change of a suite, which is known by its name.
 
-    `profile` is the text of a profile to be added, in DQL. `evidence` is what the agent found, as
-    JSON has it; `gate` the one whose results it went by.
+    `profile` is the text of a profile to be added, in DQL; `form` another claim for an assertion.
+    `evidence` is what the agent found, as JSON has it; `gate` the one whose results it went by.
     """
 
     suite: str
@@ -38,6 +64,7 @@ class Proposal:
     reason: str | None = None
     gate: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    form: ProposedForm | None = None
     id: str = field(default_factory=new_id)
     at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
@@ -64,6 +91,7 @@ def proposal_from_json(text: str) -> Proposal:
         for change in changes:
             if not all(_is_number(value) for value in (change.old, change.new)):
                 raise TypeError(f"{change.param} has no numbers")
+        form = _form(told["form"]) if told.get("form") is not None else None
         known = {name: told[name] for name in ("profile", "reason", "gate", "id") if name in told}
         texts = [told["suite"], told["agent"], *(one for one in known.values() if one is not None)]
         if not all(isinstance(text, str) for text in texts):
@@ -73,11 +101,22 @@ def proposal_from_json(text: str) -> Proposal:
             told["agent"],
             changes,
             evidence=told.get("evidence") or {},
+            form=form,
             at=timestamp_of(told.get("at")) or datetime.now(timezone.utc),
             **known,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"{_NO_PROPOSAL}: {error}") from error
+
+
+def _form(told: Mapping[str, Any]) -> ProposedForm:
+    names = ("check", "assertion", "before", "claim")
+    lists = [tuple(told.get(name) or ()) for name in ("constants", "replaces", "drops")]
+    form = ProposedForm(*(told[name] for name in names), *lists)
+    texts = (*(told[name] for name in names), *chain.from_iterable(lists))
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a string is expected in the form, and something else is there")
+    return form
 
 
 def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:

@@ -26,6 +26,7 @@ from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.model import Applied, Constant, PlannedAssertion, Term
 from dqx_airflow.plan.profiles import Adjustment, adjust
 from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.tunables import tunables_of, with_values
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Span
 
@@ -57,26 +58,35 @@ def is_algorithm(agent: str) -> bool:
     return agent != HUMAN
 
 
-def judge_change(before: nodes.Suite, after: nodes.Suite, agent: str) -> Judgement:
+def judge_change(
+    before: nodes.Suite, after: nodes.Suite, agent: str, *, form: ProposedForm | None = None
+) -> Judgement:
     """What is to become of a change of a suite without errors.
 
-    What an algorithm adds besides, profiles, is not for it to make: a person has to look at it.
+    What an algorithm adds besides, profiles, is not for it to make: a person has to look at it. So
+    has one at another form of an assertion, which is refused where it is required.
 
     :param agent: who makes it; whoever is not `human` is an algorithm.
+    :param form: the other form of an assertion that the later suite has.
     """
     pairs = _in_pairs(before, after)
     touched = [pair for pair in pairs if pair.is_changed]
     refusals = [*_out_of_bounds(after)]
     if not is_algorithm(agent):
         return Judgement(tuple(refusals), touched=tuple(pair.title for pair in touched))
+    refusals += _weakened(touched, agent)
+    if form is not None:
+        refusals += _beyond_form(pairs, form, agent)
+        before, after = _without_form(before, after, form)
     added = after.profiles[len(before.profiles) :]
     known = replace(after, profiles=after.profiles[: len(before.profiles)])
-    refusals += _weakened(touched, agent)
     if not refusals:
         refusals += _beyond_tunables(before, known, agent)
     return Judgement(
         tuple(refusals),
-        needs_review=bool(added) or any(_is(pair, "human_review") for pair in touched),
+        needs_review=bool(added)
+        or form is not None
+        or any(_is(pair, "human_review") for pair in touched),
         is_low_risk=bool(touched) and all(_is(pair, "auto_approve") for pair in touched),
         touched=tuple(pair.title for pair in touched),
     )
@@ -125,6 +135,7 @@ class _Pair:
     """An assertion before and after a change, with what each profile makes of it. `new` is None
     where it is gone. What is added has no pair: it weakens nothing."""
 
+    check: str
     node: nodes.Assertion
     old: PlannedAssertion
     old_effects: tuple[Adjustment, ...]
@@ -149,7 +160,7 @@ class _Pair:
 def _in_pairs(before: nodes.Suite, after: nodes.Suite) -> tuple[_Pair, ...]:
     later = dict(_planned(after))
     gone = None, None, ()
-    return tuple(_Pair(*found, *later.get(key, gone)) for key, found in _planned(before))
+    return tuple(_Pair(key[0], *found, *later.get(key, gone)) for key, found in _planned(before))
 
 
 def _planned(suite: nodes.Suite) -> Iterator[tuple[_Key, _Planned]]:
@@ -285,6 +296,64 @@ def _beyond_tunables(before: nodes.Suite, after: nodes.Suite, agent: str) -> Ite
         yield _beyond(agent, place.span)
         return
     yield _beyond(agent, before.name.span)
+
+
+def _beyond_form(pairs: Iterable[_Pair], form: ProposedForm, agent: str) -> Iterator[Diagnostic]:
+    """The first assertion that another form of one would change besides."""
+    for pair in pairs:
+        node, new = pair.node, pair.new_node
+        if pair.check == form.check and node.name and node.name.value == form.assertion:
+            if new is None or replace(new, claim=node.claim) != node:
+                yield _beyond(agent, node.span)
+                return
+        elif pair.is_changed:
+            yield _beyond(agent, node.span)
+            return
+
+
+def _without_form(
+    before: nodes.Suite, after: nodes.Suite, form: ProposedForm
+) -> tuple[nodes.Suite, nodes.Suite]:
+    """Two versions of a suite, without what another form of an assertion may change: its claim, the
+    constants of that, and profiles. That these reach nothing else is for `_beyond_form` to say."""
+    old = {constant.name.text: constant for constant in before.constants}
+    kept = {constant.name.text for constant in after.constants}
+    claims = {
+        (check.name.value, node.name.value): node.claim
+        for check in before.checks
+        for node in check.assertions
+        if node.name is not None
+    }
+    place = form.check, form.assertion
+    checks = tuple(
+        replace(
+            check,
+            body=tuple(
+                replace(node, claim=claims[place])
+                if isinstance(node, nodes.Assertion)
+                and node.name is not None
+                and (check.name.value, node.name.value) == place
+                and place in claims
+                else node
+                for node in check.body
+            ),
+        )
+        for check in after.checks
+    )
+    return (
+        replace(
+            before,
+            constants=tuple(one for one in before.constants if one.name.text in kept),
+            profiles=tuple(one for one in before.profiles if one.name.value not in form.drops),
+        ),
+        replace(
+            after,
+            constants=tuple(
+                one for one in after.constants if one.name.text in old or one.bounds is None
+            ),
+            checks=checks,
+        ),
+    )
 
 
 def _beyond(agent: str, place: Span) -> Diagnostic:

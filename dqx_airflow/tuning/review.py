@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
@@ -14,6 +14,7 @@ from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.form_edits import assertion_of, claim_text
 from dqx_airflow.tuning.history import Entry, new_id, timestamp_text
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
@@ -22,9 +23,9 @@ from dqx_airflow.tuning.suite_file import (
     SuiteFile,
     edited,
     refuse,
-    replaced,
     replacing,
 )
+from dqx_airflow.tuning.suite_text import replaced
 from dqx_airflow.tuning.tunables import tunables_of, with_values
 from dqx_airflow.values import Span
 
@@ -58,7 +59,8 @@ def apply_proposal(
         _require_allowed(checked, file, proposal)
         values = proposal.values
         profile = None if _has_profile(checked, proposal) else proposal.profile
-        content = edited(file.path, checked, file.reader, values, profile)
+        form = None if _has_form(checked, proposal) else proposal.form
+        content = edited(file.path, checked, file.reader, values, profile, form)
         approval = {"agent": HUMAN, "author": author}
         facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
         entries = [_entry("approve", id=proposal.id, **approval, **_given(reason=reason))]
@@ -69,6 +71,9 @@ def apply_proposal(
         ]
         if proposal.profile is not None:
             entries.append(_entry("add_profile", profile=proposal.profile, **facts))
+        if proposal.form is not None:
+            told = asdict(proposal.form)
+            entries.append(_entry("set_form", **told, **facts, **_given(reason=proposal.reason)))
         is_told = any(
             entry.get("action") == "approve" and entry.get("id") == proposal.id
             for entry in file.history.entries
@@ -178,11 +183,12 @@ def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> N
     refuse(judge_values(suite, proposal.values, proposal.agent).refusals, checked.sources)
     after = suite
     if proposal.profile is not None and not _has_profile(checked, proposal):
-        changed = file.with_profile(checked, proposal.profile).suite
-        assert changed is not None
-        after = changed
+        after = _suite(file.changed(checked, proposal.profile))
+    form = None if _has_form(checked, proposal) else proposal.form
+    if form is not None:
+        after = _suite(file.changed(checked, proposal.profile, form))
     after = with_values(after, proposal.values)
-    refuse(judge_change(suite, after, proposal.agent).refusals, checked.sources)
+    refuse(judge_change(suite, after, proposal.agent, form=form).refusals, checked.sources)
 
 
 def _has_profile(checked: Checked, proposal: Proposal) -> bool:
@@ -190,6 +196,21 @@ def _has_profile(checked: Checked, proposal: Proposal) -> bool:
     text = checked.sources[checked.suite.span.file] if checked.suite else ""
     wanted = " ".join((proposal.profile or "").split())
     return bool(wanted) and wanted in " ".join(text.split())
+
+
+def _has_form(checked: Checked, proposal: Proposal) -> bool:
+    """True where the assertion has the proposed form already."""
+    form, suite = proposal.form, _suite(checked)
+    node = assertion_of(suite, form.check, form.assertion) if form else None
+    if form is None or node is None:
+        return False
+    now = claim_text(checked.sources[suite.span.file], node)
+    return now == " ".join(form.claim.split())
+
+
+def _suite(checked: Checked) -> nodes.Suite:
+    assert checked.suite is not None
+    return checked.suite
 
 
 def _experimental(

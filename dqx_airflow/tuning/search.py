@@ -13,7 +13,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
-from dqx_airflow.exact import NUMBERS, nearest_float
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import Counts, KnownTruth, counts
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
@@ -26,8 +25,9 @@ _COARSE = 5
 _MOST_JOINT = 3
 _DECIDED = (Status.PASSED, Status.FAILED)
 _WORST_DAYS = 10
-"""From how many of the worst fine days the margin is learned: a tenth of them at most."""
-_FEWEST_WORST = 3
+"""From how many of the worst fine days the margin is learned: a tenth of them, where that is
+enough."""
+_FEWEST_WORST, _FEWEST_FINE = 3, 12
 _STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
 """How much the cost counts that many margins away from a value."""
 
@@ -178,8 +178,8 @@ class Search:
             ),
             reverse=True,
         )
-        count = min(_WORST_DAYS, len(worst) // 10)
-        if count < _FEWEST_WORST:
+        count = min(_WORST_DAYS, max(_FEWEST_WORST, len(worst) // 10))
+        if len(worst) < _FEWEST_FINE:
             return 0.0
         return sum(worst[:count]) / count - worst[count]
 
@@ -209,13 +209,12 @@ class Search:
         return (high > low) - (high < low)
 
     def _limits(self, tunable: TunableNumber) -> list[float]:
-        """The numbers that the assertions compare: verdicts change there."""
+        """The values of a tunable at which verdicts change."""
         return [
-            nearest_float(value)
+            value
             for row in self.rows
             if tunable.name in self._backtest.assertions[row].tunables
-            for value in self._backtest.compared(row)
-            if isinstance(value, NUMBERS)
+            for value in self._backtest.turning_points(row, tunable.name)
         ]
 
 

@@ -7,31 +7,27 @@ and judged as it is now.
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.imports import FileReader, Reader, search_path
-from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.tuning.history import Entry, History, new_id, timestamp_text
+from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.protection import HUMAN, Judgement, is_algorithm, judge_values
-from dqx_airflow.tuning.tunables import literal_of, tunables_of, with_values
-from dqx_airflow.values import SourceFile, Span
-
-_LINE_END = re.compile(r"\r\n|\r|\n")
+from dqx_airflow.tuning.suite_text import SuiteText, with_edits
+from dqx_airflow.tuning.tunables import tunables_of, with_values
+from dqx_airflow.values import SourceFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +189,13 @@ def edited(
     read: Reader,
     values: Mapping[str, float],
     profile: str | None = None,
+    form: ProposedForm | None = None,
 ) -> bytes:
-    """The bytes of the file with other values, or one more profile, and nothing else changed.
+    """The bytes of the file with other values, one more profile, or another form of an assertion,
+    and nothing else changed.
 
     :raises ChangeRefusedError: the suite would have errors.
+    :raises RequestError: the file has no assertion as the form knows it.
     """
     suite = checked.suite
     assert suite is not None
@@ -205,42 +204,15 @@ def edited(
     source = source_of(content, name)
     if isinstance(source, Unreadable) or source.text != checked.sources[name]:
         raise RequestError(f"{path} was changed while it was read", "try again")
-    text = with_edits(content.decode("utf-8"), suite, values, profile)
+    text = with_edits(content.decode("utf-8"), suite, values, profile, form)
     changed = source_of(text.encode("utf-8"), name)
     assert isinstance(changed, SourceFile)
     found = check_source(changed, read, needs_suite=True)
     refuse(found.errors, found.sources)
-    if profile is None and found.suite != with_values(suite, values):
+    is_more = profile is not None or form is not None
+    if not is_more and found.suite != with_values(suite, values):
         raise RequestError(f"cannot write the values into {path}", "edit it by hand")
     return text.encode("utf-8")
-
-
-def with_edits(
-    text: str, suite: nodes.Suite, values: Mapping[str, float], profile: str | None = None
-) -> str:
-    """The text of a suite with other values of its tunables, and with one more profile."""
-    settled = settle(suite.constants)
-    edits = [
-        (one.value.span, show(literal_of(settled[one.name.text], values[one.name.text])))
-        for one in suite.constants
-        if one.name.text in values
-    ]
-    if profile is not None:
-        end = suite.span
-        line, column = end.end_line, end.end_column - 1
-        place = Span(end.file, line, column, line, column)
-        edits.append((place, f"\n{indent(profile.strip(), '    ')}\n"))
-    return replaced(text, edits)
-
-
-def replaced(text: str, edits: Iterable[tuple[Span, str]]) -> str:
-    """The text with other words in the place of some stretches."""
-    starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
-    for span, literal in sorted(edits, key=lambda edit: (edit[0].line, edit[0].column))[::-1]:
-        start = starts[span.line - 1] + span.column - 1
-        end = starts[span.end_line - 1] + span.end_column - 1
-        text = text[:start] + literal + text[end:]
-    return text
 
 
 @contextmanager
@@ -298,13 +270,29 @@ class SuiteFile:
         """:raises SourceError: there is no such file, or the suite has errors."""
         return read_suite(self.path, self.name, self.reader)
 
-    def with_profile(self, checked: Checked, profile: str) -> Checked:
-        """The suite with one more profile; the file stays as it is.
+    def changed(
+        self, checked: Checked, profile: str | None = None, form: ProposedForm | None = None
+    ) -> Checked:
+        """The suite with one more profile, or another form of an assertion; the file stays.
 
         :raises SourceError: the suite has errors then.
+        :raises RequestError: the file has no assertion as the form knows it.
         """
+        text = self.text(checked)
+        return self._read_as(with_edits(text.text, text.suite, {}, profile, form))
+
+    def text(self, checked: Checked) -> SuiteText:
+        """The text of the suite, with what it would be with changes."""
         assert checked.suite is not None
-        text = with_edits(checked.sources[self.name], checked.suite, {}, profile)
+
+        def read(text: str) -> nodes.Suite:
+            suite = self._read_as(text).suite
+            assert suite is not None
+            return suite
+
+        return SuiteText(checked.sources[self.name], checked.suite, read)
+
+    def _read_as(self, text: str) -> Checked:
         found = check_source(SourceFile(self.name, text), self.reader, needs_suite=True)
         if found.errors:
             raise SourceError(draw(found.errors, found.sources), diagnostics=found.errors)

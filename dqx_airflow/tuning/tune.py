@@ -1,37 +1,47 @@
-"""Everything that a tuner proposes for a suite: profiles first, then values on the other days."""
+"""Everything that a tuner proposes for a suite: other forms first, then profiles, then values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
-from dqx_airflow.dql import nodes
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import calendars
 from dqx_airflow.tuning.clusters import tuned_profiles
+from dqx_airflow.tuning.forms import tuned_forms
 from dqx_airflow.tuning.past_days import PastDay
+from dqx_airflow.tuning.suite_text import SuiteText
 from dqx_airflow.tuning.tuner import KnownPast, Rules, Tuned, tuned_values
 
 
 def tune(
-    suite: nodes.Suite,
+    text: SuiteText,
     days: Sequence[PastDay],
-    with_profile: Callable[[str], nodes.Suite],
     rules: Rules | None = None,
     *,
     holidays: Mapping[date, str] | None = None,
     gate: str | None = None,
 ) -> tuple[Tuned, ...]:
-    """What becomes of the tunables and of false alarms that cluster on the calendar.
+    """What becomes of the tunables, of false alarms that cluster on the calendar, and of the forms
+    of assertions.
 
-    Days for which a profile is proposed do not count for the values that the same assertion
-    depends on: loosening a limit for Sundays would loosen it for all days.
+    An assertion for which another form is proposed gets nothing else. Days for which a profile is
+    proposed do not count for the values that the same assertion depends on: loosening a limit for
+    Sundays would loosen it for all days.
 
-    :param with_profile: the suite with one more profile, of its text; raises SourceError where
-        that has errors.
     :param holidays: names of public holidays by date; without them they are not looked at.
     """
     rules = rules or Rules()
-    past = KnownPast.of(Backtest(suite, days))
-    profiles, left_out = tuned_profiles(past, rules, calendars(holidays), with_profile, gate)
-    return (*tuned_values(past.without(left_out), rules, gate), *profiles)
+    past = KnownPast.of(Backtest(text.suite, days))
+    every = past.backtest.assertions
+    profiles, left_out = tuned_profiles(past, rules, calendars(holidays), text, gate)
+    texts = {row: one.proposal.profile or "" for row, one in profiles.items() if one.proposal}
+    forms = tuned_forms(past, rules, text, texts, gate)
+    values = tuned_values(
+        past.without({row: found for row, found in left_out.items() if row not in forms}),
+        rules,
+        gate,
+        without={name for row in forms for name in every[row].tunables},
+    )
+    kept = (one for row, one in profiles.items() if row not in forms)
+    return (*values, *kept, *forms.values())

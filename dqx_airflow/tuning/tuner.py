@@ -104,9 +104,19 @@ class KnownPast:
         return tuple(index for index in every if index not in left_out)
 
 
-def tuned_values(past: KnownPast, rules: Rules, gate: str | None = None) -> tuple[Tuned, ...]:
-    """What becomes of each tunable; those that share assertions together."""
-    return tuple(_tuned(past, group, rules, gate) for group in groups_of(past.backtest))
+def tuned_values(
+    past: KnownPast, rules: Rules, gate: str | None = None, *, without: Collection[str] = ()
+) -> tuple[Tuned, ...]:
+    """What becomes of each tunable; those that share assertions together.
+
+    :param without: the names of tunables to leave as they are, with those that share theirs.
+    """
+    groups = groups_of(past.backtest)
+    return tuple(
+        _tuned(past, group, rules, gate)
+        for group in groups
+        if not any(one.name in without for one in group)
+    )
 
 
 def thin_evidence(
@@ -172,7 +182,7 @@ def _tuned(
         "max_move": rules.max_move,
         "profile_days": rules.profile_days.value,
         "changes": _changes(past, search, best, days, trials),
-        "curves": [_curve(search, best, place, days) for place in range(len(tunables))],
+        "curves": [curve_of(search, best, place, days) for place in range(len(tunables))],
     }
     changes = tuple(
         ProposedValue(one.name, one.value, chosen[one.name])
@@ -279,7 +289,7 @@ def _changes(
     return found
 
 
-def _curve(
+def curve_of(
     search: Search, values: tuple[float, ...], place: int, days: Sequence[int]
 ) -> dict[str, Any]:
     """What each value of a tunable costs on all days, with the others as they are proposed."""

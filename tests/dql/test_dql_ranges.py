@@ -55,7 +55,7 @@ def _grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds("day_over_day({})".format, st.sampled_from(COUNTS + OTHERS)),
         st.builds(
             "{}({}, n 3)".format,
-            st.sampled_from(("mean", "stddev")),
+            st.sampled_from(("mean", "stddev", "usual")),
             st.sampled_from((*COUNTS, *OTHERS, "null_count(a) / num_rows()")),
         ),
     )

@@ -26,7 +26,7 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, calendars
 from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.tuning.protection import judge_change, judge_values
-from dqx_airflow.tuning.suite_file import with_edits
+from dqx_airflow.tuning.suite_text import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.tuning.tuner import AGENT, ProfileDays, Rules, Tuned
 from dqx_airflow.values import SourceFile, Status
@@ -76,10 +76,7 @@ def days_of(values: list[int], labels: Mapping[int, bool]) -> list[PastDay]:
 
 
 def tuned(text: str, days: list[PastDay], **rules: object) -> tuple[Tuned, ...]:
-    def with_profile(profile: str) -> nodes.Suite:
-        return node_of(with_edits(text, node_of(text), {}, profile))
-
-    return tune(node_of(text), days, with_profile, Rules(**rules))  # type: ignore[arg-type]
+    return tune(SuiteText(text, node_of(text), node_of), days, Rules(**rules))  # type: ignore[arg-type]
 
 
 NOISY = [600 if n % 3 else 414 + 20 * (n % 2) for n in range(40)]
@@ -315,7 +312,8 @@ def test_a_simulated_year_is_tuned_to_fewer_false_alarms_and_no_more_misses(seed
         for one in tuned(after, days):
             if one.proposal is not None:
                 now = node_of(after)
-                after = with_edits(after, now, one.proposal.values, one.proposal.profile)
+                made = one.proposal
+                after = with_edits(after, now, made.values, made.profile, made.form)
     counted = []
     for text in (before, after):
         held = Backtest(node_of(text), days_of(values, {})).judge().statuses[0][182:]

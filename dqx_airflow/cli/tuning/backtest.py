@@ -149,9 +149,9 @@ def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, di
     from dqx_airflow.tuning.proposals import proposal_from_json
 
     wanted = proposal_from_json(_read(proposal))
-    if wanted.profile is None:
+    if wanted.profile is None and wanted.form is None:
         return checked, wanted.values
-    return suite_file(path).with_profile(checked, wanted.profile), wanted.values
+    return suite_file(path).changed(checked, wanted.profile, wanted.form), wanted.values
 
 
 def _read(path: Path) -> str:

@@ -173,6 +173,8 @@ def _told(proposal: Proposal) -> str:
     changes = [f"{one.param}: {one.old} -> {one.new}" for one in proposal.changes]
     if proposal.profile is not None:
         changes.append("a profile")
+    if proposal.form is not None:
+        changes.append(f"another form of {proposal.form.assertion}")
     return f"{', '.join(changes)} ({proposal.id} by {proposal.agent})"
 
 
@@ -192,6 +194,7 @@ def _show(waiting: list[Proposal], output: TableFormat) -> None:
     for one in waiting:
         changes = [f"{item.param}: {item.old} -> {item.new}" for item in one.changes]
         changes += [] if one.profile is None else [" ".join(one.profile.split())]
+        changes += [] if one.form is None else [f"{one.form.before} -> {one.form.claim}"]
         at = f"{one.at:%Y-%m-%d %H:%M}Z"
         cells = (one.id, at, one.agent, ", ".join(changes), one.reason or "")
         table.add_row(*(Text(printable(cell)) for cell in cells))

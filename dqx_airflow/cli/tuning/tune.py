@@ -28,7 +28,6 @@ from dqx_airflow.cli.tuning.call import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dqx_airflow.dql import nodes
     from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.tuning.proposals import Proposal
     from dqx_airflow.tuning.suite_file import SuiteFile
@@ -122,15 +121,8 @@ def _tuned(
     days = past_days(root, name, first, last, gate=gate, storage_options=options)
     runs = past_runs(root, name, first, last, (), gate=gate, storage_options=options)
 
-    def with_profile(text: str) -> nodes.Suite:
-        suite = file.with_profile(checked, text).suite
-        assert suite is not None
-        return suite
-
     holidays = holidays_of(country, first, last) if country else None
-    tuned = tune_suite(
-        checked.suite, days, with_profile, rules, holidays=holidays, gate=one_gate(runs)
-    )
+    tuned = tune_suite(file.text(checked), days, rules, holidays=holidays, gate=one_gate(runs))
     return days, tuned
 
 
@@ -143,10 +135,14 @@ def _queue(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> None:
     assert checked.suite is not None
     name = checked.suite.name.value
     stored = read_proposals(root, name, stage=ProposalStage.PENDING, storage_options=options)
-    waiting = [(one.proposal.changes, one.proposal.profile) for one in stored]
+    waiting = [_change_of(one.proposal) for one in stored]
     for one in proposals:
-        if (one.changes, one.profile) not in waiting:
+        if _change_of(one) not in waiting:
             put(root, one, storage_options=options)
+
+
+def _change_of(proposal: Proposal) -> tuple[object, ...]:
+    return proposal.changes, proposal.profile, proposal.form
 
 
 def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
@@ -167,8 +163,11 @@ def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
 
 
 def _file_name(proposal: Proposal) -> str:
-    match = re.search(r'profile "([^"]*)"', proposal.profile or "")
-    return re.sub(r"[^\w.]+", "-", match[1] if match else "profile").strip("-")
+    found = re.search(r'profile "([^"]*)"', proposal.profile or "")
+    name = found[1] if found else "profile"
+    if proposal.form is not None:
+        name = f"form of {proposal.form.assertion}"
+    return re.sub(r"[^\w.]+", "-", name).strip("-")
 
 
 def _plain(tuned: Tuned) -> dict[str, object]:
@@ -197,6 +196,9 @@ def _print(tuned: Sequence[Tuned], days: Sequence[PastDay], first: date, last: d
         proposal = one.proposal
         lines += [f"{item.param}: {item.old} -> {item.new}" for item in proposal.changes]
         lines += (proposal.profile or "").rstrip().splitlines()
+        if proposal.form is not None:
+            lines += [f"another form of {proposal.form.assertion}:"]
+            lines += [f"  {line}" for line in proposal.form.text.splitlines()]
         lines.append(f"  {one.reason}")
         held = proposal.evidence["held_out"]
         lines.append(f"  gains {held['gain']:.3g} a fold; noise of the folds: {held['noise']:.3g}")

@@ -136,7 +136,7 @@ class ArgumentChecker:
             elif name == "where":
                 pass
             elif name in allowed:
-                self._days(parameter, fewest=1 if name == "n" else 0)
+                self._days(parameter, fewest=1 if name in ("n", "step") else 0)
             else:
                 self._own(parameter, next(one for one in own if one.name == name))
             seen.add(name)

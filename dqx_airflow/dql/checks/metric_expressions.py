@@ -24,6 +24,7 @@ from dqx_airflow.metrics.derived import (
     SHORTCUTS,
     TIMELINESS,
     WINDOWS,
+    window_parameters,
 )
 from dqx_airflow.metrics.registry import Scan
 
@@ -202,7 +203,7 @@ class MeasureChecker:
                 self.check(inner)
                 self.on_other_dates(inner)
         if name in WINDOWS:
-            self.arguments.parameters(call, ("n", "lag"))
+            self.arguments.parameters(call, window_parameters(name))
             if not any(parameter.name.text == "n" for parameter in call.parameters):
                 message = f"{name} needs a number of days"
                 self.arguments.error("E101", message, call.span, f"write {signature}")

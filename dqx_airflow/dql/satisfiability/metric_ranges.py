@@ -19,7 +19,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.exact import NUMBERS, Number, bounded, magnitude, nearest_float
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, WINDOWS
+from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, USUAL, WINDOWS
 
 _INFINITY = math.inf
 
@@ -211,8 +211,8 @@ def _range_of_call(call: nodes.Call, surroundings: Surroundings) -> Range:
     if name in ARITY:
         return _applied(name, [range_of(argument, surroundings) for argument in call.arguments])
     if name in WINDOWS:
-        # The value of its last day is enough for one of the window.
-        is_certain = range_of(call.arguments[0], surroundings).is_certain
+        # The value of its last day is enough for one of the window; `usual` has no day but others.
+        is_certain = name != USUAL and range_of(call.arguments[0], surroundings).is_certain
         lagged = range_of(call.arguments[0], replace(surroundings, is_lagged=True))
         return _over_days(name, replace(lagged, is_certain=is_certain))
     if name in CHANGES:
@@ -223,10 +223,10 @@ def _range_of_call(call: nodes.Call, surroundings: Surroundings) -> Range:
 
 
 def _over_days(window: str, inner: Range) -> Range:
-    """The mean of values lies among them; their deviation is less than their distance."""
+    """Mean and median of values lie among them; their deviation is less than their distance."""
     if inner.is_empty:
         return NOTHING
-    if window == "mean":
+    if window in ("mean", USUAL):
         return _loosened(inner.low, inner.high, inner.is_certain)
     return _loosened(0, _end("-", (inner.high, inner.low)), inner.is_certain)
 

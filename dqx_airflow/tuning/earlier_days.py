@@ -1,0 +1,66 @@
+"""What was measured on earlier days, as the lagged values of later ones.
+
+A gate that asks for the value of a week ago, and did not in the past, finds it on the day on which
+it was measured, if the dataset was read in the same way. What no gate measured stays unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from dqx_airflow.tuning.past_days import PastDay
+
+
+@dataclass(frozen=True, slots=True)
+class _Lagged:
+    """A key of another day, and that of the same value on the day itself."""
+
+    key: str
+    own_key: str
+    dataset: str
+    lag: int
+
+
+def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[PastDay, ...]:
+    """The days with the values of earlier days that they lack.
+
+    :param keys: those of requests (`plan.measured.request_key`).
+    """
+    lagged = [one for key in dict.fromkeys(keys) if (one := _lagged(key))]
+    if not lagged:
+        return tuple(days)
+    by_date = {day.date: day for day in days}
+    return tuple(_filled(day, lagged, by_date) for day in days)
+
+
+def _lagged(key: str) -> _Lagged | None:
+    told = json.loads(key)
+    dataset, lag = told[0], told[3]
+    if not isinstance(lag, int) or lag < 1:
+        return None
+    told[3] = 0
+    own_key = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    return _Lagged(key, own_key, dataset, lag)
+
+
+def _filled(day: PastDay, lagged: Sequence[_Lagged], by_date: Mapping[date, PastDay]) -> PastDay:
+    measured = day.measured
+    if not measured.values:  # of an older version, or nothing is known
+        return day
+    values, details = dict(measured.values), dict(measured.details)
+    for one in lagged:
+        if any(one.key in known for known in (values, measured.failures, measured.groups)):
+            continue
+        earlier = by_date.get(day.date - timedelta(days=one.lag))
+        if earlier is None or one.own_key not in earlier.measured.values:
+            continue
+        found = earlier.measured
+        if found.reads.get(one.dataset) != measured.reads.get(one.dataset):
+            continue
+        values[one.key] = found.values[one.own_key]
+        if one.own_key in found.details:
+            details[one.key] = found.details[one.own_key]
+    return replace(day, measured=replace(measured, values=values, details=details))

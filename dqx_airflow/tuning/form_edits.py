@@ -1,0 +1,85 @@
+"""Where the text of a suite changes when an assertion gets another form: its claim, the constants
+that this needs, and profiles that are of no use any more. Every other byte stays."""
+
+from __future__ import annotations
+
+import re
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.errors import RequestError
+from dqx_airflow.tuning.proposals import ProposedForm
+from dqx_airflow.values import Span
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[Span, str]]:
+    """Other words for stretches of the text.
+
+    :raises RequestError: the suite has no assertion as the form knows it.
+    """
+    lines = _LINE_END.split(text)
+    end_of_line = found[0] if (found := _LINE_END.search(text)) else "\n"
+    node = assertion_of(suite, form.check, form.assertion)
+    if node is None or claim_text(text, node) != form.before:
+        raise RequestError(
+            f"'{form.assertion}' is not `{form.before}` any more",
+            "reject the change, and have it proposed anew",
+        )
+    edits = [(node.claim.span, form.claim)]
+    constants = {one.name.text: one for one in suite.constants if one.span.file == suite.span.file}
+    gone = [constants[name] for name in form.replaces if name in constants]
+    if form.constants:
+        place = gone[0].span if gone else _before(suite, constants)
+        pad = re.match(r"\s*", lines[place.line - 1])[0]  # type: ignore[index]
+        added = f"{end_of_line}{pad}".join(form.constants)
+        edits.append((place, added if gone else f"{added}{end_of_line}{pad}"))
+    edits += [(_whole_lines(one.span, lines), "") for one in gone[bool(form.constants) :]]
+    edits += [
+        (_whole_lines(one.span, lines, with_comment=True), "")
+        for one in suite.profiles
+        if one.name.value in form.drops
+    ]
+    return edits
+
+
+def assertion_of(suite: nodes.Suite, check: str, name: str) -> nodes.Assertion | None:
+    """The assertion that the file of the suite has under a name; None where a macro makes it, and
+    where there is none."""
+    found = [
+        node
+        for owner in suite.checks
+        if owner.name.value == check
+        for node in owner.assertions
+        if node.name is not None and node.name.value == name
+    ]
+    if len(found) != 1 or found[0].uses or found[0].span.file != suite.span.file:
+        return None
+    return found[0]
+
+
+def claim_text(text: str, node: nodes.Assertion) -> str:
+    """A claim as the text has it, in one line."""
+    span, lines = node.claim.span, _LINE_END.split(text)
+    taken = lines[span.line - 1 : span.end_line]
+    taken[-1] = taken[-1][: span.end_column - 1]
+    taken[0] = taken[0][span.column - 1 :]
+    return " ".join(" ".join(taken).split())
+
+
+def _before(suite: nodes.Suite, constants: dict[str, nodes.Constant]) -> Span:
+    """The place before the first constant; before the first check where there is none."""
+    first = next(iter(constants.values()), suite.checks[0]).span
+    return Span(first.file, first.line, first.column, first.line, first.column)
+
+
+def _whole_lines(span: Span, lines: list[str], *, with_comment: bool = False) -> Span:
+    """The lines of a stretch, with the comment right above it; the stretch alone where it shares
+    its lines."""
+    before, after = lines[span.line - 1][: span.column - 1], lines[span.end_line - 1]
+    if before.strip() or after[span.end_column - 1 :].strip() or span.end_line >= len(lines):
+        return span
+    first = span.line
+    while with_comment and first > 1 and lines[first - 2].lstrip().startswith("#"):
+        first -= 1
+    return Span(span.file, first, 1, span.end_line + 1, 1)

@@ -1,0 +1,449 @@
+"""Proposes another form of an assertion, with the evidence: a limit that follows what is usual.
+
+A fixed limit has to let the lowest weekday of the slowest month pass. A multiple of what is usual,
+on the same weekday or over the last weeks, can be close on every day. What is usual is a median of
+earlier days, so that one incident does not move it. A form is learned on earlier days and tried on
+later ones, beside the best that fixed limits come to on the same days.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from statistics import mean, median, stdev
+from typing import Any
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import fold, settle
+from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.walk import parts_of
+from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.exact import NUMBERS
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import CHANGES, USUAL, WINDOWS
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.costs import Counts, KnownTruth, counts, labelled_days
+from dqx_airflow.tuning.folds import Fold, Trial, folds_of, wins
+from dqx_airflow.tuning.form_edits import assertion_of, claim_text
+from dqx_airflow.tuning.proposals import Proposal, ProposedForm
+from dqx_airflow.tuning.protection import judge_change
+from dqx_airflow.tuning.search import Search, groups_of
+from dqx_airflow.tuning.suite_text import SuiteText
+from dqx_airflow.tuning.tuner import (
+    AGENT,
+    KnownPast,
+    Rules,
+    Tuned,
+    curve_of,
+    evidence_of,
+    no_win,
+    reason_of,
+    thin_evidence,
+    word_of,
+)
+from dqx_airflow.values import Status
+
+FEWEST_DAYS = 28
+"""On so many days it has to be known what would be usual, before any that are held out."""
+
+FEWEST_FOLDS = 2
+
+_WINDOWS = ("n 4, step 7", "n 28")
+_SHARPER = 0.8
+"""How much closer to the values a limit has to be to be better than another that costs the same."""
+_DECIDED = (Status.PASSED, Status.FAILED)
+_LOWER, _UPPER, _APART = (0.5, (0.05, 0.99)), (2.0, (1.01, 20.0)), (0.5, (0.02, 2.0))
+"""A tunable to start with: its value, and its bounds. Of the lowest share of what is usual, of the
+largest multiple, and of the largest distance."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A form, and the past judged by it. `reference` is what is usual, in DQL."""
+
+    form: ProposedForm
+    reference: str
+    past: KnownPast
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A form with the values that do best in it. `candidate` is None for today's form with other
+    values. `fit` is what labels on all days cost with them, `nearness` how far the limit is from
+    what is compared on fine days, in the middle, `false_alarm` what one costs."""
+
+    candidate: _Candidate | None
+    search: Search
+    days: tuple[int, ...]
+    trials: tuple[Trial, ...]
+    values: tuple[float, ...]
+    fit: float
+    nearness: float
+    false_alarm: float
+
+    @property
+    def after(self) -> Counts:
+        return sum((trial.after for trial in self.trials), Counts())
+
+    def is_cheaper(self, other: _Tried) -> bool:
+        """True where its folds cost less: by more than their noise, and by a false alarm at least,
+        which failures without a label do not come to."""
+        pairs = zip(self.trials, other.trials, strict=True)
+        saved = [theirs.after.cost - own.after.cost for own, theirs in pairs]
+        noise = stdev(saved) / math.sqrt(len(saved))
+        return mean(saved) > noise and sum(saved) >= self.false_alarm
+
+
+def tuned_forms(
+    past: KnownPast,
+    rules: Rules,
+    text: SuiteText,
+    profiles: Mapping[int, str],
+    gate: str | None = None,
+) -> dict[int, Tuned]:
+    """The assertions for which another form is proposed, by their row.
+
+    :param profiles: those that are proposed, by the row of the assertion that they scale: another
+        form has to do better than fixed limits with the profile.
+    """
+    rows = range(len(past.backtest.assertions))
+    found = ((row, _tuned(past, row, rules, text, profiles.get(row), gate)) for row in rows)
+    return {row: one for row, one in found if one is not None and one.proposal is not None}
+
+
+def _tuned(
+    past: KnownPast, row: int, rules: Rules, text: SuiteText, profile: str | None, gate: str | None
+) -> Tuned | None:
+    one = past.backtest.assertions[row]
+    if one.is_required or not one.tunables:
+        return None
+    about = (one.name, "another form")
+    candidates = list(_candidates(past, row, text))
+    if not candidates:
+        return None
+    days = _known_in_all(past, [one.past for one in candidates], row)
+    labelled = labelled_days([past.known[row]], days)
+    if len(days) < FEWEST_DAYS:
+        return None
+    thin = thin_evidence(about, labelled, rules, "days on which it is known what is usual")
+    if thin is not None:
+        return thin
+    folds = [one for one in folds_of(days, labelled) if len(one.learned) >= FEWEST_DAYS]
+    if len(folds) < FEWEST_FOLDS:
+        reason = "too few days come before those with labels to learn what is usual"
+        return Tuned(about, None, reason, len(labelled))
+    best = _best([_try(past, row, days, folds, one.past, one) for one in candidates])
+    if not wins(best.trials):
+        return Tuned(about, None, no_win(best.trials), len(labelled))
+    rival = past
+    if profile is not None:
+        rival = KnownPast(Backtest(text.changed(profile), past.backtest.days), past.known)
+    fixed = _try(past, row, days, folds, rival)
+    if fixed.is_cheaper(best) or best.fit > fixed.fit:
+        return Tuned(about, None, "fixed limits cost less on held-out days", len(labelled))
+    is_better = best.is_cheaper(fixed) or best.fit < fixed.fit
+    if not is_better and best.nearness > _SHARPER * fixed.nearness:
+        return Tuned(about, None, "fixed limits are as good on held-out days", len(labelled))
+    return _proposed(past, row, best, fixed, text, gate, len(labelled))
+
+
+def _best(tried: Sequence[_Tried]) -> _Tried:
+    """The form that costs least on held-out days; of those that cost about the same, the one whose
+    limit fits the labels best, and is nearest to the values."""
+    cheapest = min(tried, key=lambda one: one.after.cost)
+    as_good = [one for one in tried if not cheapest.is_cheaper(one)]
+    return min(as_good, key=lambda one: (one.fit, one.nearness))
+
+
+def _known_in_all(past: KnownPast, others: Sequence[KnownPast], row: int) -> tuple[int, ...]:
+    """The days on which all forms are judged."""
+    every = [one.backtest.judge().statuses[row] for one in (past, *others)]
+    return tuple(
+        index
+        for index, found in enumerate(zip(*every, strict=True))
+        if all(status in _DECIDED for status in found)
+    )
+
+
+def _try(
+    past: KnownPast,
+    row: int,
+    days: tuple[int, ...],
+    folds: Sequence[Fold],
+    tried: KnownPast,
+    candidate: _Candidate | None = None,
+) -> _Tried:
+    """What a form comes to on held-out days, and its values."""
+    backtest = tried.backtest
+    one, known = past.backtest.assertions[row], past.known[row]
+    tunables = next(
+        group
+        for group in groups_of(backtest)
+        if backtest.assertions[row].tunables & {each.name for each in group}
+    )
+    search = Search(backtest, past.known, tunables, max_move=1.0, is_allowed=lambda _: True)
+    place, before = search.rows.index(row), past.backtest.judge().statuses[row]
+
+    def counted(values: tuple[float, ...], on: Sequence[int]) -> Counts:
+        statuses = search.statuses(values)
+        assert statuses is not None
+        return counts(statuses[place], known, one.cost, on)
+
+    trials = tuple(
+        Trial(
+            fold,
+            counts(before, known, one.cost, fold.held_out),
+            counted(search.best(fold.learned), fold.held_out),
+        )
+        for fold in folds
+    )
+    values = search.best(days)
+    found = counted(values, days)
+    fit = found.false_alarms * one.cost.false_positive + found.missed * one.cost.false_negative
+    nearness = _nearness(backtest, known, row, search.named(values), days)
+    false_alarm = one.cost.false_positive
+    return _Tried(candidate, search, days, trials, values, fit, nearness, false_alarm)
+
+
+def _nearness(
+    backtest: Backtest,
+    known: Sequence[KnownTruth | None],
+    row: int,
+    values: dict[str, float],
+    days: Sequence[int],
+) -> float:
+    fine = [n for n in days if (truth := known[n]) and not truth.is_issue]
+    distances = backtest.distances(row, values)
+    found = [distance for n in fine if (distance := distances[n]) is not None]
+    return median(found) if found else float("inf")
+
+
+def _proposed(
+    past: KnownPast,
+    row: int,
+    best: _Tried,
+    fixed: _Tried,
+    text: SuiteText,
+    gate: str | None,
+    labels: int,
+) -> Tuned:
+    backtest, one = past.backtest, past.backtest.assertions[row]
+    about = (one.name, "another form")
+    tunables, candidate = best.search.tunables, best.candidate
+    assert candidate is not None
+    form = replace(
+        candidate.form,
+        constants=tuple(
+            _constant(tunable.name, value, tunable.bounds)
+            for tunable, value in zip(tunables, best.values, strict=True)
+        ),
+    )
+    try:
+        after = text.changed(form=form)
+    except (SourceError, RequestError) as error:
+        return Tuned(about, None, f"no other form can be written: {error}", labels)
+    refusals = judge_change(backtest.suite, after, AGENT, form=form).refusals
+    if refusals:
+        return Tuned(about, None, refusals[0].message, labels)
+    statuses = best.search.statuses(best.values)
+    assert statuses is not None
+    was, becomes = backtest.judge().statuses[row], statuses[best.search.rows.index(row)]
+    held = {index for trial in best.trials for index in trial.fold.held_out}
+    evidence: dict[str, Any] = {
+        **evidence_of(backtest, best.trials, labels, len(best.days)),
+        "form": {
+            "reference": candidate.reference,
+            "unknown_days": len(backtest.days) - len(best.days),
+            "fixed_limits": {
+                "false_alarms": fixed.after.false_alarms,
+                "missed": fixed.after.missed,
+                "cost": round(fixed.after.cost, 6),
+            },
+            "nearness": {
+                "fixed": float(f"{fixed.nearness:.3g}"),
+                "proposed": float(f"{best.nearness:.3g}"),
+            },
+        },
+        "changes": [
+            {
+                "date": backtest.dates[n].isoformat(),
+                "check": one.check,
+                "assertion": one.name,
+                "before": word_of(was[n]),
+                "after": word_of(becomes[n]),
+                "label": past.label(row, n),
+                "held_out": n in held,
+            }
+            for n in best.days
+            if was[n] is not becomes[n]
+        ],
+        "curves": [
+            curve_of(best.search, best.values, place, best.days) for place in range(len(tunables))
+        ],
+    }
+    reason = f"'{one.name}' follows {candidate.reference}; {reason_of(evidence)}"
+    proposal = Proposal(
+        backtest.suite.name.value,
+        AGENT,
+        reason=reason,
+        gate=gate,
+        evidence=evidence,
+        form=form,
+    )
+    return Tuned(about, proposal, reason, labels)
+
+
+# Forms
+
+
+def _candidates(past: KnownPast, row: int, text: SuiteText) -> Iterator[_Candidate]:
+    """The forms that an assertion could have, each with the past judged by it."""
+    one, suite = past.backtest.assertions[row], past.backtest.suite
+    node = assertion_of(suite, one.check, one.name)
+    if node is None or node.tolerance is not None:
+        return
+    for form, reference in _forms(suite, one.check, node, text.text):
+        try:
+            after = text.changed(form=form)
+        except (SourceError, RequestError):
+            continue
+        yield _Candidate(
+            form, reference, KnownPast(Backtest(after, past.backtest.days), past.known)
+        )
+
+
+def _forms(
+    suite: nodes.Suite, check: str, node: nodes.Assertion, text: str
+) -> Iterator[tuple[ProposedForm, str]]:
+    claim, constants = node.claim, settle(suite.constants)
+    if not isinstance(claim, nodes.Measure) or not isinstance(
+        claim.condition, nodes.Comparison | nodes.Between
+    ):
+        return
+    limits = _limits(claim.condition)
+    if any(not isinstance(fold(limit, constants), NUMBERS) for _, limit in limits):
+        return
+    measured, is_change = claim.expression, False
+    match measured:
+        case nodes.Call(name=name, arguments=(inner,), parameters=()) if name.text in CHANGES:
+            measured, is_change = inner, True
+    if not _may_follow(measured) or (is_change and [op[0] for op, _ in limits] != ["<"]):
+        return
+    assertion = node.name.value if node.name else ""
+    before = claim_text(text, node)
+    replaced = _needed_here_alone(suite, node, limits)
+    for window in _WINDOWS:
+        reference = f"{USUAL}({show(measured)}, {window})"
+        names = _names(suite, limits)
+        if is_change:
+            op = limits[0][0]
+            added: tuple[str, ...] = (_constant(names[0], *_APART),)
+            written = f"abs({_factor(measured)} / {reference} - 1) {op} {names[0]}"
+        else:
+            starts = [_LOWER if op[0] == ">" else _UPPER for op, _ in limits]
+            added = tuple(
+                _constant(name, *start) for name, start in zip(names, starts, strict=True)
+            )
+            bounds = [f"{name} * {reference}" for name in names]
+            condition = (
+                f"between {bounds[0]} and {bounds[1]}"
+                if isinstance(claim.condition, nodes.Between)
+                else f"{limits[0][0]} {bounds[0]}"
+            )
+            written = f"{show(measured)} {condition}"
+        drops = _weekly_profiles(suite, check, assertion) if "step 7" in window else ()
+        yield ProposedForm(check, assertion, before, written, added, replaced, drops), reference
+
+
+def _limits(
+    condition: nodes.Comparison | nodes.Between,
+) -> list[tuple[str, nodes.Expression]]:
+    match condition:
+        case nodes.Between(low=low, high=high):
+            return [(">=", low), ("<=", high)]
+        case nodes.Comparison(op=op, bound=bound) if op[0] in "<>":
+            return [(op, bound)]
+        case _:
+            return []
+
+
+def _may_follow(measured: nodes.Expression) -> bool:
+    """True where an expression measures the day itself, by metrics that other days have as well."""
+    calls = [part for part in parts_of(measured) if isinstance(part, nodes.Call)]
+    return (
+        bool(calls)
+        and all(
+            call.name.text not in (*CHANGES, *WINDOWS)
+            and not any(parameter.name.text == "lag" for parameter in call.parameters)
+            and (call.name.text not in METRICS or METRICS[call.name.text].scan.has_dates)
+            for call in calls
+        )
+        and any(call.name.text in METRICS for call in calls)
+    )
+
+
+def _factor(measured: nodes.Expression) -> str:
+    shown = show(measured)
+    return shown if isinstance(measured, nodes.Call) else f"({shown})"
+
+
+def _needed_here_alone(
+    suite: nodes.Suite, node: nodes.Assertion, limits: Sequence[tuple[str, nodes.Expression]]
+) -> tuple[str, ...]:
+    """The names of constants that nothing but the limits of an assertion needs."""
+    own = {limit.text for _, limit in limits if isinstance(limit, nodes.Name)}
+    others = [
+        part
+        for check in suite.checks
+        for one in check.assertions
+        if one is not node
+        for part in parts_of(one)
+    ]
+    others += [part for one in suite.constants for part in parts_of(one.value)]
+    needed = {part.text for part in others if isinstance(part, nodes.Name)}
+    return tuple(
+        one.name.text
+        for one in suite.constants
+        if one.name.text in own - needed and not one.is_exported
+    )
+
+
+def _names(suite: nodes.Suite, limits: Sequence[tuple[str, nodes.Expression]]) -> list[str]:
+    """Names for new constants, by those of the limits."""
+    taken = {one.name.text for one in suite.constants}
+    names: list[str] = []
+    for op, limit in limits:
+        own = limit.text if isinstance(limit, nodes.Name) else "LEAST" if op[0] == ">" else "MOST"
+        free = (f"{own}_OF_USUAL{n if n > 1 else ''}" for n in count(1))
+        names.append(next(one for one in free if one not in taken and one not in names))
+    return names
+
+
+def _constant(name: str, value: float, bounds: tuple[float, float]) -> str:
+    low, high = bounds
+    return f"const {name} = {value:g} tunable [{low:g}, {high:g}]"
+
+
+def _weekly_profiles(suite: nodes.Suite, check: str, name: str) -> tuple[str, ...]:
+    """The names of profiles that do nothing but scale an assertion on days of the week: what is
+    usual on a weekday needs none."""
+    return tuple(
+        one.name.value
+        for one in suite.profiles
+        if one.rules
+        and all(
+            isinstance(rule, nodes.Scale)
+            and rule.selector.kind == "assertion"
+            and rule.selector.name.value == name
+            and rule.selector.check is not None
+            and rule.selector.check.value == check
+            for rule in one.rules
+        )
+        and all(_is_weekday(end) for end in (one.start, one.end))
+    )
+
+
+def _is_weekday(node: nodes.Expression | None) -> bool:
+    return isinstance(node, nodes.Call) and node.name.text == "weekday"
