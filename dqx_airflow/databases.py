@@ -73,8 +73,14 @@ _MYSQL = DatabaseKind(
     "com.mysql:mysql-connector-j:9.4.0",
     ("`", "`"),
     None,
-    # Rows are fetched in parts. A TIMESTAMP is meant in the zone of the server, not in ours.
-    {"useCursorFetch": "true", "connectionTimeZone": "SERVER", "connectTimeout": "10000"},
+    # Rows are fetched in parts. Spark takes the clock of UTC for that of a DATETIME, so the driver
+    # has to, and the server has to tell each TIMESTAMP by that clock.
+    {
+        "useCursorFetch": "true",
+        "connectionTimeZone": "UTC",
+        "forceConnectionTimeZoneToSession": "true",
+        "connectTimeout": "10000",
+    },
 )
 _MSSQL = DatabaseKind(
     "mssql",

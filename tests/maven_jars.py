@@ -19,6 +19,7 @@ DELTA = (
     "io.delta:delta-kernel-unitycatalog:4.4.0",
 )
 POSTGRES = "org.postgresql:postgresql:42.7.14"
+MYSQL = "com.mysql:mysql-connector-j:9.4.0"
 AVRO = f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
 AVRO_BEFORE = "org.apache.spark:spark-avro_2.13:4.1.1"
 SPARK_OF_ICEBERG = "4.1.1"
