@@ -146,9 +146,9 @@ def _judge_groups(
     # Groups with the same values, such as no NULL, are judged once.
     by_values: dict[tuple[object, ...], Judged] = {}
     for group in groups_of(assertion, seen_groups):
-        seen = view.of(group)
-        values = (*((type(value), value) for value in seen.values.values()), *seen.details.items())
+        values = view.key(group)
         if values not in by_values:
+            seen = view.of(group)
             by_values[values] = _judged(assertion, replace(measured, values=seen.values), seen)
         judged[group] = by_values[values]
     on_groups = verdict_on_groups(assertion, measured.plan, judged, sample_rows)

@@ -81,6 +81,13 @@ class GroupView:
     assertion: PlannedAssertion
     found: Scanned
 
+    def key(self, group: Group) -> tuple[object, ...]:
+        """What is known of a group: it is the same where all that `of` returns is."""
+        return tuple(
+            (type(value := known.values.get(group, empty)), value, known.details.get(group))
+            for _, known, empty in self._known
+        )
+
     def of(self, group: Group) -> Scanned:
         """The values in a group: where it has no rows, those of an empty dataset."""
         values = dict(self._row_counts)

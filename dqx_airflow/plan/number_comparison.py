@@ -52,7 +52,7 @@ class Side:
     @classmethod
     def of(cls, term: Term, value: Number, *, is_scaled: bool = False) -> Side:
         """The value of a term; a multiple of it where that is compared instead."""
-        is_written = not any(True for _ in requests_of(term))
+        is_written = next(requests_of(term), None) is None
         return cls(value, not is_scaled and _picks(term), is_written)
 
     def beside(self, other: Side) -> Side:
