@@ -194,6 +194,7 @@ def promotions(spark: Any, folder: str) -> None:
     there = spark.read.format("delta").load(plain).collect()
     assert sorted((row.id, row.ds.day) for row in there) == [(1, 1), (2, 1), (2, 2), (5, 2)]
     slices(spark, gate)
+    ages(spark, gate)
     gate = replace(gate, run_key=replace(gate.run_key, scheduler_run="later"))
     spark.sql(f"INSERT INTO delta.`{staged}` VALUES (500, DATE'{TODAY}')")
     suite = replace(gate.suite, text=gate.suite.text.replace("== 2", "== 3"))
@@ -221,6 +222,20 @@ def slices(spark: Any, gate: GateRequest) -> None:
     odd = run_gate(replace(own, promote_slice=(("id", "3"),)), lambda _: spark)
     assert "1 rows do not have the values" in (odd.verdicts[-1].reason or "")
     assert sorted(row.id for row in spark.table("sliced").collect()) == [2, 5]
+
+
+def ages(spark: Any, gate: GateRequest) -> None:
+    """A table of the catalog is as old as its last commit that changed its data."""
+    suite = replace(
+        gate.suite, text=gate.suite.text.replace("num_rows() == 2", "commit_age() < 1 hour")
+    )
+    of_table = replace(gate, suite=suite, promote_to=())
+    newest = DatasetRef("orders", table="published")
+    report = run_gate(replace(of_table, datasets=(newest,)), lambda _: spark)
+    assert report.outcome is Outcome.PASSED, report.verdicts
+    # A version that was asked for has no age: its rows are what they were.
+    old = run_gate(replace(of_table, datasets=(replace(newest, version=0),)), lambda _: spark)
+    assert "its log tells no commit" in str([one.reason for one in old.verdicts])
 
 
 if __name__ == "__main__":

@@ -174,10 +174,11 @@ def _answer_from_log(
     for request in requests:
         if request.definition.scan is not Scan.LOG:
             continue
-        committed = dataset.log.committed_at() if dataset.log is not None else None
+        ask = dataset.log.committed_at if dataset.log is not None else dataset.last_commit
+        committed = ask() if ask is not None else None
         if committed is None:
             told = "its log tells no commit that changed the data of its newest version"
-            reason = "it is not a Delta table that is read by its path" if not dataset.log else told
+            reason = "it is not a Delta table" if ask is None else told
             scanned.failures[request] = f"dataset '{dataset.ref.name}': {reason}"
         else:
             age = datetime.now(timezone.utc) - committed

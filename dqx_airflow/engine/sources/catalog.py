@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime, timezone
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -15,9 +16,11 @@ from pyspark.sql import SparkSession
 from dqx_airflow.dataset_settings import timestamp_of
 from dqx_airflow.dql.checks.sql_text import objection_to_select, tables_of_select
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
 from dqx_airflow.engine.sources.errors import too_early
 from dqx_airflow.engine.sources.strict_reads import require_strict_session
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.reader_options import given_options, of_delta_table
 from dqx_airflow.values import DatasetRef
 
@@ -56,7 +59,12 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
         raise DatasetError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
     version = _version_of(spark, ref, table)
     opened = OpenDataset.of_frame(ref, reader.option("versionAsOf", version).table(table), table)
-    return replace(opened, version=version)
+    is_of_now = ref.version is None and ref.timestamp is None
+    return replace(
+        opened,
+        version=version,
+        last_commit=(lambda: _last_commit(spark, table, version)) if is_of_now else lambda: None,
+    )
 
 
 def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
@@ -130,6 +138,18 @@ def _description(spark: SparkSession, table: str) -> Mapping[str, str]:
     # Before this line stand the columns, which may have any names.
     start = names.index(_DETAILS) if _DETAILS in names else len(rows)
     return {str(row[0]): str(row[1]) for row in rows[start:]}
+
+
+def _last_commit(spark: SparkSession, table: str, version: int) -> datetime | None:
+    """When the data of a Delta table was changed last, as far as its history still tells."""
+    kept = ", ".join(map(quote_literal, sorted(KEEP_THE_DATA)))
+    found = (
+        spark.sql(f"DESCRIBE HISTORY {table} LIMIT {COMMITS_READ}")
+        .where(f"version <= {version} AND upper(operation) NOT IN ({kept})")
+        .selectExpr("max(unix_micros(timestamp))")
+        .collect()[0][0]
+    )
+    return None if found is None else datetime.fromtimestamp(found / 1_000_000, timezone.utc)
 
 
 def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
@@ -32,7 +32,8 @@ class OpenDataset:
     called. `dates` is the column that tells the date of a row, `log` the transaction log of a
     Delta table, and `files` are those of a path as they were when it was opened. `texts` are those
     from which the values are cast, where they are. `read_files` is there where some of the files
-    can be read without the others.
+    can be read without the others. `last_commit` gives the time of the last commit of a table that
+    changed its data, where that can be asked; None where no commit tells.
     """
 
     ref: DatasetRef
@@ -45,6 +46,7 @@ class OpenDataset:
     files: tuple[DataFile, ...] | None = None
     texts: TextColumns | None = None
     read_files: FilesReader | None = None
+    last_commit: Callable[[], datetime | None] | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:

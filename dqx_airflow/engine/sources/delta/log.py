@@ -29,8 +29,8 @@ from dqx_airflow.values import MetricValue
 
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """The features of tables that ask nothing of who reads their files."""
-_COMMITS_READ = 1000
-_KEEP_THE_DATA = frozenset(
+COMMITS_READ = 1000
+KEEP_THE_DATA = frozenset(
     {
         *("OPTIMIZE", "VACUUM START", "VACUUM END", "FSCK", "REORG", "CLUSTER BY", "COMPUTE STATS"),
         *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT", "DROP CONSTRAINT"),
@@ -92,8 +92,8 @@ class DeltaLog:
         version that was asked for: deltalake numbers the commits of the newest one alone."""
         if not self.is_of_now:
             return None
-        for commit in self.table.history(_COMMITS_READ):
-            if str(commit.get("operation", "")).upper() not in _KEEP_THE_DATA:
+        for commit in self.table.history(COMMITS_READ):
+            if str(commit.get("operation", "")).upper() not in KEEP_THE_DATA:
                 return datetime.fromtimestamp(int(commit["timestamp"]) / 1000, timezone.utc)
         return None
 
