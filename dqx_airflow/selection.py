@@ -21,7 +21,7 @@ def selection_of(
 ) -> Selection | None:
     """The selection that is given; None where nothing is, which selects everything.
 
-    :raises RequestError: a severity is none, or an argument holds something else than words.
+    :raises RequestError: a severity is none, or an argument names nothing or holds no strings.
     """
     selection = Selection(
         _words("only", only),
@@ -54,12 +54,17 @@ def _words(name: str, given: Words) -> tuple[str, ...]:
     texts: tuple[object, ...] = (given,)
     if isinstance(given, Iterable) and not isinstance(given, str):
         texts = tuple(given)
-    found: list[str] = []
+    words: list[str] = []
     for text in texts:
         if not isinstance(text, str):
             raise RequestError(f"{name}={given!r}: write a string, or a list of strings")
-        found += text.split(",")
-    words = map(str.strip, found)
+        between_commas = [word.strip() for word in text.split(",")]
+        if text.strip() and not any(between_commas):
+            raise RequestError(
+                f"{name}={text!r} names nothing",
+                "write a name, or leave it out to select everything",
+            )
+        words += between_commas
     return tuple(dict.fromkeys(word for word in words if word))
 
 
