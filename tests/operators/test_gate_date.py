@@ -251,7 +251,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
     def nothing():
         return None
 
-    @task.dql_gate(suite="orders.dql", date="{{ (logical_date or run_after) | ds }}")
+    @task.dql_gate(suite="orders.dql", date="{{ (logical_date or dag_run.run_after) | ds }}")
     def decorated():
         return DATED
 

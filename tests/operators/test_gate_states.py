@@ -51,6 +51,10 @@ def gate(**given):
 def land():
     return "/lake/new"
 
+@task
+def words(*given):
+    return given
+
 with DAG(
     "DAG_ID",
     start_date=datetime(2024, 1, 1),
@@ -243,7 +247,7 @@ def test_a_slip_in_what_a_violation_does_lets_nothing_through(
 ) -> None:
     spark_submit.will("blocked")
     given = "task_id='gate', suite='orders.dql', datasets={'orders': '/lake/orders'}"
-    run = run_dag(f"DqlGateOperator.partial({given}).expand(on_violation=['wran'])")
+    run = run_dag(f"DqlGateOperator.partial({given}).expand(on_violation=words('wran'))")
     assert (run["gate[0]"], run["downstream"]) == ("failed", "upstream_failed")
     assert run.tries("gate[0]") == 1
     assert spark_submit.calls == []
@@ -307,7 +311,7 @@ def test_mapped_gates_are_judged_one_by_one(run_dag: RunDag, spark_submit: Spark
 def test_mapped_settings_are_checked_too(run_dag: RunDag, spark_submit: SparkSubmit) -> None:
     run = run_dag(
         'DqlGateOperator.partial(task_id="gate", suite="orders.dql", '
-        'datasets={"orders": "/lake/orders"}).expand(on_violation=["fail", "halt"])'
+        'datasets={"orders": "/lake/orders"}).expand(on_violation=words("fail", "halt"))'
     )
     assert (run["gate[0]"], run["gate[1]"]) == ("success", "failed")
     assert run.tries("gate[1]") == 1
