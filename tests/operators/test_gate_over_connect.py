@@ -160,7 +160,7 @@ def test_a_token_that_the_server_refuses_is_not_told(
     monkeypatch.setenv("AIRFLOW_CONN_SERVER", json.dumps({**connection, "password": "whisper"}))
     with pytest.raises(operators.GateInfrastructureError, match="exit code 4"):
         gate(conn_id="server", **connected).execute(context)
-    assert f"error: sc://localhost:{server.port}: " in log.text
+    assert f"error: sc://localhost:{server.port} refused the token" in log.text
     assert "whisper" not in log.text
 
 
