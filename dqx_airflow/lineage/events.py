@@ -101,8 +101,8 @@ def terminal_event(
     """
     run_facets = _run_facets(request, spark_version)
     run_facets["test"] = facets.tests(report)
-    if report.partial is not None:
-        run_facets["tags"] = facets.selection(report.partial)
+    if (tags := facets.tags(report)) is not None:
+        run_facets["tags"] = tags
     completed = report.outcome in _COMPLETED
     if not completed:
         run_facets["errorMessage"] = error_message(redact_urls(message or failure_message(report)))

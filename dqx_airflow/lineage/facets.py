@@ -34,7 +34,6 @@ from dqx_airflow.values import (
     GateReport,
     GateRequest,
     MetricResult,
-    PartialRun,
     Responsible,
     Status,
     Verdict,
@@ -105,16 +104,30 @@ def tests(report: GateReport) -> test_run.TestRunFacet:
     )
 
 
-def selection(partial: PartialRun) -> tags_run.TagsRunFacet:
-    """Tags of a run that left assertions out: what it selected, and how many of how many."""
-    told = {
-        "dqx_partial": f"{partial.selected} of {partial.assertions} assertions",
-        "dqx_selection": str(partial.selection),
-    }
+def tags(report: GateReport) -> tags_run.TagsRunFacet | None:
+    """Tags of a run: what it selected, where it left assertions out, and where rows of a dataset
+    went that it put into quarantine. None where there is neither.
+
+    A quarantine is no output: readers of the data of a gate do not read it, and a run that blocked
+    has none.
+    """
+    values = {}
+    if report.partial is not None:
+        values["dqx_partial"] = (
+            f"{report.partial.selected} of {report.partial.assertions} assertions"
+        )
+        values["dqx_selection"] = str(report.partial.selection)
+    for dataset in report.datasets:
+        if dataset.quarantined and dataset.quarantine:
+            values[f"dqx_quarantine.{dataset.name}"] = redact_urls(dataset.quarantine)
+    if not values:
+        return None
     return tags_run.TagsRunFacet(
         tags=[
-            tags_run.TagsRunFacetFields(key, sanitize.text(text, sanitize.NAME), "dqx-airflow")
-            for key, text in told.items()
+            tags_run.TagsRunFacetFields(
+                sanitize.text(key, sanitize.NAME), sanitize.text(text, sanitize.NAME), "dqx-airflow"
+            )
+            for key, text in values.items()
         ],
         producer=PRODUCER,
     )

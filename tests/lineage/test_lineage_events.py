@@ -142,6 +142,24 @@ def test_a_run_that_left_assertions_out_has_tags_that_say_so(
     assert "tags" not in whole["run"]["facets"]
 
 
+def test_a_run_says_where_its_quarantine_is_which_is_no_output(
+    request_: GateRequest, reports: dict[str, GateReport], problems: Problems
+) -> None:
+    blocked = reports["blocked"]
+    first, *others = blocked.datasets
+    place = "s3://user:hush@lake/quarantine/orders"
+    kept = replace(first, quarantined=5, quarantine=place)
+    empty = [replace(each, quarantined=0, quarantine=place) for each in others]
+    report = replace(blocked, datasets=(kept, *empty))
+    event = as_dict(events.terminal_event(request_, report, "dq"))
+    assert problems(history(request_, report)) == []
+    (tag,) = event["run"]["facets"]["tags"]["tags"]
+    assert tag["key"] == f"dqx_quarantine.{first.name}"
+    assert tag["value"].endswith("@lake/quarantine/orders")
+    assert "hush" not in tag["value"]
+    assert event["outputs"] == []
+
+
 def test_severity_is_error_exactly_where_a_failure_blocks(terminal: Callable[..., Any]) -> None:
     verdicts = [
         Verdict(severity.value, "c", ("orders",), "x > 1", "> 1", severity, Status.FAILED)
