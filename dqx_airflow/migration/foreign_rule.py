@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.values import Severity
@@ -26,21 +27,25 @@ class Claims:
     others: tuple[str, ...] = ()
 
 
+Meaning: TypeAlias = Claims | Translation | str
+"""What a rule becomes: claims in DQL, or demands, which are compiled to them; a string says why
+there is no counterpart."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignRule:
     """A rule as its tool has it.
 
-    `place` says where in the file it stands, and `shown` is the rule on one line. `meaning` is
-    what it becomes: claims in DQL, or demands, which are compiled to them; a string says why there
-    is no counterpart. `where` is a filter in SQL: the rule is about the rows for which it is true.
-    `groups` are columns, as DQL writes them: the rule is about each group by them. `difference`
-    says when the verdicts of the two tools differ.
+    `place` says where in the file it stands, and `shown` is the rule on one line. `where` is a
+    filter in SQL: the rule is about the rows for which it is true. `groups` are columns, as DQL
+    writes them: the rule is about each group by them. `difference` says when the verdicts of the
+    two tools differ.
     """
 
     dataset: str
     place: str
     shown: str
-    meaning: Claims | Translation | str
+    meaning: Meaning
     name: str | None = None
     severity: Severity | None = None
     where: str | None = None

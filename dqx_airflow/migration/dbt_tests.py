@@ -1,0 +1,396 @@
+"""What the tests of dbt, dbt-utils and dbt-expectations become."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from dqx_airflow.contracts.demands import (
+    AmongRows,
+    Bound,
+    Complete,
+    Condition,
+    Demand,
+    Fresh,
+    MetricRule,
+    OneOf,
+    QueryGives,
+    Refers,
+    Required,
+    RowsSatisfy,
+    Unique,
+)
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.contracts.dialects.foreign.values import predicate as value_predicate
+from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.migration.dbt_arguments import PERIOD_S, Arguments
+from dqx_airflow.migration.dbt_expectations import MOST_COMMON_VALUE, ORDERS, expectation_of
+from dqx_airflow.migration.double_quotes import spark_sql
+from dqx_airflow.migration.dql_text import column_text, columns_text, number, value_text
+from dqx_airflow.migration.foreign_rule import Claims, Meaning, UntranslatableError
+
+_NONE = Condition("==", 0)
+_FAILS_IF = re.compile(r"\s*(?P<op><=|>=|!=|==|=|<|>)\s*(?P<bound>\d+)\s*")
+_EMPTY = "an empty table passes in dbt, and fails here"
+ANY_ROW = "> 0"
+"""When a test fails where nothing else is written."""
+
+_WITHIN_STDEVS = "expect_column_values_to_be_within_n_stdevs"
+_OF_TWO_TABLES = (
+    "equal_expression",
+    "equal_rowcount",
+    "equality",
+    "expect_table_aggregation_to_equal_other_table",
+    "expect_table_row_count_to_equal_other_table",
+    "expect_table_row_count_to_equal_other_table_times_factor",
+    "fewer_rows_than",
+)
+_OF_THE_NEWEST = (
+    "recency",
+    "expect_row_values_to_have_recent_data",
+    "expect_grouped_row_values_to_have_recent_data",
+)
+
+
+def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
+    """The columns by which a test groups the rows, taken from its arguments.
+
+    :raises UntranslatableError: it compares groups of two tables.
+    """
+    named = [arguments.pop(key, None) for key in ("group_by_columns", "group_by")]
+    columns = next((one for one in named if one), ())
+    if columns and kind.rsplit(".", maxsplit=1)[-1] in _OF_TWO_TABLES:
+        raise UntranslatableError("groups of two tables are not compared")
+    names = columns if isinstance(columns, list | tuple) else [columns]
+    return tuple(column_text(name) for name in names)
+
+
+def difference_of(kind: str, *, is_grouped: bool) -> str | None:
+    """When the verdicts of the two tools differ."""
+    bare = kind.rsplit(".", maxsplit=1)[-1]
+    found = []
+    if bare in ORDERS:
+        found.append("NULL is left out, where dbt compares nothing with it")
+    if bare == MOST_COMMON_VALUE:
+        found.append("NULL is left out; of equally common values, all have to be listed")
+    if bare == "equality":
+        found.append("a row that is there several times must be there as often in both tables")
+    if bare == _WITHIN_STDEVS:
+        found.append("values that are all equal pass in dbt, and have no z-score here")
+    is_measured = bare in (*ORDERS, *_OF_THE_NEWEST, MOST_COMMON_VALUE, "sequential_values")
+    if is_measured or is_grouped:
+        found.append(_EMPTY)
+    return "; ".join(found) or None
+
+
+def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
+    """What a test becomes that fails at a number of rows, such as `> 0`.
+
+    :raises UntranslatableError: it has no counterpart.
+    """
+    bare = kind.rsplit(".", maxsplit=1)[-1]
+    if bare in _GENERIC:
+        demands = _GENERIC[bare](arguments)
+        if isinstance(demands, Claims):
+            return _untolerant(demands, fails_if)
+        about = arguments.path if arguments.column or "column_name" in arguments else None
+        return Translation(bare, _tolerant(demands, fails_if, about), about)
+    if "dbt_expectations." in kind or kind.startswith("expect_"):
+        return _untolerant(expectation_of(bare, arguments), fails_if)
+    raise UntranslatableError("it has no counterpart")
+
+
+def _untolerant(meaning: Meaning, fails_if: str) -> Meaning:
+    """:raises UntranslatableError: the test tolerates a number of rows."""
+    if fails_if != ANY_ROW:
+        raise UntranslatableError(f"failing if rows {fails_if} has no counterpart here")
+    return meaning
+
+
+def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> tuple[Demand, ...]:
+    """The demands where a test fails at a number of rows alone, such as `> 10`."""
+    if fails_if == ANY_ROW:
+        return demands
+    found = _FAILS_IF.fullmatch(fails_if)
+    opposite = {">": "<=", ">=": "<"}.get(found["op"]) if found else None
+    if found is None or opposite is None:
+        raise UntranslatableError(f"failing if rows {fails_if} has no counterpart")
+    condition = Condition(opposite, int(found["bound"]))
+    match demands:
+        case (Unique(),):
+            raise UntranslatableError("a number of repeated values has no counterpart")
+        case (Required(),) if about is not None:
+            return (MetricRule("null_count", (about,), condition),)
+        case (RowsSatisfy(predicate, dialect),):
+            query = aggregate_query(f"count_if(NOT ({predicate}))")
+            return (QueryGives(query, condition, dialect),)
+        case (OneOf() | Bound() as demand,) if about is not None:
+            query = aggregate_query(f"count_if(NOT ({value_predicate(about, demand)}))")
+            return (QueryGives(query, condition),)
+    raise UntranslatableError(f"failing if rows {fails_if} has no counterpart here")
+
+
+def _recent(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("datepart", "interval", "timestamp_column")
+    part = str(arguments.get("datepart"))
+    if part not in PERIOD_S:
+        raise UntranslatableError("it counts minutes, hours, days or weeks")
+    column = column_text(arguments.get("timestamp_column") or arguments.path)
+    return (Fresh(column, number(arguments.get("interval")) * PERIOD_S[part]),)
+
+
+def _distinct_count(op: str) -> Callable[[Arguments], tuple[Demand, ...]]:
+    def demands(arguments: Arguments) -> tuple[Demand, ...]:
+        arguments.only("value", "quote_values")
+        condition = Condition(op, number(arguments.get("value")))
+        return (MetricRule("unique_count", (arguments.path,), condition),)
+
+    return demands
+
+
+def _consistent_casing(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("display_inconsistent_columns")
+    name = arguments.sql
+    query = aggregate_query(f"count(DISTINCT {name}) - count(DISTINCT lower({name}))")
+    return (QueryGives(query, _NONE),)
+
+
+def _within_stdevs(arguments: Arguments) -> Claims:
+    arguments.only("sigma_threshold")
+    most = value_text(number(arguments.get("sigma_threshold", 3)))
+    column = arguments.path
+    return Claims("within_stdevs", (f"max_z_score({column}) <= {most}",), column)
+
+
+def _aggregation(arguments: Arguments) -> Claims:
+    arguments.only("expression", "compare_expression", "compare_model")
+    expression = spark_sql(arguments.get("expression"))
+    other = column_text(arguments.relation("compare_model"))
+    own = f"sql({value_text(expression)}, dataset {arguments.dataset})"
+    compared = value_text(str(arguments.get("compare_expression") or expression))
+    return Claims("aggregation", (f"{own} == sql({compared}, dataset {other})",), others=(other,))
+
+
+def _column_count(arguments: Arguments) -> Claims:
+    arguments.only("compare_model")
+    other = column_text(arguments.relation("compare_model"))
+    text = f"column_count(dataset {arguments.dataset}) == column_count(dataset {other})"
+    return Claims("column_count", (text,), others=(other,))
+
+
+def _columns_match_set(arguments: Arguments) -> Claims:
+    arguments.only("column_list", "transform")
+    columns = arguments.list_of("column_list")
+    closed = f"extra_column_count([{columns_text(columns)}]) == 0"
+    return Claims("columns", (*_exist(columns), closed))
+
+
+def _columns_contain_set(arguments: Arguments) -> Claims:
+    arguments.only("column_list", "transform")
+    return Claims("columns", _exist(arguments.list_of("column_list")))
+
+
+def _exist(columns: list[Any]) -> tuple[str, ...]:
+    return tuple(f"column {column_text(one)} exists" for one in columns)
+
+
+def _rows_times(arguments: Arguments) -> Claims:
+    arguments.only("compare_model", "factor")
+    other = column_text(arguments.relation("compare_model"))
+    factor = number(arguments.get("factor", 1))
+    times = f" * {value_text(factor)}" if factor != 1 else ""
+    text = f"num_rows(dataset {arguments.dataset}) == num_rows(dataset {other}){times}"
+    return Claims("row_count", (text,), others=(other,))
+
+
+def _not_null(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only()
+    return (Required(),)
+
+
+def _unique(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only()
+    return (Unique((arguments.path,)),)
+
+
+def _accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("values", "quote")
+    values = arguments.list_of("values")
+    if arguments.get("quote") is not False:
+        # dbt compares strings unless told otherwise, and casts what it compares with.
+        return (RowsSatisfy(f"{arguments.sql} IN ({_strings(values)})"),)
+    return (OneOf(tuple(values)),)
+
+
+def _not_accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("values", "quote")
+    return (RowsSatisfy(f"{arguments.sql} NOT IN ({_strings(arguments.list_of('values'))})"),)
+
+
+def _strings(values: list[Any]) -> str:
+    return ", ".join(quote_literal(value) for value in values)
+
+
+def _relationships(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("to", "field")
+    return (
+        Refers((arguments.path,), arguments.relation("to"), (column_text(arguments.get("field")),)),
+    )
+
+
+def _relationships_where(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("to", "field", "from_condition", "to_condition")
+    if arguments.get("to_condition", "1=1").replace(" ", "") != "1=1":
+        raise UntranslatableError("a condition on the rows of the other table has no counterpart")
+    reference = Refers(
+        (arguments.path,), arguments.relation("to"), (column_text(arguments.get("field")),)
+    )
+    where = arguments.get("from_condition")
+    return (AmongRows(reference, str(where)) if where else reference,)
+
+
+def _equality(arguments: Arguments) -> Claims:
+    arguments.only("compare_model", "compare_columns")
+    if "compare_columns" not in arguments:
+        reason = "it names no columns: write `rows of a match b on (key) comparing [columns]`"
+        raise UntranslatableError(reason)
+    other = column_text(arguments.relation("compare_model"))
+    columns = columns_text(arguments.list_of("compare_columns"))
+    text = f"rows of {arguments.dataset} match {other} on ({columns})"
+    return Claims("equality", (text,), others=(other,))
+
+
+def _expression_is_true(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("expression")
+    expression = spark_sql(arguments.get("expression"))
+    if arguments.column is not None:
+        expression = f"{arguments.sql} {expression}"
+    return (RowsSatisfy(expression),)
+
+
+def _not_empty_string(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("trim_whitespace")
+    trimmed = arguments.get("trim_whitespace", True)
+    value = f"trim({arguments.sql})" if trimmed else arguments.sql
+    return (RowsSatisfy(f"{value} <> ''"),)
+
+
+def _accepted_range(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("min_value", "max_value", "inclusive")
+    ends = "=" if arguments.get("inclusive", True) else ""
+    demands: list[Demand] = []
+    for key, sign in (("min_value", ">"), ("max_value", "<")):
+        if (value := arguments.get(key)) is None:
+            continue
+        if isinstance(value, str):  # another column, or an expression
+            demands.append(RowsSatisfy(f"{arguments.sql} {sign}{ends} {value}"))
+        else:
+            demands.append(Bound(f"{sign}{ends}", number(value)))
+    if not demands:
+        raise UntranslatableError("it has neither min_value nor max_value")
+    return tuple(demands)
+
+
+def _not_null_proportion(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("at_least", "at_most")
+    demands: list[Demand] = [Complete(arguments.path, float(number(arguments.get("at_least", 0))))]
+    if (most := arguments.get("at_most")) is not None and most < 1:
+        least_null = Condition(">=", round(100 * (1 - float(number(most))), 9))
+        demands.append(MetricRule("null_count", (arguments.path,), least_null, is_percent=True))
+    return tuple(demands)
+
+
+def _at_least_one(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only()
+    return (MetricRule("count", (arguments.path,), Condition(">", 0)),)
+
+
+def _not_constant(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only()
+    return (MetricRule("unique_count", (arguments.path,), Condition("!=", 1)),)
+
+
+def _combination(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("combination_of_columns", "quote_columns")
+    columns = arguments.list_of("combination_of_columns")
+    names = ", ".join(sql_name(column_text(column)) for column in columns)
+    # NULL counts as a value of a combination.
+    query = aggregate_query(f"count(*) - count(DISTINCT struct({names}))")
+    return (QueryGives(query, _NONE),)
+
+
+def _recency(arguments: Arguments) -> tuple[Demand, ...]:
+    arguments.only("datepart", "field", "interval", "ignore_time_component")
+    part = str(arguments.get("datepart"))
+    if part not in PERIOD_S or arguments.get("ignore_time_component"):
+        raise UntranslatableError("it counts minutes, hours, days or weeks, with their time")
+    age = number(arguments.get("interval")) * PERIOD_S[part]
+    return (Fresh(column_text(arguments.get("field")), age),)
+
+
+def _sequential_values(arguments: Arguments) -> Claims:
+    arguments.only("interval", "datepart")
+    interval, part = arguments.get("interval", 1), arguments.get("datepart")
+    step = value_text(number(interval))
+    if part is not None:
+        if part not in PERIOD_S:
+            raise UntranslatableError(f"a step of a {part} has no counterpart")
+        step = f"{step} {part}{'' if interval == 1 else 's'}"
+    column = arguments.path
+    gaps = f"gap_count({column}, step {step}) == 0"
+    return Claims("sequential_values", (gaps, f"repeated_count({column}) == 0"), column)
+
+
+def _equal_rowcount(arguments: Arguments) -> Claims:
+    return _rows_against(arguments, "==")
+
+
+def _fewer_rows_than(arguments: Arguments) -> Claims:
+    return _rows_against(arguments, "<")
+
+
+def _rows_against(arguments: Arguments, op: str) -> Claims:
+    arguments.only("compare_model")
+    other = column_text(arguments.relation("compare_model"))
+    text = f"num_rows(dataset {arguments.dataset}) {op} num_rows(dataset {other})"
+    return Claims("row_count", (text,), others=(other,))
+
+
+_GENERIC: dict[str, Callable[[Arguments], tuple[Demand, ...] | Claims]] = {
+    "expect_row_values_to_have_recent_data": _recent,
+    "expect_grouped_row_values_to_have_recent_data": _recent,
+    "expect_column_distinct_count_to_equal": _distinct_count("=="),
+    "expect_column_distinct_count_to_be_greater_than": _distinct_count(">"),
+    "expect_column_distinct_count_to_be_less_than": _distinct_count("<"),
+    "expect_column_values_to_have_consistent_casing": _consistent_casing,
+    _WITHIN_STDEVS: _within_stdevs,
+    "expect_table_aggregation_to_equal_other_table": _aggregation,
+    "expect_table_column_count_to_equal_other_table": _column_count,
+    "equal_expression": _aggregation,
+    "expect_table_columns_to_contain_set": _columns_contain_set,
+    "expect_table_columns_to_match_set": _columns_match_set,
+    "expect_table_row_count_to_equal_other_table": _rows_times,
+    "expect_table_row_count_to_equal_other_table_times_factor": _rows_times,
+    "not_null": _not_null,
+    "unique": _unique,
+    "accepted_values": _accepted_values,
+    "relationships": _relationships,
+    "relationships_where": _relationships_where,
+    "equality": _equality,
+    "expression_is_true": _expression_is_true,
+    "not_empty_string": _not_empty_string,
+    "accepted_range": _accepted_range,
+    "not_null_proportion": _not_null_proportion,
+    "at_least_one": _at_least_one,
+    "not_constant": _not_constant,
+    "not_accepted_values": _not_accepted_values,
+    "unique_combination_of_columns": _combination,
+    "recency": _recency,
+    "sequential_values": _sequential_values,
+    "equal_rowcount": _equal_rowcount,
+    "fewer_rows_than": _fewer_rows_than,
+}
+"""The tests of dbt and its packages that have a reader of their own, by the last part of their
+names."""
