@@ -1,0 +1,354 @@
+"""What the rules of DQDL claim, by their types.
+
+Their meaning is taken from Deequ, which implements them: `between` leaves both ends out, a
+comparison of `ColumnValues` fails for NULL, `not in` and `!=` let NULL pass, a pattern is matched
+as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dqx_airflow.migration.dqdl_syntax import DqdlCondition, DqdlRule, Duration, Keyword, Timestamp
+from dqx_airflow.migration.dql_text import (
+    column_text,
+    columns_text,
+    percent_text,
+    rows_text,
+    value_text,
+)
+from dqx_airflow.migration.foreign_rule import Claims, UntranslatableError
+
+_TYPES = {"boolean": "boolean", "date": "date", "timestamp": "timestamp", "integer": "int"}
+_TYPES |= {"double": "double", "float": "float", "long": "bigint"}
+_PRIMARY = re.compile(r"\bprimary\b")
+"""What a query calls the dataset of its rule."""
+
+
+def claims_of(rule: DqdlRule) -> Claims:
+    """What a rule claims.
+
+    :raises UntranslatableError: it has no counterpart.
+    """
+    if rule.name not in _RULES:
+        raise UntranslatableError(_REASONS.get(rule.name, f"{rule.name} has no counterpart"))
+    reader, takes_threshold = _RULES[rule.name]
+    if rule.threshold is not None and not takes_threshold:
+        raise UntranslatableError("its threshold has no counterpart")
+    return reader(rule)
+
+
+# Rules about numbers -----------------------------------------------------------------------------
+
+
+def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") -> tuple[str, ...]:
+    """The claims that a metric satisfies a condition.
+
+    :raises UntranslatableError: there is none, or not one on numbers.
+    """
+    if condition is None:
+        raise UntranslatableError("it has no condition")
+    values = []
+    for operand in condition.operands:
+        if isinstance(operand, Duration):
+            values.append(operand.text)
+        elif isinstance(operand, int | float):
+            values.append(percent_text(operand) if unit == "share" else value_text(operand))
+        else:
+            raise UntranslatableError("its condition is not on numbers")
+    match condition.op, condition.is_negated:
+        case "between", False:
+            low, high = values
+            return f"{subject} > {low}", f"{subject} < {high}"
+        case (("between" | "in" | "matches"), _):
+            raise UntranslatableError("a list, or what lies outside of a range, is not one claim")
+        case op, False:
+            return (f"{subject} {op} {values[0]}",)
+    raise UntranslatableError("its negation has no counterpart")
+
+
+def _metric(kind: str, text: str, *, unit: str = "") -> Callable[[DqdlRule], Claims]:
+    """A rule about a metric of a column; the braces stand for it."""
+
+    def claims(rule: DqdlRule) -> Claims:
+        column = rule.column
+        return Claims(kind, _compared(text.format(column), rule.condition, unit=unit), column)
+
+    return claims
+
+
+def _row_count(rule: DqdlRule) -> Claims:
+    return Claims("row_count", _compared("num_rows()", rule.condition))
+
+
+def _correlation(rule: DqdlRule) -> Claims:
+    columns = columns_text(rule.parameters)
+    return Claims("correlation", _compared(f"correlation({columns})", rule.condition))
+
+
+def _column_count(rule: DqdlRule) -> Claims:
+    return Claims("column_count", _compared("column_count()", rule.condition))
+
+
+def _custom_sql(rule: DqdlRule) -> Claims:
+    if len(rule.parameters) != 1 or rule.condition is None:
+        raise UntranslatableError(
+            "Glue takes the rows of its query for those that pass: write it as a row predicate"
+        )
+    query = _PRIMARY.sub(lambda _: rule.dataset, rule.parameters[0].strip().rstrip(";"))
+    return Claims("custom_sql", _compared(f"query({value_text(query)})", rule.condition))
+
+
+def _freshness(rule: DqdlRule) -> Claims:
+    column = rule.column
+    return Claims("freshness", _compared(f"freshness({column})", rule.condition), column)
+
+
+def _rows_against(rule: DqdlRule) -> Claims:
+    if len(rule.parameters) != 1:
+        raise UntranslatableError("RowCountMatch takes one dataset")
+    other = column_text(rule.parameters[0])
+    subject = f"num_rows(dataset {rule.dataset}) / num_rows(dataset {other})"
+    return Claims("row_count_match", _compared(subject, rule.condition), others=(other,))
+
+
+_AGGREGATE = re.compile(r"\s*(?P<metric>sum|avg)\s*\((?P<column>[^()]+)\)\s*", re.IGNORECASE)
+
+
+def _aggregates_match(rule: DqdlRule) -> Claims:
+    """The ratio of an aggregate to that of another dataset."""
+    found = [_AGGREGATE.fullmatch(one) for one in rule.parameters]
+    if len(found) != 2 or found[0] is None or found[1] is None:
+        raise UntranslatableError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
+    dataset, _, name = found[1]["column"].rpartition(".")
+    if not dataset:
+        raise UntranslatableError("its second aggregate names no dataset")
+    other = column_text(dataset)
+    metrics = {"sum": "sum", "avg": "average"}
+    own = f"{metrics[found[0]['metric'].lower()]}({column_text(found[0]['column'])}"
+    theirs = f"{metrics[found[1]['metric'].lower()]}({column_text(name)}"
+    subject = f"{own}, dataset {rule.dataset}) / {theirs}, dataset {other})"
+    return Claims("aggregate_match", _compared(subject, rule.condition), others=(other,))
+
+
+def _schemas_match(rule: DqdlRule) -> Claims:
+    match rule.parameters, rule.condition:
+        case [reference], DqdlCondition("==", (1 | 1.0,), False):
+            other = column_text(reference)
+            text = f"columns of {rule.dataset} match {other}"
+            return Claims("schema_match", (text,), others=(other,))
+    raise UntranslatableError("a share of columns that match has no counterpart: write = 1.0")
+
+
+# Rules about columns -----------------------------------------------------------------------------
+
+
+def _complete(rule: DqdlRule) -> Claims:
+    return Claims("is_complete", (f"null_count({rule.column}) == 0",), rule.column)
+
+
+def _unique(rule: DqdlRule) -> Claims:
+    """Rows in which all of the columns are NULL do not count."""
+    if len(rule.parameters) == 1:
+        return Claims("is_unique", (f"repeated_count({rule.column}) == 0",), rule.column)
+    columns = columns_text(rule.parameters)
+    there = " or ".join(f"{column_text(one)} is not null" for one in rule.parameters)
+    return Claims("is_unique", (f"duplicate_count([{columns}], where {there}) == 0",))
+
+
+def _primary_key(rule: DqdlRule) -> Claims:
+    unique = _unique(rule)
+    complete = tuple(f"null_count({column_text(one)}) == 0" for one in rule.parameters)
+    return Claims("is_primary_key", (*unique.texts, *complete), unique.column)
+
+
+def _exists(rule: DqdlRule) -> Claims:
+    column = rule.column
+    return Claims("column_exists", (f"column {column} exists",), column)
+
+
+def _type(rule: DqdlRule) -> Claims:
+    column, condition = rule.column, rule.condition
+    match condition:
+        case DqdlCondition("==", (str(kind),), False) if kind.lower() in _TYPES:
+            name = _TYPES[kind.lower()]
+            text = value_text(
+                f"count_if(`{column.strip('`')}` IS NOT NULL AND "
+                f"TRY_CAST(`{column.strip('`')}` AS {name}) IS NULL)"
+            )
+            return Claims("column_data_type", (f"sql({text}) == 0",), column)
+    raise UntranslatableError('it takes one type, such as = "INTEGER"')
+
+
+def _references(rule: DqdlRule) -> Claims:
+    if len(rule.parameters) != 2 or "." not in rule.parameters[1] or "," in rule.parameters[0]:
+        raise UntranslatableError('it takes a column, and a column of a dataset: "ref.id"')
+    own = column_text(rule.parameters[0])
+    dataset, _, name = rule.parameters[1].partition(".")
+    other = column_text(dataset)
+    predicate = f"{own} in values({column_text(name.strip('{}'))}, dataset {other})"
+    match rule.condition:
+        case None | DqdlCondition("==", (1 | 1.0,), False):
+            share: float = 1
+        case DqdlCondition(">=", (int() | float() as share,), False):
+            pass
+        case _:
+            raise UntranslatableError("its condition is a share of the rows, such as >= 0.9")
+    return Claims("references", (rows_text(predicate, share),), own)
+
+
+def _lengths(rule: DqdlRule) -> Claims:
+    return _of_values(rule, "column_length", "length({})")
+
+
+def _values(rule: DqdlRule) -> Claims:
+    return _of_values(rule, "column_values", "{}")
+
+
+def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
+    column, condition = rule.column, rule.condition
+    if condition is None:
+        raise UntranslatableError("it has no condition")
+    if any(isinstance(one, Timestamp) for one in condition.operands):
+        return _in_time(rule, kind)
+    if condition.op in _LIMITING:
+        for one in condition.operands:
+            if isinstance(one, str) and _DAY.match(one) is None:
+                raise UntranslatableError(f'"{one}" is neither a number nor a date')
+    predicate = _predicate(column, subject.format(column), condition)
+    match rule.threshold:
+        case None | DqdlCondition(">=", (1 | 1.0,), False) | DqdlCondition("==", (1 | 1.0,), False):
+            return Claims(kind, (rows_text(predicate),), column)
+        case DqdlCondition(">=", (int() | float() as share,), False):
+            return Claims(kind, (rows_text(predicate, share),), column)
+    share_of_rows = f"num_rows(where {predicate}) / num_rows()"
+    return Claims(kind, _compared(share_of_rows, rule.threshold, unit="share"), column)
+
+
+_LIMITING = ("<", "<=", ">", ">=", "between")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _in_time(rule: DqdlRule, kind: str) -> Claims:
+    """That each value compares so with the time of the run."""
+    condition, column = rule.condition, rule.column
+    if rule.threshold is not None or condition is None or condition.is_negated:
+        raise UntranslatableError("a threshold for times has no counterpart")
+    limits = []
+    for one in condition.operands:
+        match one:
+            case Timestamp(sql):
+                limits.append(sql)
+            case str() if _DAY.fullmatch(one):
+                limits.append(f"DATE '{one}'")
+            case _:
+                raise UntranslatableError("it compares times with something else")
+    name = f"`{column.strip('`')}`"
+    match condition.op, limits:
+        case "between", [low, high]:
+            holds = f"{name} > {low} AND {name} < {high}"
+        case ("<" | "<=" | ">" | ">=") as op, [limit]:
+            holds = f"{name} {op} {limit}"
+        case _:
+            raise UntranslatableError("it compares times with something else")
+    failing = value_text(f"count_if(NOT coalesce({holds}, false))")
+    return Claims(kind, (f"sql({failing}) == 0",), column)
+
+
+def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
+    """A predicate that is never NULL: DQDL says what becomes of NULL, condition by condition."""
+    words = [one.text for one in condition.operands if isinstance(one, Keyword)]
+    plain = [one for one in condition.operands if not isinstance(one, Keyword)]
+    if any(isinstance(one, Duration) for one in plain):
+        raise UntranslatableError("a duration has no counterpart here")
+    there, missing = f"{column} is not null", f"{column} is null"
+    op, is_not = condition.op, condition.is_negated
+    if op in ("==", "!="):
+        op, is_not = "in", is_not != (op == "!=")
+    if op == "in":
+        return _listed(column, value, plain, words, is_not=is_not)
+    if words:
+        raise UntranslatableError(f"{words[0]} is not a limit")
+    texts = [value_text(one) for one in plain]
+    match op:
+        case "between" if is_not:
+            low, high = texts
+            return f"{there} and ({value} <= {low} or {value} >= {high})"
+        case "between":
+            low, high = texts
+            return f"{there} and {value} > {low} and {value} < {high}"
+        case "matches" if is_not:
+            raise UntranslatableError(
+                "`not matches` means a word that is not there: write it in DQL"
+            )
+        case "matches":
+            pattern = value_text(f"^({plain[0]})$")
+            return f"{there} and {value} matches {pattern}"
+        case _ if not is_not:
+            return f"{there} and {value} {op} {texts[0]}"
+    return f"{missing} or not ({value} {op} {texts[0]})"
+
+
+def _listed(
+    column: str, value: str, plain: Sequence[Any], words: Sequence[str], *, is_not: bool
+) -> str:
+    there, missing = f"{column} is not null", f"{column} is null"
+    blank = {"EMPTY": f'{column} == ""', "WHITESPACES_ONLY": f'{column} matches "^\\\\s+$"'}
+    items = ", ".join(map(value_text, plain))
+    if is_not:
+        parts = [f"({missing} or {value} not in [{items}])"] if plain else []
+        parts += [there] if "NULL" in words else []
+        parts += [f"({missing} or not ({blank[word]}))" for word in words if word in blank]
+        return " and ".join(parts)
+    parts = [f"({there} and {value} in [{items}])"] if plain else []
+    parts += [missing] if "NULL" in words else []
+    parts += [f"({there} and {blank[word]})" for word in words if word in blank]
+    return " or ".join(parts)
+
+
+_BY_HISTORY = (
+    "Glue learns its bounds from past runs: write a bound, or `within 3 stddev of 30 days`"
+)
+_REASONS = {
+    "DetectAnomalies": _BY_HISTORY,
+    "AllStatistics": _BY_HISTORY,
+    "FileFreshness": "it is about files, not rows: `commit_age()` or `freshness(column)`",
+    "FileUniqueness": "it is about files, not rows",
+    "FileMatch": "it is about files, not rows",
+    "FileSize": "it is about files, not rows",
+    "DatasetMatch": "it compares all columns, and names none: write `rows of a match b on (key) "
+    "comparing [columns]`",
+    "ColumnNamesMatchPattern": "names of columns are listed: `extra_column_count([...]) == 0`",
+}
+_RULES: dict[str, tuple[Callable[[DqdlRule], Claims], bool]] = {
+    "RowCount": (_row_count, False),
+    "ColumnCount": (_column_count, False),
+    "ColumnExists": (_exists, False),
+    "ColumnDataType": (_type, False),
+    "IsComplete": (_complete, False),
+    "Completeness": (_metric("completeness", "count({0}) / num_rows()", unit="share"), False),
+    "IsUnique": (_unique, False),
+    "IsPrimaryKey": (_primary_key, False),
+    "Uniqueness": (_metric("uniqueness", "uniqueness({})", unit="share"), False),
+    "UniqueValueRatio": (
+        _metric("unique_value_ratio", "unique_value_ratio({})", unit="share"),
+        False,
+    ),
+    "Entropy": (_metric("entropy", "entropy({})"), False),
+    "DistinctValuesCount": (_metric("distinct_values_count", "unique_count({})"), False),
+    "ColumnValues": (_values, True),
+    "ColumnLength": (_lengths, True),
+    "Mean": (_metric("mean", "average({})"), False),
+    "Sum": (_metric("sum", "sum({})"), False),
+    "StandardDeviation": (_metric("standard_deviation", 'sql("stddev_pop({})")'), False),
+    "ColumnCorrelation": (_correlation, False),
+    "CustomSql": (_custom_sql, False),
+    "ReferentialIntegrity": (_references, False),
+    "DataFreshness": (_freshness, False),
+    "RowCountMatch": (_rows_against, False),
+    "AggregateMatch": (_aggregates_match, False),
+    "SchemaMatch": (_schemas_match, False),
+}
+"""The rule types: how each is read, and whether it takes a threshold."""
