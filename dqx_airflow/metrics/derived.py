@@ -39,6 +39,26 @@ def apply(function: str, values: Numbers) -> MetricValue:
     return result
 
 
+def takes_none(function: str) -> bool:
+    """True where `function` may have a value although one of its values is None."""
+    return function in _TAKES_NONE
+
+
+def is_infinite(function: str, values: Numbers) -> bool:
+    """True where `function` takes values beyond the range of floating-point numbers."""
+    if any(value is None or isinstance(value, str) for value in values):
+        return False
+    try:
+        result = FUNCTIONS[function](*values)
+        if isinstance(result, int | Fraction):
+            bounded(result)
+    except OverflowError:
+        return True
+    except (ZeroDivisionError, ValueError, TypeError):
+        return False
+    return isinstance(result, float) and math.isinf(result)
+
+
 def _coalesce(*values: MetricValue) -> MetricValue:
     return next((value for value in values if value is not None), None)
 

@@ -38,7 +38,14 @@ from dqx_airflow.plan.model import (
     Term,
     row_count,
 )
-from dqx_airflow.plan.term_values import KnownValues, scaled_sides, value_of, with_answers
+from dqx_airflow.plan.schema_check import INFINITE
+from dqx_airflow.plan.term_values import (
+    KnownValues,
+    hides_overflow,
+    scaled_sides,
+    value_of,
+    with_answers,
+)
 from dqx_airflow.values import Origin, Outcome, Severity, Status, Verdict
 
 
@@ -196,8 +203,12 @@ def _judged(assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned
     value = value_of(asked.term, measured)
     scaled, bounds = scaled_sides(asked, value, measured)
     voids = _voids(requests, measured.plan, scanned)
+    sides = (assertion.term, *assertion.condition.bounds)
+    if voids is None and any(hides_overflow(side, measured) for side in sides):
+        voids = INFINITE
     if voids is not None and not assertion.condition.is_about_none:
-        value = scaled = None  # neither `coalesce` nor a window hides what NaN has done
+        # Neither `coalesce` nor a window hides what NaN or an overflow has done.
+        value = scaled = None
     status, why, note = compare_value(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
         why = gap.reason

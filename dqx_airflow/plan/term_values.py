@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
-from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.derived import apply, is_infinite, takes_none
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.model import (
     Applied,
@@ -95,6 +95,32 @@ def value_of(term: Term, measured: KnownValues) -> MetricValue:
             return apply(function, tuple(value_of(inner, measured) for inner in terms))
         case Claimed():
             return None  # `_judge_parts` counts those that hold
+
+
+def hides_overflow(term: Term, measured: KnownValues) -> bool:
+    """True where a term may have a value although arithmetic in it goes beyond the range of
+    floating-point numbers. What comes after the operand that answers a `coalesce` does not count.
+    """
+    return _takes_none(term) and _overflows(term, measured)
+
+
+def _takes_none(term: Term) -> bool:
+    return isinstance(term, Applied) and (
+        takes_none(term.function) or any(map(_takes_none, term.terms))
+    )
+
+
+def _overflows(term: Term, measured: KnownValues) -> bool:
+    if not isinstance(term, Applied):
+        return False
+    for operand in term.terms:
+        if _overflows(operand, measured):
+            return True
+        if term.function == "coalesce" and value_of(operand, measured) is not None:
+            return False
+    if takes_none(term.function):
+        return False
+    return is_infinite(term.function, tuple(value_of(one, measured) for one in term.terms))
 
 
 def _answered(term: Term, measured: KnownValues) -> Term:
