@@ -116,7 +116,7 @@ def _overflows(term: Term, measured: KnownValues) -> bool:
     for operand in term.terms:
         if _overflows(operand, measured):
             return True
-        if term.function == "coalesce" and value_of(operand, measured) is not None:
+        if term.function == "coalesce" and _answers(operand, measured):
             return False
     if takes_none(term.function):
         return False
@@ -134,9 +134,13 @@ def _answered(term: Term, measured: KnownValues) -> Term:
     if term.function != "coalesce":
         return Applied(term.function, operands)
     for operand in operands[:-1]:
-        if not measured.gap(requests_of(operand)) and value_of(operand, measured) is not None:
+        if _answers(operand, measured):
             return operand
     return operands[-1]
+
+
+def _answers(operand: Term, measured: KnownValues) -> bool:
+    return not measured.gap(requests_of(operand)) and value_of(operand, measured) is not None
 
 
 def _has_default(term: Term) -> bool:
