@@ -23,8 +23,8 @@ class CallSite:
 
     def of(self, part: str) -> Span:
         """The span of a word or literal within the call; the whole call where that is not clear."""
-        found = [m.start() for m in re.finditer(rf"(?<!\w){re.escape(part)}(?!\w)", self.text)]
-        return self._stretch(found[0], part) if part and len(found) == 1 else self.span
+        starts = [m.start() for m in re.finditer(rf"(?<!\w){re.escape(part)}(?!\w)", self.text)]
+        return self._stretch(starts[0], part) if part and len(starts) == 1 else self.span
 
     def start_of(self, text: str) -> tuple[int, int] | None:
         """Line and column of a text written out within the call; None where it is not clear."""
@@ -98,7 +98,7 @@ def _text_at(span: Span, lines: list[str]) -> str:
     """The text of a span."""
     if span.end_line > len(lines):
         return ""
-    found = lines[span.line - 1 : span.end_line]
-    found[-1] = found[-1][: span.end_column - 1]
-    found[0] = found[0][span.column - 1 :]
-    return "".join(found)
+    spanned = lines[span.line - 1 : span.end_line]
+    spanned[-1] = spanned[-1][: span.end_column - 1]
+    spanned[0] = spanned[0][span.column - 1 :]
+    return "".join(spanned)

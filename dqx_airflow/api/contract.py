@@ -253,11 +253,11 @@ def assert_contract(
         )
     broken = [item for item in results.report.verdicts if item.status is not Status.PASSED]
     if broken:
-        found = "; ".join(f"{item.name}: {item.reason}" for item in broken[:_MOST_TOLD])
+        reasons = "; ".join(f"{item.name}: {item.reason}" for item in broken[:_MOST_TOLD])
         more = f" and {len(broken) - _MOST_TOLD} more" if len(broken) > _MOST_TOLD else ""
         written = f"{contract.id} {contract.version or ''}".rstrip()
         raise ContractViolation(
-            f"the data does not satisfy {written}: {found}{more}",
+            f"the data does not satisfy {written}: {reasons}{more}",
             "see the changelog of its producer, or `dql contract diff`",
             tuple(broken),
         )

@@ -46,8 +46,8 @@ class ContractRegistry:
         publication = self._publication(path, on, is_dry=False)
         if publication.objections or publication.published is None:
             first = publication.objections[0]
-            told = "; ".join(item.problem for item in publication.objections)
-            raise RegistryError(f"{path}: {told}", first.hint)
+            problems = "; ".join(item.problem for item in publication.objections)
+            raise RegistryError(f"{path}: {problems}", first.hint)
         contract = publication.published.contract
         return f"{contract.id}:{contract.version}"
 

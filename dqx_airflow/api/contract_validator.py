@@ -162,8 +162,8 @@ def _line(verdict: Verdict) -> str:
 def _field_of(verdict: Verdict, model: Model) -> str | None:
     """The field whose rule an assertion enforces, by its name: `orders.id.required`."""
     inner = verdict.name.removeprefix(f"{model.name}.")
-    found = [item.name for item in model.fields if inner.startswith(f"{item.path}.")]
-    return max(found, key=len) if found else None
+    parents = [item.name for item in model.fields if inner.startswith(f"{item.path}.")]
+    return max(parents, key=len) if parents else None
 
 
 def _scores(results: Results, rules: Mapping[str, Rule]) -> Iterator[tuple[str, float]]:

@@ -59,10 +59,10 @@ class SparkDatabase:
         from dqx_airflow.engine.measure import measure_together, snapshots
 
         refs = [ref for ref in self._datasets if any(ref.name in plan.reads for plan in plans)]
-        opened, found = measure_together(self._spark, refs, plans)
+        opened, scanned = measure_together(self._spark, refs, plans)
         return tuple(
             (one, snapshots([ref for ref in refs if ref.name in plan.reads], opened, plan, one))
-            for plan, one in zip(plans, found, strict=True)
+            for plan, one in zip(plans, scanned, strict=True)
         )
 
 

@@ -82,10 +82,10 @@ class DatedResults(Mapping[date, Results]):
 
     def _repr_html_(self) -> str:
         """The outcomes as a notebook shows them."""
-        told = [(on, outcome.value) for on, outcome in self.outcomes.items()]
-        told += [(on, "not run") for on in self.not_run]
+        outcomes = [(on, outcome.value) for on, outcome in self.outcomes.items()]
+        outcomes += [(on, "not run") for on in self.not_run]
         rows = "".join(
-            f"<tr><td>{on.isoformat()}</td><td>{text}</td></tr>" for on, text in sorted(told)
+            f"<tr><td>{on.isoformat()}</td><td>{text}</td></tr>" for on, text in sorted(outcomes)
         )
         head = "<thead><tr><th>date</th><th>outcome</th></tr></thead>"
         return f"<table>{head}<tbody>{rows}</tbody></table>"

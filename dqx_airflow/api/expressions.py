@@ -127,17 +127,17 @@ def number(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes
 
     :raises RequestError: it is not a finite number.
     """
-    found: int | Fraction | None
+    exact: int | Fraction | None
     try:
         if isinstance(value, Integral):
-            found = int(value)
+            exact = int(value)
         else:
-            found = Fraction(as_told(value if isinstance(value, _EXACT) else float(value)))
+            exact = Fraction(as_told(value if isinstance(value, _EXACT) else float(value)))
     except (OverflowError, ValueError):
-        found = None
-    if found is None or magnitude(found) >= _TOO_LARGE:
+        exact = None
+    if exact is None or magnitude(exact) >= _TOO_LARGE:
         raise RequestError(f"{value!r} is not a finite number", "write None for a missing value")
-    return nodes.Number(found, unit, span)
+    return nodes.Number(exact, unit, span)
 
 
 _OPERANDS = (MetricExpression, Tunable, Real, Decimal)

@@ -45,12 +45,12 @@ def table_of(frame: Any, types: Mapping[str, str] | None = None) -> Table:
         named = {name: spark_type(arrow.schema.field(name).type) for name in arrow.column_names}
         columns = {name: arrow.column(name).to_pylist() for name in arrow.column_names}
     except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
-        told = " ".join(str(error).split())
-        raise RequestError(f"the DataFrame cannot be read: {told}", FRAMES) from None
+        problem = " ".join(str(error).split())
+        raise RequestError(f"the DataFrame cannot be read: {problem}", FRAMES) from None
     if _is_pandas(frame):
         for name, wanted in (types or {}).items():
-            if name in columns and (found := _as_type(columns[name], named[name], wanted)):
-                named[name], columns[name] = found
+            if name in columns and (converted := _as_type(columns[name], named[name], wanted)):
+                named[name], columns[name] = converted
     rows = list(zip(*columns.values(), strict=True)) if columns else []
     try:
         return Table.typed(named, rows)
@@ -63,23 +63,23 @@ def _is_pandas(given: object) -> bool:
     return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 
 
-def _as_type(values: list[Any], found: str, wanted: str) -> tuple[str, list[Any]] | None:
+def _as_type(values: list[Any], actual: str, wanted: str) -> tuple[str, list[Any]] | None:
     """A column of pandas in the type of a contract; None where not all of its values have it."""
     there = [value for value in values if value is not None]
-    if found == "double" and wanted in _WHOLE:
+    if actual == "double" and wanted in _WHOLE:
         if all(value.is_integer() for value in there):
             return "bigint", [None if value is None else int(value) for value in values]
-    elif found == "double" and wanted.startswith("decimal"):
+    elif actual == "double" and wanted.startswith("decimal"):
         precision, scale = decimal_size(wanted)
         exact = [None if value is None else _decimal(value, scale) for value in values]
         if sum(value is not None for value in exact) == len(there):
             most = 10 ** (precision - scale)
             if all(abs(value) < most for value in exact if value is not None):
                 return wanted, exact
-    elif found.startswith("timestamp") and wanted == "date":
+    elif actual.startswith("timestamp") and wanted == "date":
         if all(isinstance(value, datetime) and value.time() == _midnight for value in there):
             return "date", [None if value is None else value.date() for value in values]
-    elif found == "void" and wanted not in ("any", "array", "map", "struct"):
+    elif actual == "void" and wanted not in ("any", "array", "map", "struct"):
         return {"whole_number": "bigint", "number": "double", "text": "string"}.get(
             wanted, wanted
         ), values

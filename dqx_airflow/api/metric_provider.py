@@ -105,8 +105,8 @@ def _forms() -> Mapping[str, _Form]:
     for name, (fewest, most) in ARITY.items():
         metrics = tuple(("metric", None) for _ in range(fewest))
         forms[name] = _Form(metrics, f"The function `{name}` of metrics.", repeats=most is None)
-    for name, told in AGES.items():
-        forms[name] = _Form(_COLUMN, f"In seconds, {told}; for a timedelta.", _OF_ROWS)
+    for name, meaning in AGES.items():
+        forms[name] = _Form(_COLUMN, f"In seconds, {meaning}; for a timedelta.", _OF_ROWS)
     for name, claim in SHORTCUTS.items():
         arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", ArgumentKind.COLUMN),))
         doc = f"A complete assertion, which takes no condition: {claim}."

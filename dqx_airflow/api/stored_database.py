@@ -69,13 +69,13 @@ class StoredDatabase:
             from dqx_airflow.results.past_days import past_days
 
             options = self.storage_options
-            found = past_days(self.root, suite, on, on, gate=self.gate, storage_options=options)
-            if not found:
+            days = past_days(self.root, suite, on, on, gate=self.gate, storage_options=options)
+            if not days:
                 raise UpstreamFailure(
                     f"no results of suite '{suite}' for {on}: the gate did not run",
                     "leave the day out, or see what failed before the gate",
                 )
-            self._days[suite, on] = found[0]
+            self._days[suite, on] = days[0]
         return self._days[suite, on]
 
     def query(self, sql: str, *, days: int = 90) -> list[dict[str, Any]]:

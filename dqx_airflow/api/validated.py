@@ -36,22 +36,22 @@ def read_validated(
 
 def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> ValidatedRows:
     if isinstance(report, GateReport):
-        outcome, found = report.outcome.value, report.validated
+        outcome, validated = report.outcome.value, report.validated
     else:
         summary = _summary(report)
         outcome = str(summary.get("outcome"))
         try:
             text = json.dumps(summary.get("validated"))
-            found = from_json(dict[str, ValidatedRows], text)
+            validated = from_json(dict[str, ValidatedRows], text)
         except ValueError as error:
             raise RequestError(f"the summary of the gate cannot be read: {error}") from error
-    if dataset in found:
-        return found[dataset]
+    if dataset in validated:
+        return validated[dataset]
     if outcome not in ("passed", "warned"):
         raise RequestError(f"the gate is {outcome}: no data was released")
     raise RequestError(
         f"no version of dataset '{dataset}' is known to the gate",
-        f"known datasets: {', '.join(found) or 'none'}; only Delta tables have versions",
+        f"known datasets: {', '.join(validated) or 'none'}; only Delta tables have versions",
     )
 
 

@@ -114,11 +114,11 @@ def print_findings(findings: tuple[Finding, ...]) -> None:
             remedy = f"{'':8}{'':{width}}  -> {_plain(finding.remedy)}"
             console.print(Text(remedy), soft_wrap=True)
     counts = {level: sum(finding.level is level for finding in findings) for level in FindingLevel}
-    told = (
+    summary = (
         _counted(counts[FindingLevel.PROBLEM], "problem"),
         _counted(counts[FindingLevel.WARNING], "warning"),
     )
-    console.print(Text(", ".join(told)), soft_wrap=True)
+    console.print(Text(", ".join(summary)), soft_wrap=True)
 
 
 def _counted(number: int, what: str) -> str:

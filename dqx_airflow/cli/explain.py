@@ -135,11 +135,11 @@ def _tokens(source: SourceFile, format: TextFormat) -> str:
 
     from dqx_airflow.dql.syntax.parser import tokens
 
-    found = [(token.type, str(token), token.line, token.column) for token in tokens(source)]
+    rows = [(token.type, str(token), token.line, token.column) for token in tokens(source)]
     if format is TextFormat.JSON:
         names = ("type", "text", "line", "column")
-        return json.dumps([dict(zip(names, item, strict=True)) for item in found], indent=2)
-    return "\n".join(f"{line}:{column}\t{type}\t{text}" for type, text, line, column in found)
+        return json.dumps([dict(zip(names, item, strict=True)) for item in rows], indent=2)
+    return "\n".join(f"{line}:{column}\t{type}\t{text}" for type, text, line, column in rows)
 
 
 def _shown(

@@ -84,7 +84,7 @@ def import_rules(
         try:
             if isinstance(source, Unreadable):
                 raise UntranslatableError(source.reason)
-            found, of_file = read_rules(
+            origin, of_file = read_rules(
                 source, tool=tool, dataset=dataset, double_quotes=double_quotes
             )
         except UntranslatableError as error:
@@ -92,7 +92,7 @@ def import_rules(
             wrong = True
             continue
         rules += of_file
-        origins.append(f"{path.name} ({TOOLS[found].title})")
+        origins.append(f"{path.name} ({TOOLS[origin].title})")
     if wrong:
         raise typer.Exit(EXIT_WRONG)
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
@@ -129,9 +129,9 @@ def _print_table(rules: Sequence[ImportedRule]) -> None:
         if one.outcome is not ImportOutcome.TRANSLATED:
             typer.echo(f"{one.outcome.value}: {one.rule.place}: {one.rule.shown}", err=True)
             typer.echo(f"    {one.reason}", err=True)
-    told = ", ".join(f"{count} {outcome.value}" for outcome, count in counted(rules))
+    summary = ", ".join(f"{count} {outcome.value}" for outcome, count in counted(rules))
     plural = "rule" if len(rules) == 1 else "rules"
-    typer.echo(f"{len(rules)} {plural}: {told or 'nothing to translate'}", err=True)
+    typer.echo(f"{len(rules)} {plural}: {summary or 'nothing to translate'}", err=True)
 
 
 def _as_json(rules: Sequence[ImportedRule]) -> str:

@@ -166,15 +166,15 @@ def _settings(table: ObservedTable) -> list[tuple[str, object]]:
     """What a gate has to know of the table, but for its place."""
     from dqx_airflow.contracts.dialects.naming import column_path
 
-    found: list[tuple[str, object]] = [("format", table.format)]
+    settings: list[tuple[str, object]] = [("format", table.format)]
     if table.clock is not None:
-        found.append(("date_column", table.clock))
+        settings.append(("date_column", table.clock))
     if table.key:
-        found.append(("keys", list(table.key)))
+        settings.append(("keys", list(table.key)))
     if table.format in ("csv", "json"):
         columns = ", ".join(f"{column_path(item.name)} {item.type}" for item in table.columns)
-        found.append(("schema", columns))
-    return found
+        settings.append(("schema", columns))
+    return settings
 
 
 def _toml(table: ObservedTable, path: str) -> str:

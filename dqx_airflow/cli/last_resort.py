@@ -23,10 +23,10 @@ class LastResort(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            found = super().invoke(ctx)
+            result = super().invoke(ctx)
             if sys.stdout is not None and not sys.stdout.closed:  # a language server closes it
                 sys.stdout.flush()
-            return found
+            return result
         except typer.Exit:
             raise
         except (KeyboardInterrupt, typer.Abort, EOFError):

@@ -74,8 +74,8 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
             value += f" ({verdict.note})"
         if verdict.status is Status.SKIPPED:
             # The others are drawn below; this is the only place that says why.
-            told = "not evaluated" if verdict.is_not_evaluated else "skipped"
-            value = f"{told}: {verdict.reason}" if verdict.reason else told
+            status = "not evaluated" if verdict.is_not_evaluated else "skipped"
+            value = f"{status}: {verdict.reason}" if verdict.reason else status
         table.add_row(
             coloured(verdict.status),
             Text(verdict.severity.value),

@@ -14,8 +14,8 @@ def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     files: list[Path] = []
     missing = []
     for path in paths:
-        found = sorted(path.rglob("*.dql")) if path.is_dir() else [path] if path.exists() else []
-        files += found
-        if not found:
+        own = sorted(path.rglob("*.dql")) if path.is_dir() else [path] if path.exists() else []
+        files += own
+        if not own:
             missing.append(path)
     return list(dict.fromkeys(files)), missing

@@ -122,15 +122,15 @@ class Settings:
     def refs(self) -> dict[str, DatasetRef]:
         """The datasets that have a place, a relative path beside the file; with their own options
         alone."""
-        found = {}
+        refs = {}
         for name, table in self.datasets.items():
             settings = {key: value for key, value in table.items() if key in SETTINGS}
             if name in self.unsound or not any(map(settings.get, ("path", "table", "query"))):
                 continue
             if path := settings.get("path"):
                 settings["path"] = self._beside(path)
-            found[name] = dataset_ref(name, settings)
-        return found
+            refs[name] = dataset_ref(name, settings)
+        return refs
 
     def as_read(self, refs: Mapping[str, DatasetRef]) -> dict[str, DatasetRef]:
         """Datasets with the options of `reader` for their formats; their own options win."""
@@ -194,7 +194,9 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         conf,
         defaults,
         reader.datasets(document),
-        tuple(sorted(reader.problems, key=lambda found: (found.span.line, found.span.column))),
+        tuple(
+            sorted(reader.problems, key=lambda problem: (problem.span.line, problem.span.column))
+        ),
         frozenset(reader.unsound),
         archive,
         options,
@@ -247,9 +249,9 @@ class _SettingsReader:
 
     def table(self, parent: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
         """A table of a table; empty where it is not there, or none."""
-        found = parent.get(path[-1], {})
-        if isinstance(found, dict):
-            return found
+        table = parent.get(path[-1], {})
+        if isinstance(table, dict):
+            return table
         name = ".".join(path)
         self._wrong(
             f"'{name}' must be a table", *path, hint=f"write [{name}] and its settings below"
@@ -347,10 +349,10 @@ class _SettingsReader:
     def options(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
         """The options of datasets by format, without those that have a problem."""
         reader = self.table(document, "reader")
-        found = {}
+        options = {}
         for format in reader:
             if format in FORMATS_WITH_OPTIONS:
-                found[format] = self._options_of(format, self.table(reader, "reader", format))
+                options[format] = self._options_of(format, self.table(reader, "reader", format))
                 continue
             message = f"unknown format '{format}' in [reader]"
             hint = did_you_mean(format, FORMATS_WITH_OPTIONS)
@@ -360,7 +362,7 @@ class _SettingsReader:
                     "remove [reader.delta]",
                 )
             self._wrong_key(message, "reader", format, hint=hint)
-        return found
+        return options
 
     def _options_of(self, format: str, table: Mapping[str, Any]) -> Mapping[str, str]:
         place = ("reader", format)
@@ -388,7 +390,7 @@ class _SettingsReader:
         return dict(sound.options)
 
     def datasets(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-        found: dict[str, Mapping[str, Any]] = {}
+        datasets: dict[str, Mapping[str, Any]] = {}
         for name, given in self.table(document, "datasets").items():
             path = ("datasets", name)
             earlier = len(self.problems)
@@ -408,8 +410,8 @@ class _SettingsReader:
             if len(self.problems) > earlier:
                 self.unsound.add(name)
             columns = table.get(_COLUMNS)
-            found[name] = settings if columns is None else {**settings, _COLUMNS: columns}
-        return found
+            datasets[name] = settings if columns is None else {**settings, _COLUMNS: columns}
+        return datasets
 
     def _wrong(self, message: str, *path: str, hint: str | None = None) -> None:
         span = self.positions.value(*path)
@@ -456,13 +458,13 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
     """A table whose keys are dotted: `spark.sql.ansi.enabled = true` makes tables of tables."""
-    found = {}
+    flat = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            found.update({f"{key}.{inner}": item for inner, item in _flat(value).items()})
+            flat.update({f"{key}.{inner}": item for inner, item in _flat(value).items()})
         else:
-            found[key] = value
-    return found
+            flat[key] = value
+    return flat
 
 
 def _plain(value: Any) -> Any:

@@ -331,7 +331,7 @@ class Contract:
     def responsible(self) -> Responsible | None:
         """Who answers for the contract; None where it says nothing of it."""
         incident = self.incident
-        found = Responsible(
+        responsible = Responsible(
             self.owner,
             self.contacts,
             incident.channel,
@@ -339,7 +339,7 @@ class Contract:
             incident.response,
             incident.business_hours,
         )
-        return found if found.facts else None
+        return responsible if responsible.facts else None
 
     def acceptance_of(self, name: str, *paths: str) -> Acceptance | None:
         """Who accepts that the clauses at the paths, of the assertion of that name, are not

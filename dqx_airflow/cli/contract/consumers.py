@@ -85,14 +85,14 @@ def consumers(
         *(_gates(results, contract_id, day - timedelta(days=days)) if results else ()),
     ]
     if _is_of_datalex(contract_id) and (datalex is not None or place is None):
-        found = _by_manifest(datalex, code or (), contract_id, uses)
+        relying = _by_manifest(datalex, code or (), contract_id, uses)
     elif place is None:
         wrong("the location of published contracts is unknown", f"give --registry: {PLACE_HELP}")
     else:
         from dqx_airflow.contracts.uses.consumers import reliances
 
-        found = reliances(versions_of(registry_at(place), contract_id), day, uses)
-    shown = [item for item in found if item.concern or not outdated]
+        relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
+    shown = [item for item in relying if item.concern or not outdated]
     if as_json:
         typer.echo(json_text(list(map(_plain, shown))))
     elif shown:
@@ -110,8 +110,8 @@ def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]
     from dqx_airflow.contracts.uses.code import uses_in
 
     uses = uses_in(dict.fromkeys(file for path in paths for file in _files(path)), contract_id)
-    for told in uses.unknown:
-        typer.echo(f"warning: {told}", err=True)
+    for unknown in uses.unknown:
+        typer.echo(f"warning: {unknown}", err=True)
     return uses.uses
 
 
@@ -139,10 +139,10 @@ def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]
 
     try:
         options = storage_options_of(os.environ)
-        found = contract_uses(results, contract_id, since, storage_options=options)
+        enforced = contract_uses(results, contract_id, since, storage_options=options)
     except DqxError as error:
         fail(error)
-    for use in found:
+    for use in enforced:
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
         yield ConsumerUse(
             use.gate, f"gate: {runs}, most recently on {use.last}", use.pin, use.version
@@ -167,7 +167,7 @@ def _by_manifest(
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     folders = [path if path.is_dir() else path.parent for path in (*code, Path())]
-    nearest = (found for folder in folders if (found := find_manifest(folder.absolute())))
+    nearest = (nearby for folder in folders if (nearby := find_manifest(folder.absolute())))
     path = given or next(nearest, None)
     if path is None:
         wrong(f"no manifest contains {contract_id}", "add --datalex PATH")

@@ -51,18 +51,18 @@ def coverage(
     from dqx_airflow.contracts.enforcement.coverage import coverage as coverage_of
     from dqx_airflow.contracts.model import Treatment
 
-    found = [
+    covered = [
         Covered(contract.id, contract.span.file, coverage_of(contract, compile_contract(contract)))
         for contract in read_versions(files)
     ]
     match format:
         case CoverageFormat.JSON:
-            typer.echo(_as_json(found))
+            typer.echo(_as_json(covered))
         case CoverageFormat.MARKDOWN:
-            typer.echo("\n\n".join(map(_as_markdown, found)))
+            typer.echo("\n\n".join(map(_as_markdown, covered)))
         case CoverageFormat.TABLE:
-            _print_tables(found)
-    left = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in found)
+            _print_tables(covered)
+    left = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in covered)
     if fail_on is FailOnUnsupported.UNSUPPORTED and left:
         raise typer.Exit(EXIT_UNSUPPORTED)
 
@@ -85,19 +85,19 @@ def _summary(clauses: Sequence[ClauseCoverage]) -> str:
     from dqx_airflow.contracts.model import Treatment
 
     counted = counts(clauses).items()
-    told = ", ".join(
+    summary = ", ".join(
         f"{number} {treatment}"
         for treatment, number in counted
         if number or treatment is not Treatment.ACCEPTED
     )
-    return f"{len(clauses)} clauses: {told}"
+    return f"{len(clauses)} clauses: {summary}"
 
 
 def _because(clause: ClauseCoverage) -> str:
     return clause.reason or ", ".join(clause.assertions)
 
 
-def _as_json(found: Sequence[Covered]) -> str:
+def _as_json(covered: Sequence[Covered]) -> str:
     from dqx_airflow.contracts.enforcement.coverage import counts
 
     contracts = [
@@ -116,7 +116,7 @@ def _as_json(found: Sequence[Covered]) -> str:
                 for clause in clauses
             ],
         }
-        for name, _, clauses in found
+        for name, _, clauses in covered
     ]
     return json_text(contracts)
 
@@ -137,14 +137,14 @@ def _cell(text: str) -> str:
     return printable(text).replace("|", "\\|")
 
 
-def _print_tables(found: Sequence[Covered]) -> None:
+def _print_tables(covered: Sequence[Covered]) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
 
     colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
     console = console_for()
-    for number, one in enumerate(found):
+    for number, one in enumerate(covered):
         table = table_of("treatment", "line", "place", "why")
         for clause in one.clauses:
             treatment = clause.treatment.value

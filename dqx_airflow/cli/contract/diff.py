@@ -79,7 +79,7 @@ def diff(
         typer.echo(f"error: {len(places)} files are given\n  help: write {hint}", err=True)
         raise typer.Exit(EXIT_WRONG_CALL)
     old, new = read_versions(places)
-    found = compare(old, new, semantic=weight)
-    print_diff(found, format.value)
-    if found.falls_short:
+    changes = compare(old, new, semantic=weight)
+    print_diff(changes, format.value)
+    if changes.falls_short:
         raise typer.Exit(EXIT_FALLS_SHORT)

@@ -20,12 +20,12 @@ def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     files: list[Path] = []
     missing = []
     for path in paths:
-        found = [path] if path.is_file() else []
+        own = [path] if path.is_file() else []
         if path.is_dir():
             endings = (item for item in sorted(path.rglob("*")) if item.suffix in CONTRACT_ENDINGS)
-            found = [item for item in endings if _holds_contract(item)]
-        files += found
-        if not found:
+            own = [item for item in endings if _holds_contract(item)]
+        files += own
+        if not own:
             missing.append(path)
     return list(dict.fromkeys(files)), missing
 

@@ -64,9 +64,9 @@ def _gone(revision: str, known: Collection[str]) -> Iterator[tuple[str, Contract
     one of them may be what a new one was."""
     for path, place in _git_files(revision, ["."]):
         if path not in known and not Path(path).exists():
-            found = read_place(place)
-            if not isinstance(found, str) and found.contract is not None and not found.errors:
-                yield path, found.contract
+            result = read_place(place)
+            if not isinstance(result, str) and result.contract is not None and not result.errors:
+                yield path, result.contract
 
 
 def _file(pair: ContractPair) -> str:
@@ -119,15 +119,15 @@ def _contracts(
 ) -> Iterator[tuple[str, Contract]]:
     failed = False
     for path, place in places:
-        found = read_place(place)
-        if isinstance(found, str):
-            typer.echo(f"error: {path}: {found}", err=True)
+        result = read_place(place)
+        if isinstance(result, str):
+            typer.echo(f"error: {path}: {result}", err=True)
             failed = True
-        elif found.contract is None or found.errors:
-            typer.echo(draw(found.errors, found.sources, colour=sys.stderr.isatty()), err=True)
+        elif result.contract is None or result.errors:
+            typer.echo(draw(result.errors, result.sources, colour=sys.stderr.isatty()), err=True)
             failed = True
         else:
-            yield path, found.contract
+            yield path, result.contract
     if failed:
         raise typer.Exit(EXIT_ERRORS)
 

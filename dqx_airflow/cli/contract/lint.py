@@ -54,22 +54,22 @@ def lint(
     files, missing = contract_files(paths)
     for path in missing:
         typer.echo(f"error: no contract found at {path}", err=True)
-    found: dict[Diagnostic, None] = {}
+    findings: dict[Diagnostic, None] = {}
     sources: dict[str, str] = {}
     for file in files:
         diagnostics, texts = _findings(file, ignored)
-        found |= dict.fromkeys(diagnostics)
+        findings |= dict.fromkeys(diagnostics)
         sources |= texts
-    text = written(tuple(found), sources, format)
+    text = written(tuple(findings), sources, format)
     if text:
         typer.echo(text)
-    errors = len(missing) + sum(item.level is Level.ERROR for item in found)
+    errors = len(missing) + sum(item.level is Level.ERROR for item in findings)
     if format is DiagnosticFormat.TEXT:
-        warnings = len(found) - errors + len(missing)
+        warnings = len(findings) - errors + len(missing)
         checked = f"{counted(len(files), 'contract')} checked"
         summary = f"{checked}, {counted(errors, 'error')}, {counted(warnings, 'warning')}"
         typer.echo(summary, err=not sys.stdout.isatty() and not text)
-    if errors or (strict and found):
+    if errors or (strict and findings):
         raise typer.Exit(EXIT_ERRORS)
 
 
@@ -79,11 +79,11 @@ def _findings(file: Path, ignored: frozenset[str]) -> tuple[tuple[Diagnostic, ..
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
     from dqx_airflow.values import Span
 
-    found = read_place(file)
-    if isinstance(found, str):
+    result = read_place(file)
+    if isinstance(result, str):
         place = Span(str(file), 1, 1, 1, 2)
-        return (Diagnostic(found, place, "E010"),), {}
-    if found.contract is None or found.errors:
-        return found.diagnostics, dict(found.sources)
-    more = lint_contract(found.contract, ignored=ignored)
-    return (*found.diagnostics, *more), dict(found.sources)
+        return (Diagnostic(result, place, "E010"),), {}
+    if result.contract is None or result.errors:
+        return result.diagnostics, dict(result.sources)
+    more = lint_contract(result.contract, ignored=ignored)
+    return (*result.diagnostics, *more), dict(result.sources)

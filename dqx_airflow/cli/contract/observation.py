@@ -70,10 +70,14 @@ def observe(place: str, file_format: str | None, defaults: Defaults = _NONE) -> 
     :param defaults: the options of readers by format.
     :raises DatasetError: there is none, or it cannot be read.
     """
-    found = file_format or _format_of(place)
+    format_name = file_format or _format_of(place)
     name = slug(Path(place.rstrip("/")).name.partition(".")[0]) or "data"
-    options = with_default_options(DatasetRef(name, path=place, format=found), defaults).options
-    return read_files(place, found, lambda table: observed(table, name, place, found), options)
+    options = with_default_options(
+        DatasetRef(name, path=place, format=format_name), defaults
+    ).options
+    return read_files(
+        place, format_name, lambda table: observed(table, name, place, format_name), options
+    )
 
 
 def read_files(
@@ -87,18 +91,18 @@ def read_files(
     :param options: those of Spark's reader.
     :raises DatasetError: there is none, or it cannot be read.
     """
-    found = file_format or _format_of(place)
-    if found not in _READERS:
+    format_name = file_format or _format_of(place)
+    if format_name not in _READERS:
         raise DatasetError(
-            f"{place} has the format {found}", f"data is read here as {', '.join(FORMATS)}"
+            f"{place} has the format {format_name}", f"data is read here as {', '.join(FORMATS)}"
         )
     try:
-        return use(_READERS[found](place, ReaderOptions.of(found, options)))
+        return use(_READERS[format_name](place, ReaderOptions.of(format_name, options)))
     except DqxError:
         raise
     except Exception as error:  # deltalake has no root for its exceptions
         raise DatasetError(
-            f"{place} cannot be read as {found}: {first_line(error)}",
+            f"{place} cannot be read as {format_name}: {first_line(error)}",
             "set its format with --format, or draft from a Parquet copy",
         ) from error
 
@@ -194,12 +198,12 @@ def _csv(place: str, options: ReaderOptions) -> ColumnTable:
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        found = pa.csv.read_csv(
+        table = pa.csv.read_csv(
             file, read_options=reading, parse_options=parsing, convert_options=convert
         )
         if not options.has_header:
-            found = found.rename_columns([f"_c{number}" for number in range(found.num_columns)])
-        parts.append(found)
+            table = table.rename_columns([f"_c{number}" for number in range(table.num_columns)])
+        parts.append(table)
     texts = pa.concat_tables(parts)
     typed = {name: _typed(texts.column(name)) for name in texts.column_names}
     types = {name: kind for name, (kind, _) in typed.items()}
@@ -247,8 +251,8 @@ def _typed(texts: Any) -> tuple[str, Any]:
 
 
 def _is_all(pattern: str, texts: Any) -> bool:
-    found = pc.all(pc.match_substring_regex(texts, f"^({pattern})$")).as_py()
-    return found is True
+    is_match = pc.all(pc.match_substring_regex(texts, f"^({pattern})$")).as_py()
+    return is_match is True
 
 
 def _texts(column: Any) -> Any:
@@ -273,23 +277,23 @@ def spark_type_of(kind: Any, *, has_zone: bool = False) -> str:
 def _observed(table: ColumnTable, name: str) -> ObservedColumn:
     column, type_name = table.column(name), table.types[name]
     family = family_of(type_name)
-    found = ObservedColumn(name, type_name, nulls=column.null_count)
+    seen = ObservedColumn(name, type_name, nulls=column.null_count)
     if family in (Family.ARRAY, Family.MAP, Family.OTHER):
-        return replace(found, is_personal=is_personal(name, False))
+        return replace(seen, is_personal=is_personal(name, False))
     if family is Family.TEXT:
         column = _texts(column)
-    found = replace(found, distinct=pc.count_distinct(column, mode="only_valid").as_py())
-    texts = _distinct_texts(column, found) if family is Family.TEXT else []
+    seen = replace(seen, distinct=pc.count_distinct(column, mode="only_valid").as_py())
+    texts = _distinct_texts(column, seen) if family is Family.TEXT else []
     if is_personal(name, _look_personal(texts)):
-        return replace(found, is_personal=True)
+        return replace(seen, is_personal=True)
     if family is Family.NUMBER:
         lowest, highest = _ends(column)
-        return replace(found, lowest=lowest, highest=highest)
-    return _with_form(found, texts, table.rows)
+        return replace(seen, lowest=lowest, highest=highest)
+    return _with_form(seen, texts, table.rows)
 
 
-def _distinct_texts(column: Any, found: ObservedColumn) -> list[str]:
-    if not found.distinct or found.distinct > _MOST_TEXTS:
+def _distinct_texts(column: Any, seen: ObservedColumn) -> list[str]:
+    if not seen.distinct or seen.distinct > _MOST_TEXTS:
         return []
     return [text for text in pc.unique(column).to_pylist() if text is not None]
 
@@ -303,30 +307,30 @@ def _look_personal(texts: Sequence[str]) -> bool:
     )
 
 
-def _with_form(found: ObservedColumn, texts: list[str], rows: int) -> ObservedColumn:
+def _with_form(seen: ObservedColumn, texts: list[str], rows: int) -> ObservedColumn:
     """The column with its few values, or with the pattern that its texts have in common."""
-    filled = rows - found.nulls
+    filled = rows - seen.nulls
     if filled < _FEWEST_ROWS or not texts:
-        return found
+        return seen
     is_short = max(map(len, texts)) <= _LONGEST_VALUE
     if len(texts) <= _MOST_VALUES and 2 * len(texts) <= filled and is_short:
-        return replace(found, values=tuple(sorted(texts)))
+        return replace(seen, values=tuple(sorted(texts)))
     for name in _NAMED_FORMATS:
         pattern = re.compile(TEXT_FORMATS[name].pattern)
         if all(pattern.fullmatch(text) for text in texts):
-            return replace(found, pattern=f"^({pattern.pattern})$")
-    return replace(found, pattern=common_pattern(texts))
+            return replace(seen, pattern=f"^({pattern.pattern})$")
+    return replace(seen, pattern=common_pattern(texts))
 
 
 def _ends(column: Any) -> tuple[int | float | None, int | float | None]:
     """The lowest and the highest number; none where some are infinite or NaN."""
     if pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is not True:
         return None, None
-    found = pc.min_max(column).as_py()
-    lowest, highest = _number(found["min"]), _number(found["max"])
+    extremes = pc.min_max(column).as_py()
+    lowest, highest = _number(extremes["min"]), _number(extremes["max"])
     # Some decimals have no number of YAML that is just the same.
-    is_below = lowest is not None and Decimal(lowest) <= Decimal(found["min"])
-    is_above = highest is not None and Decimal(highest) >= Decimal(found["max"])
+    is_below = lowest is not None and Decimal(lowest) <= Decimal(extremes["min"])
+    is_above = highest is not None and Decimal(highest) >= Decimal(extremes["max"])
     return (lowest if is_below else None), (highest if is_above else None)
 
 

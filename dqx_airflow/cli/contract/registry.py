@@ -156,11 +156,11 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     source = read_source(path, path.name)
     if isinstance(source, Unreadable):
         wrong(f"{path}: {source.reason}")
-    found = read_contract(source, FolderReader(path.parent))
-    if found.contract is None or found.errors:
-        typer.echo(draw(found.errors, found.sources), err=True)
+    result = read_contract(source, FolderReader(path.parent))
+    if result.contract is None or result.errors:
+        typer.echo(draw(result.errors, result.sources), err=True)
         raise typer.Exit(EXIT_WRONG)
-    return path, found.contract, found.sources
+    return path, result.contract, result.sources
 
 
 def _state(item: PublishedVersion, day: date) -> str:

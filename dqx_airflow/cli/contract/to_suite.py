@@ -48,14 +48,14 @@ def _compare(kept: Path, due: str) -> None:
 
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
-    found = read_source(kept, str(kept))
-    if isinstance(found, Unreadable):
-        typer.echo(f"error: {kept}: {found.reason}", err=True)
+    committed = read_source(kept, str(kept))
+    if isinstance(committed, Unreadable):
+        typer.echo(f"error: {kept}: {committed.reason}", err=True)
         raise typer.Exit(EXIT_WRONG)
-    if found.text == due:
+    if committed.text == due:
         typer.echo(f"{kept} matches the contract")
         return
-    before, after = (text.splitlines(keepends=True) for text in (found.text, due))
+    before, after = (text.splitlines(keepends=True) for text in (committed.text, due))
     difference = unified_diff(before, after, str(kept), "compiled from the contract now")
     typer.echo("".join(difference), nl=False)
     raise typer.Exit(EXIT_DRIFT)

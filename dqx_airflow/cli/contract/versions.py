@@ -49,10 +49,10 @@ class GitFile:
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             return f"git failed: {error}"
         if run.returncode != 0:
-            told = run.stderr.decode(errors="replace").strip().splitlines()
-            return f"not found in git: {told[0] if told else 'no reason given'}"
-        found = source_of(run.stdout, f"{self.revision}:{self.path}")
-        return found.reason if isinstance(found, Unreadable) else found
+            errors = run.stderr.decode(errors="replace").strip().splitlines()
+            return f"not found in git: {errors[0] if errors else 'no reason given'}"
+        source = source_of(run.stdout, f"{self.revision}:{self.path}")
+        return source.reason if isinstance(source, Unreadable) else source
 
 
 def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
@@ -64,17 +64,17 @@ def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
     contracts = []
     failed = False
     for place in places:
-        found = read_place(_place_of(place) if isinstance(place, str) else place)
-        if isinstance(found, str):
-            typer.echo(f"error: {_shown(place)}: {found}", err=True)
+        result = read_place(_place_of(place) if isinstance(place, str) else place)
+        if isinstance(result, str):
+            typer.echo(f"error: {_shown(place)}: {result}", err=True)
             failed = True
             continue
-        if found.diagnostics and (found.errors or found.contract is None):
-            drawn = draw(found.errors, found.sources, colour=sys.stderr.isatty())
+        if result.diagnostics and (result.errors or result.contract is None):
+            drawn = draw(result.errors, result.sources, colour=sys.stderr.isatty())
             typer.echo(drawn, err=True)
             failed = True
-        elif found.contract is not None:
-            contracts.append(found.contract)
+        elif result.contract is not None:
+            contracts.append(result.contract)
     if failed:
         raise typer.Exit(EXIT_ERRORS)
     return tuple(contracts)
@@ -96,10 +96,10 @@ def read_place(place: Path | GitFile) -> ReadContract | str:
     if isinstance(place, GitFile):
         text = place.read()
         return text if isinstance(text, str) else read_contract(text, _GitFolder(place))
-    found = read_source(place, str(place))
-    if isinstance(found, Unreadable):
-        return found.reason
-    return read_contract(found, _Folder(place.parent))
+    source = read_source(place, str(place))
+    if isinstance(source, Unreadable):
+        return source.reason
+    return read_contract(source, _Folder(place.parent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,10 @@ class _Folder:
 
     def __call__(self, referrer: str, path: str) -> SourceFile | str:
         inner = Path(referrer).relative_to(self.folder).as_posix()
-        found = FolderReader(self.folder)(inner, path)
-        if isinstance(found, str):
-            return found
-        return replace(found, name=str(self.folder / found.name))
+        source = FolderReader(self.folder)(inner, path)
+        if isinstance(source, str):
+            return source
+        return replace(source, name=str(self.folder / source.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,8 +103,8 @@ class RunningAirflow:
             "SELECT run_id, task_id, coalesce(state, '') FROM task_instance WHERE dag_id = ?",
             (DAG_ID,),
         )
-        found = {(run_id, task): state for run_id, task, state in rows}
-        return {run: {task: found.get((run, task), "") for task in TASKS} for run in run_ids}
+        states = {(run_id, task): state for run_id, task, state in rows}
+        return {run: {task: states.get((run, task), "") for task in TASKS} for run in run_ids}
 
     def _call(self, path: str, body: Mapping[str, Any], method: str = "POST") -> None:
         _answer(f"{self.address}/api/v2/{path}", method, body, self.token)
@@ -184,9 +184,9 @@ def _answer(
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def _query(home: DemoHome, question: str, values: tuple[object, ...] = ()) -> list[Any]:

@@ -104,8 +104,8 @@ def gate_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     )
     reply = ask([sys.executable, "-c", program], env)
     answers = [line for line in reply.out.splitlines() if line.startswith(_MARK)]
-    found = json.loads(answers[-1].removeprefix(_MARK)) if answers else {}
-    return {name: value for name, value in found.items() if value}
+    settings = json.loads(answers[-1].removeprefix(_MARK)) if answers else {}
+    return {name: value for name, value in settings.items() if value}
 
 
 def connection(
@@ -131,9 +131,9 @@ def connection(
     if not is_set_up(env):
         return problem(missing, f"airflow db migrate, then {add}")
     reply = _airflow(["connections", "get", conn_id, "-o", "json"], env)
-    found = listed_connection(reply.out, conn_id)
-    if found is not None:
-        return _judge_connection(found, "from Airflow", kind)
+    listed = listed_connection(reply.out, conn_id)
+    if listed is not None:
+        return _judge_connection(listed, "from Airflow", kind)
     # Airflow says the same where its database lacks the tables.
     if "not found" in (reply.out + reply.err).lower():
         return problem(missing, add)
@@ -171,7 +171,7 @@ def parse_connection(value: str) -> ConnectionSummary | None:
 def listed_connection(out: str, conn_id: str) -> ConnectionSummary | None:
     """The connection in what `airflow connections get -o json` printed, among other lines."""
     decoder = json.JSONDecoder()
-    for start in (found.start() for found in re.finditer(r"\[", out)):
+    for start in (bracket.start() for bracket in re.finditer(r"\[", out)):
         try:
             rows, _ = decoder.raw_decode(out, start)
         except ValueError:
@@ -190,17 +190,18 @@ def _summary(fields: dict[str, Any]) -> ConnectionSummary:
     return ConnectionSummary(str(fields.get("conn_type") or ""), re.sub(r"[^/]*@", "", host))
 
 
-def _judge_connection(found: ConnectionSummary, origin: str, kind: ConnectionNeed) -> Answer:
-    told = f"type {found.conn_type or 'unknown'}, host {found.host or 'none'} ({origin})"
-    if found.conn_type not in kind.types:
-        return warning(told, f"its type should be {' or '.join(kind.types[:2])}")
-    if not found.host and kind is RESULTS_CONNECTION:
-        return warning(told, f"write the results root into its host, such as {kind.host}")
-    if not found.host:
+def _judge_connection(summary: ConnectionSummary, origin: str, kind: ConnectionNeed) -> Answer:
+    described = f"type {summary.conn_type or 'unknown'}, host {summary.host or 'none'} ({origin})"
+    if summary.conn_type not in kind.types:
+        return warning(described, f"its type should be {' or '.join(kind.types[:2])}")
+    if not summary.host and kind is RESULTS_CONNECTION:
+        return warning(described, f"write the results root into its host, such as {kind.host}")
+    if not summary.host:
         return warning(
-            told, "without a host the master is yarn: set one, such as local[2] or spark://master"
+            described,
+            "without a host the master is yarn: set one, such as local[2] or spark://master",
         )
-    return ok(told)
+    return ok(described)
 
 
 def airflow_home(env: Mapping[str, str] = os.environ) -> Path:
@@ -238,17 +239,19 @@ def entry_points(env: Mapping[str, str] = os.environ) -> Answer:
             return problem(
                 f"provider {point.value} belongs to another package: {info.get('name')}", REINSTALL
             )
-    found = "provider " + ", ".join(point.value for point in providers)
+    provider = "provider " + ", ".join(point.value for point in providers)
     if not plugins:
-        return ok(f"{found}; no plugin is registered")
-    told = ", ".join(point.value for point in plugins)
+        return ok(f"{provider}; no plugin is registered")
+    plugin_names = ", ".join(point.value for point in plugins)
     if installed_version("apache-airflow") is None:
-        return ok(f"{found}; plugin {told}, not loaded, since Airflow is not installed here")
+        return ok(
+            f"{provider}; plugin {plugin_names}, not loaded, since Airflow is not installed here"
+        )
     reply = load_apart(plugins, env)
     if reply.code != 0:
         what = f"no answer within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
-        return problem(f"{found}; plugin {told} does not load: {what}", REINSTALL)
-    return ok(f"{found}; plugin {told}")
+        return problem(f"{provider}; plugin {plugin_names} does not load: {what}", REINSTALL)
+    return ok(f"{provider}; plugin {plugin_names}")
 
 
 def load_apart(points: list[metadata.EntryPoint], env: Mapping[str, str]) -> Reply:

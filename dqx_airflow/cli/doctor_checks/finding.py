@@ -35,16 +35,16 @@ Answer: TypeAlias = tuple[FindingLevel, str, str]
 Check: TypeAlias = Callable[[], Answer]
 
 
-def ok(found: str, remedy: str = "") -> Answer:
-    return FindingLevel.OK, found, remedy
+def ok(message: str, remedy: str = "") -> Answer:
+    return FindingLevel.OK, message, remedy
 
 
-def warning(found: str, remedy: str) -> Answer:
-    return FindingLevel.WARNING, found, remedy
+def warning(message: str, remedy: str) -> Answer:
+    return FindingLevel.WARNING, message, remedy
 
 
-def problem(found: str, remedy: str) -> Answer:
-    return FindingLevel.PROBLEM, found, remedy
+def problem(message: str, remedy: str) -> Answer:
+    return FindingLevel.PROBLEM, message, remedy
 
 
 def examine(checks: Mapping[str, Check], timeout_s: float = 60.0) -> tuple[Finding, ...]:
@@ -68,10 +68,10 @@ def examine(checks: Mapping[str, Check], timeout_s: float = 60.0) -> tuple[Findi
     late = warning(
         f"no answer within {timeout_s:g} s", "check the service that it contacts: it may hang"
     )
-    found = {name: answers.get(name, late) for name in checks}
+    answered = {name: answers.get(name, late) for name in checks}
     return tuple(
-        Finding(name, level, without_credentials(told), without_credentials(remedy))
-        for name, (level, told, remedy) in found.items()
+        Finding(name, level, without_credentials(message), without_credentials(remedy))
+        for name, (level, message, remedy) in answered.items()
     )
 
 

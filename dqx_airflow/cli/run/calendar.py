@@ -43,8 +43,8 @@ def calendar_lines(title: str, outcomes: dict[date, Outcome]) -> list[Text]:
         line.rstrip()
         lines.append(line)
     counts = Counter(outcomes.values())
-    told = [f"{_MARKS[one]} {counts[one]} {one.value}" for one in Outcome if counts[one]]
-    lines.append(Text(f"{len(outcomes)} dates: {', '.join(told)}"))
+    counted = [f"{_MARKS[one]} {counts[one]} {one.value}" for one in Outcome if counts[one]]
+    lines.append(Text(f"{len(outcomes)} dates: {', '.join(counted)}"))
     for one in (Outcome.BLOCKED, Outcome.BROKEN):
         named = [on.isoformat() for on, outcome in sorted(outcomes.items()) if outcome is one]
         if named:

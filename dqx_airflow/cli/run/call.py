@@ -68,7 +68,7 @@ class RunCall:
 
     @property
     def has_errors(self) -> bool:
-        return any(found.level is Level.ERROR for found in self.diagnostics)
+        return any(diagnostic.level is Level.ERROR for diagnostic in self.diagnostics)
 
     @property
     def dates(self) -> tuple[date, ...]:

@@ -105,8 +105,8 @@ def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str 
         return None
     is_failure = verdict.status is Status.FAILED
     element = ET.SubElement(case, "failure" if is_failure else "error")
-    told = f"{format_value(verdict.scaled_value)}, expected {verdict.expected}"
-    element.set("message", _text(told if is_failure else verdict.reason or told))
+    message = f"{format_value(verdict.scaled_value)}, expected {verdict.expected}"
+    element.set("message", _text(message if is_failure else verdict.reason or message))
     element.set("type", verdict.severity.value)
     element.text = drawing
     return "failures" if is_failure else "errors"

@@ -167,7 +167,7 @@ class _CallReader:
 
     @property
     def _has_errors(self) -> bool:
-        return any(found.level is Level.ERROR for found in self.found)
+        return any(diagnostic.level is Level.ERROR for diagnostic in self.found)
 
     def _settings(self, suites: Iterable[Path]) -> Settings:
         """The settings of the one `dqx.toml` that counts: as given, else the nearest of all."""
@@ -309,10 +309,10 @@ class _CallReader:
     ) -> Selection | None:
         """The selection as far as it means anything in a suite; None where it selects nothing."""
         self.selectable += known
-        found = without_unmatched(known, selection)
-        if found is None:
+        matched = without_unmatched(known, selection)
+        if matched is None:
             self.unselected.append(path)
-        return found
+        return matched
 
     def _tell_selection(self, *, is_empty: bool) -> None:
         """Reports words that select nothing in any suite, and suites of which nothing is left."""
@@ -332,18 +332,18 @@ class _CallReader:
 
     def _with_databases(self, refs: tuple[DatasetRef, ...]) -> tuple[DatasetRef, ...]:
         """The datasets, those of databases by the names that lineage has for them."""
-        found = {}
+        connections = {}
         for ref in refs:
             if ref.conn_id is None:
                 continue
             try:
-                found[ref.conn_id] = connection_in(os.environ, ref.conn_id)
-                with_lineage_names((ref,), found)
+                connections[ref.conn_id] = connection_in(os.environ, ref.conn_id)
+                with_lineage_names((ref,), connections)
             except RequestError as error:
                 message = f"dataset '{ref.name}': {error.problem}"
                 self._wrong("--dataset", f"{ref.name}?conn_id={ref.conn_id}", message, error.hint)
                 return refs
-        return with_lineage_names(refs, found)
+        return with_lineage_names(refs, connections)
 
     def _shadow(self, datasets: tuple[DatasetRef, ...]) -> ShadowSuite | None:
         """The shadow of a suite. What is wrong with it is a warning: the suite runs without it."""
@@ -387,15 +387,15 @@ class _CallReader:
         names = [model.name for model in contract.models]
         refs: dict[str, Any] = {**self.connections, **given}
         if options.data is not None:
-            found, problems = datasets_of_arguments((f"{_DATA}={options.data}",))
+            of_data, problems = datasets_of_arguments((f"{_DATA}={options.data}",))
             self._tell(problems, {"--dataset": f"{_DATA}={options.data}"})
             if len(names) != 1:
                 message = (
                     f"--data is for a contract with one model, but this one has {', '.join(names)}"
                 )
                 self._wrong("--data", options.data, message, "write --dataset NAME=PATH for each")
-            elif found:
-                refs[names[0]] = replace(found[_DATA], name=names[0])
+            elif of_data:
+                refs[names[0]] = replace(of_data[_DATA], name=names[0])
         try:
             settings = dataset_settings(contract, refs, options.server)
             # What the contract says about its files wins over the options of all files.

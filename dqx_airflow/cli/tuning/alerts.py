@@ -49,7 +49,7 @@ def alerts(
 
         root = results_root(suite, results)
         last = until.date() if until else date.today()
-        found = find_alerts(
+        listed = find_alerts(
             root,
             suite_name(suite),
             last - timedelta(days=days - 1),
@@ -60,11 +60,11 @@ def alerts(
         )
     match output:
         case SheetFormat.JSON:
-            typer.echo(json.dumps([_plain(one) for one in found], ensure_ascii=False, indent=2))
+            typer.echo(json.dumps([_plain(one) for one in listed], ensure_ascii=False, indent=2))
         case SheetFormat.CSV:
-            typer.echo(_as_csv(found), nl=False)
-        case SheetFormat.TABLE if found:
-            _print_table(found)
+            typer.echo(_as_csv(listed), nl=False)
+        case SheetFormat.TABLE if listed:
+            _print_table(listed)
         case SheetFormat.TABLE:
             which = "unlabelled alerts" if unlabeled else "alerts"
             typer.echo(f"no {which} in the {days} days up to {last}")
@@ -94,14 +94,14 @@ def _plain(alert: Alert) -> dict[str, object]:
     }
 
 
-def _as_csv(found: tuple[Alert, ...]) -> str:
+def _as_csv(listed: tuple[Alert, ...]) -> str:
     import csv
     import io
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("date", "check", "assertion", "value", "expected", "label", "reason"))
-    for alert in found:
+    for alert in listed:
         verdict = alert.verdict
         said = alert.said.value.replace(" ", "_") if alert.said else ""
         reason = (alert.label.reason if alert.label else None) or ""
@@ -112,15 +112,15 @@ def _as_csv(found: tuple[Alert, ...]) -> str:
     return out.getvalue()
 
 
-def _print_table(found: tuple[Alert, ...]) -> None:
+def _print_table(listed: tuple[Alert, ...]) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
 
-    several = len({alert.gate for alert in found}) > 1
+    several = len({alert.gate for alert in listed}) > 1
     head = ("date", "gate") if several else ("date",)
     table = table_of(*head, "assertion", "value", "expected", "status", "label")
-    for alert in found:
+    for alert in listed:
         verdict, label = alert.verdict, alert.label
         said = f"{alert.said.value} ({label.author})" if alert.said and label else ""
         cells = (

@@ -245,12 +245,12 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
     for name, value in comparison.values_after.items():
         if comparison.values_before.get(name) != value:
             lines.append(f"{name}: {comparison.values_before.get(name)} -> {value}")
-    for told, name in (
+    for label, name in (
         ("alarms", "failed"),
         ("of them false, by labels", "false_alarms"),
         ("issues missed, by labels", "missed"),
         ("unknown", "unknown"),
     ):
         was, becomes = getattr(before, name), getattr(after, name)
-        lines.append(f"{told}: {was}" if is_same else f"{told}: {was} -> {becomes}")
+        lines.append(f"{label}: {was}" if is_same else f"{label}: {was} -> {becomes}")
     console.print(Text(printable("\n".join(lines), keep="\n")))

@@ -99,9 +99,9 @@ def results_root(suite: Path, given: str | None) -> str:
 
     :raises RequestError: nothing says it.
     """
-    found = given or known_results_root(suite)
-    if found:
-        return found
+    root = given or known_results_root(suite)
+    if root:
+        return root
     from dqx_airflow.errors import RequestError
 
     raise RequestError(

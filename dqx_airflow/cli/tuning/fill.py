@@ -49,8 +49,8 @@ def filled(
         spark.close()
     labels = {day.date: day.labels for day in known}
     made = []
-    for plan, found in zip(plans, measured_days, strict=True):
-        parts = (measurements_of(one, plan, found) for one in plan.assertions)
+    for plan, measured_day in zip(plans, measured_days, strict=True):
+        parts = (measurements_of(one, plan, measured_day) for one in plan.assertions)
         measured = reduce(or_, parts, Measurements())
         # Whoever asks for the days says where the data is: it need not be called as in the gate.
         measured = replace(measured, reads={})

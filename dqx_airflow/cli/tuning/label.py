@@ -104,8 +104,8 @@ def label(
             raise RequestError("nothing was labelled:\n  " + "\n  ".join(problems))
         written = write_labels(root, labels, storage_options=storage_options())
     same = len(labels) - len(written)
-    told = f"{len(written)} labelled"
-    typer.echo(f"{told}, {same} had the same label already" if same else told)
+    summary = f"{len(written)} labelled"
+    typer.echo(f"{summary}, {same} had the same label already" if same else summary)
 
 
 def _read(path: Path) -> list[Saying]:

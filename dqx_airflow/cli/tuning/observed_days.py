@@ -21,10 +21,10 @@ def observer(ref: DatasetRef, place: str, days: int) -> Callable[[ColumnTable], 
     """Looks at a table as the dataset of a suite: at its last days, where it has a date column."""
 
     def look(table: ColumnTable) -> Seen:
-        found = _Days.of(table, ref, days) if ref.date_column else None
-        shown = found.table(table) if found else table
+        days_seen = _Days.of(table, ref, days) if ref.date_column else None
+        shown = days_seen.table(table) if days_seen else table
         seen = observed(shown, ref.name, place, ref.format if ref.path else None)
-        return Seen(ref.name, seen, found.seen if found else None, _newest(shown, seen))
+        return Seen(ref.name, seen, days_seen.seen if days_seen else None, _newest(shown, seen))
 
     return look
 
@@ -108,9 +108,9 @@ def _newest(table: ColumnTable, seen: ObservedTable) -> datetime | None:
     """The newest timestamp of the clock column, in UTC; None where there is none."""
     if seen.clock is None or "timestamp" not in table.types[seen.clock]:
         return None
-    found = pc.max(table.column(seen.clock)).as_py()
-    if isinstance(found, str):
-        found = datetime.fromisoformat(found.replace("Z", "+00:00"))
-    if not isinstance(found, datetime):
+    newest = pc.max(table.column(seen.clock)).as_py()
+    if isinstance(newest, str):
+        newest = datetime.fromisoformat(newest.replace("Z", "+00:00"))
+    if not isinstance(newest, datetime):
         return None
-    return found.replace(tzinfo=found.tzinfo or timezone.utc).astimezone(timezone.utc)
+    return newest.replace(tzinfo=newest.tzinfo or timezone.utc).astimezone(timezone.utc)

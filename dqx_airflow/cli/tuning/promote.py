@@ -40,11 +40,11 @@ def promote(
         file, who = suite_file(suite), author or getpass.getuser()
         if shadow is None:
             owner, name = drop_experimental(file, assertion, who, check=check)
-            told = [f"promoted: '{name}' of check '{owner}' can block from now on"]
+            lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]
         else:
             taken = promote_values(file, suite_file(shadow), assertion, who, check=check)
-            told = [f"promoted: {one.param}: {one.old} -> {one.new}" for one in taken.values]
+            lines = [f"promoted: {one.param}: {one.old} -> {one.new}" for one in taken.values]
             if taken.also:
-                told.append(f"this also changes: {', '.join(taken.also)}")
-    for line in told:
+                lines.append(f"this also changes: {', '.join(taken.also)}")
+    for line in lines:
         typer.echo(line)

@@ -56,7 +56,7 @@ def shadow(
         from dqx_airflow.tuning.shadow_comparison import compare_alarms
 
         first, last = first_and_last(since, until, default=30)
-        found = shadow_days(
+        observed = shadow_days(
             results_root(suite, results),
             suite_name(suite),
             first,
@@ -64,17 +64,17 @@ def shadow(
             gate=gate,
             storage_options=storage_options(),
         )
-        names = list(dict.fromkeys(day.shadow for day in found))
+        names = list(dict.fromkeys(day.shadow for day in observed))
         if not names:
             raise RequestError(
                 f"no shadow ran beside the suite from {first} to {last}",
                 "run `dql run SUITE --shadow PROPOSED --results PATH`, or give the operator "
                 "shadow=PROPOSED",
             )
-        chosen = name or found[-1].shadow
+        chosen = name or observed[-1].shadow
         if chosen not in names:
             raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
-        days = [day for day in found if day.shadow == chosen]
+        days = [day for day in observed if day.shadow == chosen]
         judged = [day for day in days if day.problem is None]
         compared = compare_alarms(judged)
     if output is TableFormat.JSON:

@@ -73,12 +73,12 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
     from dqx_airflow.errors import RequestError
     from dqx_airflow.values import DatasetRef
 
-    found, problems = datasets_of_arguments(texts)
+    refs, problems = datasets_of_arguments(texts)
     if problems:
         raise RequestError(
             f"--dataset: {problems[0].message}", problems[0].help or "write NAME=PLACE"
         )
-    for ref in found.values():
+    for ref in refs.values():
         plain = settings_of(DatasetRef(ref.name))
         other = [
             key
@@ -90,7 +90,7 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
                 f"--dataset {ref.name}: {', '.join(other)} cannot be considered",
                 f"suggestions take {', '.join(_TAKEN[3:])}",
             )
-    return list(found.values())
+    return list(refs.values())
 
 
 def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:

@@ -163,8 +163,8 @@ def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
 
 
 def _file_name(proposal: Proposal) -> str:
-    found = re.search(r'profile "([^"]*)"', proposal.profile or "")
-    name = found[1] if found else "profile"
+    match = re.search(r'profile "([^"]*)"', proposal.profile or "")
+    name = match[1] if match else "profile"
     if proposal.form is not None:
         name = f"form of {proposal.form.assertion}"
     return re.sub(r"[^\w.]+", "-", name).strip("-")

@@ -130,14 +130,14 @@ def _told_as_text(place: RuleContext, kind: ValueKind) -> CompiledClaim:
         raise UnenforceableError(f"only a text matches a pattern, and this is a {kind.value}")
     if not place.is_reachable:
         values = nested(place.way)
-        told = PREDICATES[type(demand)](values.operand, demand, None)
-        return no_rows(sql(values.count_of_rows_without(told)), share)
-    told = PREDICATES[type(demand)](_own(place), demand, None)
-    if isinstance(told, nodes.Matches):
-        pattern = told.pattern.value
+        claim = PREDICATES[type(demand)](values.operand, demand, None)
+        return no_rows(sql(values.count_of_rows_without(claim)), share)
+    claim = PREDICATES[type(demand)](_own(place), demand, None)
+    if isinstance(claim, nodes.Matches):
+        pattern = claim.pattern.value
     else:
-        assert isinstance(told, nodes.HasFormat)
-        pattern = whole(TEXT_FORMATS[told.format.text].pattern)
+        assert isinstance(claim, nodes.HasFormat)
+        pattern = whole(TEXT_FORMATS[claim.format.text].pattern)
     assert place.item is not None
     column = quote_name(*terms.parts_of(place.item.path))
     unlike = f"count_if(NOT {like_pattern(f'CAST({column} AS STRING)', pattern)})"

@@ -61,8 +61,8 @@ def rows_satisfy(place: RuleContext) -> CompiledClaim:
     assert isinstance(demand, RowsSatisfy)
     share = min(demand.share, place.rule.share)
     text = filled_in(demand.predicate, placeholders(place))
-    found = row_rule(text, demand.sql_dialect, place.model.name, place.dataset)
-    match found:
+    rule = row_rule(text, demand.sql_dialect, place.model.name, place.dataset)
+    match rule:
         case RowSql(sql=predicate):
             return _satisfied(predicate, share)
         case TableSql(sql=predicate):
@@ -73,7 +73,7 @@ def rows_satisfy(place: RuleContext) -> CompiledClaim:
             others = tuple(name for name in datasets if name != place.model.name)
             return CompiledClaim(f"{query(text)} == 0", others)
         case _:
-            return each_row(found, share)
+            return each_row(rule, share)
 
 
 def fresh(place: RuleContext) -> CompiledClaim:
@@ -99,13 +99,13 @@ def _clock(place: RuleContext, *, of_what: str = "age", tells_hours: bool = Fals
 
     :raises UnenforceableError: there is neither.
     """
-    found = [item.path for item in place.model.fields if kind_of(item) is ValueKind.TIMESTAMP]
-    if len(found) == 1:
-        return found[0]
+    timestamps = [item.path for item in place.model.fields if kind_of(item) is ValueKind.TIMESTAMP]
+    if len(timestamps) == 1:
+        return timestamps[0]
     dated = place.ref.date_column if place.ref is not None else None
-    if dated is not None and (not tells_hours or dated in found):
+    if dated is not None and (not tells_hours or dated in timestamps):
         return dated
-    what = "it has several timestamps" if found else "none of its columns is a timestamp"
+    what = "it has several timestamps" if timestamps else "none of its columns is a timestamp"
     raise UnenforceableError(
         f"the {of_what} of which column? {what}: name one, or give it a date_column"
     )

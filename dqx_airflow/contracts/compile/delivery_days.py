@@ -35,8 +35,8 @@ def _last_run(cron: str, on: date) -> date:
     from croniter import croniter
 
     midnight = datetime.combine(on + timedelta(days=1), time.min)
-    found: datetime = croniter(cron, midnight, ret_type=datetime).get_prev()
-    return found.date()
+    last: datetime = croniter(cron, midnight, ret_type=datetime).get_prev()
+    return last.date()
 
 
 def _months_before(on: date, months: int) -> date:

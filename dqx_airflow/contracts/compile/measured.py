@@ -80,9 +80,9 @@ def measured(place: RuleContext) -> CompiledClaim:
     assert isinstance(demand, MetricRule)
     if demand.metric == MOST_COMMON:
         column, item = _subject(place, demand)
-        found = among(column, demand.values, item)
-        if isinstance(found, nodes.Member):
-            return CompiledClaim(f"{MOST_COMMON}({show(column)}, 1) in {show(found.choices)}")
+        membership = among(column, demand.values, item)
+        if isinstance(membership, nodes.Member):
+            return CompiledClaim(f"{MOST_COMMON}({show(column)}, 1) in {show(membership.choices)}")
     counted = _COUNTED.get(demand.metric)
     if counted is None:
         expression = _metric(demand)
@@ -106,17 +106,17 @@ def query_gives(place: RuleContext) -> CompiledClaim:
     assert isinstance(demand, QueryGives)
     own = place.model.name
     text = filled_in(demand.query, placeholders(place))
-    found = query_rule(text, demand.sql_dialect, own, place.dataset)
-    if isinstance(found, CountOfRows):
+    rule = query_rule(text, demand.sql_dialect, own, place.dataset)
+    if isinstance(rule, CountOfRows):
         if demand.condition == Condition("==", 0):
-            return each_row(negation(found.predicate))
+            return each_row(negation(rule.predicate))
         return CompiledClaim(
-            compared(sql(f"count_if({spark_text(found.predicate)})"), demand.condition)
+            compared(sql(f"count_if({spark_text(rule.predicate)})"), demand.condition)
         )
-    if isinstance(found, SqlAggregate):
-        return CompiledClaim(compared(sql(found.sql), demand.condition))
-    others = tuple(name for name in found.datasets if name != own)
-    return CompiledClaim(compared(query(found.sql), demand.condition), others)
+    if isinstance(rule, SqlAggregate):
+        return CompiledClaim(compared(sql(rule.sql), demand.condition))
+    others = tuple(name for name in rule.datasets if name != own)
+    return CompiledClaim(compared(query(rule.sql), demand.condition), others)
 
 
 def placeholders(place: RuleContext) -> dict[str, str]:
@@ -193,10 +193,10 @@ def _missing(place: RuleContext, demand: MetricRule) -> nodes.Expression:
 def _equal(place: RuleContext, demand: MetricRule) -> nodes.Expression:
     """That a value is one of those that are counted."""
     column, item = _subject(place, demand)
-    found = _listed(column, demand, item)
-    if not found:
+    predicates = _listed(column, demand, item)
+    if not predicates:
         raise UnenforceableError("it does not say which values are counted")
-    return _joined(found, "or")
+    return _joined(predicates, "or")
 
 
 _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values": _equal}
@@ -211,16 +211,16 @@ def _subject(place: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field 
 
 
 def _listed(column: nodes.Name, demand: MetricRule, item: Field | None) -> list[nodes.Expression]:
-    found = []
+    predicates = []
     if demand.values:
-        found.append(among(column, demand.values, item))
+        predicates.append(among(column, demand.values, item))
     if demand.pattern is not None:
-        found.append(matches(column, Pattern(demand.pattern), item))
-    return found
+        predicates.append(matches(column, Pattern(demand.pattern), item))
+    return predicates
 
 
 def _joined(predicates: list[nodes.Expression], op: str) -> nodes.Expression:
-    found = predicates[0]
+    joined = predicates[0]
     for predicate in predicates[1:]:
-        found = nodes.Junction(op, found, predicate, terms.NOWHERE)
-    return found
+        joined = nodes.Junction(op, joined, predicate, terms.NOWHERE)
+    return joined

@@ -37,17 +37,17 @@ def steps(way: tuple[Field, ...]) -> tuple[NestedField, ...]:
     :raises UnenforceableError: DQL has no name for one of the fields.
     """
     column, *rest = way
-    found = [NestedField(column, terms.column_named(column.name))]
+    to_value = [NestedField(column, terms.column_named(column.name))]
     for inner in rest:
-        outer, operand = found[-1].field, found[-1].operand
+        outer, operand = to_value[-1].field, to_value[-1].operand
         if any(inner is part for part in outer.fields):
-            found.append(NestedField(inner, terms.field_of(operand, inner.name)))
+            to_value.append(NestedField(inner, terms.field_of(operand, inner.name)))
         elif inner is outer.items:
-            found.append(NestedField(inner, terms.item(), operand))
+            to_value.append(NestedField(inner, terms.item(), operand))
         else:
             part = "key" if inner is outer.keys else "value"
-            found.append(NestedField(inner, terms.item(part), terms.call("entries", operand)))
-    return tuple(found)
+            to_value.append(NestedField(inner, terms.item(part), terms.call("entries", operand)))
+    return tuple(to_value)
 
 
 def of_every(way: Sequence[NestedField], predicate: nodes.Expression) -> nodes.Expression:
@@ -105,19 +105,19 @@ def ways(column: Field) -> Iterator[tuple[Field, ...]]:
 
 def nested(way: tuple[Field, ...]) -> Nested:
     """The values at the end of a way, those of all items on it in one array."""
-    found, is_array = quote_name(way[0].name), False
+    sql, is_array = quote_name(way[0].name), False
     for outer, inner in pairwise(way):
         if any(inner is part for part in outer.fields):
             # Spark takes a field of each struct in an array just so.
-            found = f"{found}.{quote_name(inner.name)}"
+            sql = f"{sql}.{quote_name(inner.name)}"
             continue
         step = "map_keys" if inner is outer.keys else ""
         step = "map_values" if inner is outer.values else step
         if not is_array:
-            found = f"{step}({found})" if step else found
+            sql = f"{step}({sql})" if step else sql
         else:
-            part = f"transform({found}, part -> {step}(part))" if step else found
+            part = f"transform({sql}, part -> {step}(part))" if step else sql
             # NULL among the arrays would make NULL of all.
-            found = f"flatten(filter({part}, part -> part IS NOT NULL))"
+            sql = f"flatten(filter({part}, part -> part IS NOT NULL))"
         is_array = True
-    return Nested(found)
+    return Nested(sql)

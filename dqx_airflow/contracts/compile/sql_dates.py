@@ -37,7 +37,7 @@ def with_intervals(tree: Expr, sql_dialect: str | None) -> Expr:
     from sqlglot import exp
 
     truncates_time = any(
-        _is_now(found.this) for found in tree.find_all(exp.Trunc, exp.DateTrunc, exp.TimestampTrunc)
+        _is_now(call.this) for call in tree.find_all(exp.Trunc, exp.DateTrunc, exp.TimestampTrunc)
     )
 
     def rewritten(node: Expr) -> Expr:

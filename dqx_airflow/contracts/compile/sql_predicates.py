@@ -97,8 +97,8 @@ class _Predicate:
         return terms.compare(self._value(tree.this), op, self._value(tree.expression))
 
     def _contains(self, array: Expr, value: Expr) -> nodes.Expression:
-        found = terms.compare(terms.item(), "==", self._literal(value))
-        return terms.some(self._value(array), found)
+        equal = terms.compare(terms.item(), "==", self._literal(value))
+        return terms.some(self._value(array), equal)
 
     def _of_items(
         self,

@@ -154,7 +154,7 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
     # What sqlglot cannot read is told as the reason: its own warning would say nothing more.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
-        found = sqlglot.parse(sql, dialect=sql_dialect or _SPARK)
+        trees = sqlglot.parse(sql, dialect=sql_dialect or _SPARK)
     except SqlglotError as error:
         details = error.errors if isinstance(error, ParseError) else []
         problem = (details[0]["description"] if details else str(error)).splitlines()[0]
@@ -162,7 +162,7 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
         raise UnenforceableError(f"the SQL cannot be read: {problem}") from error
     except ValueError as error:
         raise UnenforceableError(f"the SQL cannot be read: {error}") from error
-    statements = [statement for statement in found if statement is not None]
+    statements = [statement for statement in trees if statement is not None]
     if len(statements) != 1:
         raise UnenforceableError("one statement is expected here")
     tree = statements[0]
@@ -287,7 +287,7 @@ def _windows_first(tree: exp.Query) -> exp.Query:
         return tree
     value = tree.expressions[0].unalias().copy()
     aggregates = [
-        found for found in value.find_all(exp.AggFunc) if found.find_ancestor(exp.Window) is None
+        call for call in value.find_all(exp.AggFunc) if call.find_ancestor(exp.Window) is None
     ]
     if len(aggregates) != 1 or aggregates[0].this is None:
         return tree

@@ -79,8 +79,8 @@ def number(value: int | Fraction | float) -> nodes.Number:
     if isinstance(value, float) and not math.isfinite(value):
         raise UnenforceableError(f"{value} is not a number to compare with")
     if isinstance(value, float):
-        told = as_told(value)
-        value = told if magnitude(told) < _LARGEST_EXACT else Fraction(told)
+        exact = as_told(value)
+        value = exact if magnitude(exact) < _LARGEST_EXACT else Fraction(exact)
     return nodes.Number(value, nodes.Unit.PLAIN, NOWHERE)
 
 
@@ -167,8 +167,8 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
         return _plain(value)
     if kind is ValueKind.TEXT:
         return text(_as_text(value))
-    if kind is ValueKind.NUMBER and (found := _as_number(value)) is not None:
-        return number(found)
+    if kind is ValueKind.NUMBER and (numeric := _as_number(value)) is not None:
+        return number(numeric)
     if kind is ValueKind.BOOLEAN and str(value).lower() in ("true", "false"):
         return nodes.Truth(str(value).lower() == "true", NOWHERE)
     if kind in (ValueKind.DATE, ValueKind.TIMESTAMP) and isinstance(value, str):

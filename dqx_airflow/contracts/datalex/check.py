@@ -67,7 +67,7 @@ def manifest_findings(
     """What is wrong with a manifest: warnings, as long as no certified block relies on it."""
     if any(item.is_bound for item in checked):
         return manifest.diagnostics
-    return tuple(replace(found, is_mild=True) for found in manifest.diagnostics)
+    return tuple(replace(diagnostic, is_mild=True) for diagnostic in manifest.diagnostics)
 
 
 def find_manifest(folder: Path) -> Path | None:

@@ -36,7 +36,7 @@ def impact(old: Manifest, new: Manifest, blocks: Iterable[Block]) -> tuple[Impac
 
     A pinned block is concerned by its version alone, any other one by the newest version.
     """
-    return tuple(found for block in blocks if (found := _impact_on(block, old, new)) is not None)
+    return tuple(effect for block in blocks if (effect := _impact_on(block, old, new)) is not None)
 
 
 def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:

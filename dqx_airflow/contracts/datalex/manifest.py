@@ -65,7 +65,9 @@ class Manifest:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
+        return tuple(
+            diagnostic for diagnostic in self.diagnostics if diagnostic.level is Level.ERROR
+        )
 
     @property
     def needs_pins(self) -> bool:

@@ -158,10 +158,10 @@ def _sources(
     items = [from_.this] if from_ is not None else []
     items += [join.this for join in select.args.get("joins") or ()]
     items += list(select.args.get("laterals") or ())
-    found: dict[str, Outputs] = {}
+    sources: dict[str, Outputs] = {}
     for item in items:
-        found[item.alias_or_name.lower()] = _of_source(item, defined, tables, depth)
-    return found
+        sources[item.alias_or_name.lower()] = _of_source(item, defined, tables, depth)
+    return sources
 
 
 def _of_source(item: Expr, defined: Mapping[str, Outputs], tables: Tables, depth: int) -> Outputs:

@@ -80,5 +80,5 @@ def _read(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance
 
 
 def _said(node: Mapping | None, key: str) -> str:
-    found = node.get(key) if node is not None else None
-    return " ".join(found.text.split()) if isinstance(found, Scalar) and found.value else ""
+    child = node.get(key) if node is not None else None
+    return " ".join(child.text.split()) if isinstance(child, Scalar) and child.value else ""

@@ -60,8 +60,8 @@ def _of_slip(slip: UnknownKey) -> _Treated:
 def _slip_above(leaf: Node, slips: MappingType[tuple[str, str], UnknownKey]) -> UnknownKey | None:
     """The unknown key that a leaf is written under."""
     ways = (leaf.path[:end] for end in range(len(leaf.path), 0, -1))
-    found = (slips.get((leaf.span.file, show_path(way))) for way in ways)
-    return next((slip for slip in found if slip is not None), None)
+    above = (slips.get((leaf.span.file, show_path(way))) for way in ways)
+    return next((slip for slip in above if slip is not None), None)
 
 
 @dataclass(slots=True)
@@ -83,8 +83,8 @@ class ClauseReader:
 
     def mapping(self, node: Mapping | None, key: str) -> Mapping | None:
         """The mapping at a key, its `$ref` resolved; None where there is none."""
-        found = node.get(key) if node is not None else None
-        return self.resolved(found) if isinstance(found, Mapping) else None
+        child = node.get(key) if node is not None else None
+        return self.resolved(child) if isinstance(child, Mapping) else None
 
     def resolved(self, node: Mapping) -> Mapping:
         """The mapping with what its `$ref` brings; the reference itself is documented."""
@@ -101,33 +101,33 @@ class ClauseReader:
                 yield self.resolved(item)
 
     def items(self, node: Mapping | None, key: str) -> tuple[Node, ...]:
-        found = node.get(key) if node is not None else None
-        return found.items if isinstance(found, Sequence) else ()
+        child = node.get(key) if node is not None else None
+        return child.items if isinstance(child, Sequence) else ()
 
     def text(self, node: Mapping | None, key: str) -> str | None:
         """What is written at a key, numbers and versions as they are spelled."""
-        found = node.get(key) if node is not None else None
-        if isinstance(found, Scalar) and found.value is not None:
-            return found.text
+        child = node.get(key) if node is not None else None
+        if isinstance(child, Scalar) and child.value is not None:
+            return child.text
         return None
 
     def texts(self, node: Mapping | None, key: str) -> tuple[str, ...]:
         """The texts in a list at a key; a text alone is a list of one."""
-        found = node.get(key) if node is not None else None
-        if isinstance(found, Scalar) and found.value is not None:
-            return (found.text,)
+        child = node.get(key) if node is not None else None
+        if isinstance(child, Scalar) and child.value is not None:
+            return (child.text,)
         return tuple(item.text for item in self.items(node, key) if isinstance(item, Scalar))
 
     def truth(self, node: Mapping | None, key: str) -> bool | None:
-        found = node.get(key) if node is not None else None
-        return found.value if isinstance(found, Scalar) and isinstance(found.value, bool) else None
+        child = node.get(key) if node is not None else None
+        return child.value if isinstance(child, Scalar) and isinstance(child.value, bool) else None
 
     def number(self, node: Mapping | None, key: str) -> int | float | None:
         """The finite number at a key; one that is written as a text counts as well."""
-        found = node.get(key) if node is not None else None
-        if not isinstance(found, Scalar) or isinstance(found.value, bool):
+        child = node.get(key) if node is not None else None
+        if not isinstance(child, Scalar) or isinstance(child.value, bool):
             return None
-        value = found.value
+        value = child.value
         if isinstance(value, str):
             try:
                 value = int(value) if value.strip().lstrip("+-").isdigit() else WrittenFloat(value)
@@ -136,8 +136,8 @@ class ClauseReader:
         return value if value is not None and isfinite(value) else None
 
     def literal(self, node: Mapping | None, key: str) -> Literal:
-        found = node.get(key) if node is not None else None
-        return found.value if isinstance(found, Scalar) else None
+        child = node.get(key) if node is not None else None
+        return child.value if isinstance(child, Scalar) else None
 
     # Accounting for leaves -----------------------------------------------------------------------
 

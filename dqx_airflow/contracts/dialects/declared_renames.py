@@ -26,10 +26,10 @@ _FORM = "write {model: orders, field: amount, from: total}"
 def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Renamed]:
     """The renames of the document. One that is incomplete, or of what the contract does not have,
     is reported, and counts for nothing."""
-    found = at_the_top(reading, KEY)
-    reading.documented(found, "what was called otherwise in the version before")
+    node = at_the_top(reading, KEY)
+    reading.documented(node, "what was called otherwise in the version before")
     known = {model.name: model for model in models}
-    for item in found.items if isinstance(found, Sequence) else (found,) if found else ():
+    for item in node.items if isinstance(node, Sequence) else (node,) if node else ():
         given = item if isinstance(item, Mapping) else None
         model, path = reading.text(given, "model"), reading.text(given, "field")
         old = reading.text(given, "from")

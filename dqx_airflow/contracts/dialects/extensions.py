@@ -9,8 +9,8 @@ from dqx_airflow.contracts.source.yaml_document import Node
 def at_the_top(reading: ClauseReader, key: str) -> Node | None:
     """What is written under a key at the root or below `contract`, or as the value of a custom
     property of that name."""
-    if (found := reading.root.get(key)) is not None:
-        return found
+    if (node := reading.root.get(key)) is not None:
+        return node
     for item in reading.mappings(reading.root, "customProperties"):
         if reading.text(item, "property") == key:
             return item.get("value")

@@ -105,7 +105,7 @@ def _interval_of_other(text: str) -> float | None:
 
 def _values(field: str, least: int, most: int, names: tuple[str, ...] = ()) -> set[int] | None:
     """The values that a field of a cron expression means; None where it means none."""
-    found: set[int] = set()
+    values: set[int] = set()
     for part in field.lower().split(","):
         bounds, _, step = part.partition("/")
         low, _, high = bounds.partition("-")
@@ -116,8 +116,8 @@ def _values(field: str, least: int, most: int, names: tuple[str, ...] = ()) -> s
             last = _value(high, names) if high else (most if step else first)
         if not least <= first <= last <= most or not (step or "1").isdigit() or step == "0":
             return None
-        found.update(range(first, last + 1, int(step or 1)))
-    return found
+        values.update(range(first, last + 1, int(step or 1)))
+    return values
 
 
 def _value(text: str, names: tuple[str, ...]) -> int:

@@ -24,12 +24,12 @@ KEY = "x-dqx-incident"
 def with_extension(reading: ClauseReader, incident: IncidentResponse) -> IncidentResponse:
     """What a dialect says, and what the extension of the document says beside it."""
     node = at_the_top(reading, KEY)
-    found = node if isinstance(node, Mapping) else None
-    reading.documented(found, "what is done in an incident")
+    extension = node if isinstance(node, Mapping) else None
+    reading.documented(extension, "what is done in an incident")
     return replace(
         incident,
-        channel=reading.text(found, "channel") or incident.channel,
-        runbook=reading.text(found, "runbook") or incident.runbook,
-        response=reading.text(found, "response") or incident.response,
-        business_hours=reading.text(found, "business_hours") or incident.business_hours,
+        channel=reading.text(extension, "channel") or incident.channel,
+        runbook=reading.text(extension, "runbook") or incident.runbook,
+        response=reading.text(extension, "response") or incident.response,
+        business_hours=reading.text(extension, "business_hours") or incident.business_hours,
     )

@@ -101,8 +101,8 @@ def _read(reading: ClauseReader) -> Contract:
 def _incident(reading: ClauseReader) -> IncidentResponse:
     support = reading.mapping(reading.mapping(reading.root, "sla"), "support")
     said = (("tier", "tier"), ("response_time", "response within"))
-    found = ((word, reading.text(support, key)) for key, word in said)
-    response = ", ".join(f"{word} {text}" for word, text in found if text)
+    stated = ((word, reading.text(support, key)) for key, word in said)
+    response = ", ".join(f"{word} {text}" for word, text in stated if text)
     return IncidentResponse(
         channel=reading.text(support, "escalation") or reading.text(support, "channel"),
         runbook=reading.text(support, "runbook"),

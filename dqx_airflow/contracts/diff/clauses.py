@@ -119,8 +119,8 @@ def _named_leaves(
 def _parts(path: str) -> tuple[str, ...]:
     """`columns`, `[0]`, `name` for `columns[0].name`."""
     return tuple(
-        f"[{found[1]}]" if found[1] is not None else found[2] if found[2] is not None else found[3]
-        for found in _PART.finditer(path)
+        f"[{match[1]}]" if match[1] is not None else match[2] if match[2] is not None else match[3]
+        for match in _PART.finditer(path)
     )
 
 
@@ -197,7 +197,7 @@ class _Told:
     @classmethod
     def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Told:
         nowhere: frozenset[str] = frozenset()
-        found = {(nowhere, _on_one_line(old.version), _on_one_line(new.version))}
+        texts = {(nowhere, _on_one_line(old.version), _on_one_line(new.version))}
         for change in changes:
             names = frozenset(_NAME.findall(change.column or ""))
             before, after = _listed(change.old), _listed(change.new)
@@ -205,9 +205,9 @@ class _Told:
             pairs |= {(item, None) for item in before - after}
             pairs |= {(None, item) for item in after - before}
             pairs |= {(one, other) for one in before for other in after}
-            found |= {(names, *pair) for pair in pairs}
+            texts |= {(names, *pair) for pair in pairs}
         return cls(
-            frozenset(found),
+            frozenset(texts),
             frozenset(path for change in changes for path in _paths_told(change)),
             frozenset(span for change in changes for span in (change.old_span, change.new_span)),
         )

@@ -27,12 +27,12 @@ class ContractLocation:
     def change(
         self, kind: str, message: str, old: str | None = None, new: str | None = None
     ) -> Change:
-        found = KINDS[kind]
+        change_kind = KINDS[kind]
         return Change(
-            found,
+            change_kind,
             self.path,
             message,
-            found.bump,
+            change_kind.bump,
             old,
             new,
             self.old_span,

@@ -55,9 +55,9 @@ def _compared(old: Model, new: Model, place: ContractLocation, habits: Habits) -
 
 def _keys(model: Model, columns: ColumnChanges) -> Iterator[str]:
     """The columns of the key by their new names."""
-    found = next((rule.demand for rule in model.rules if rule.name == _KEY), None)
-    if isinstance(found, Unique):
-        named = found.columns
+    key = next((rule.demand for rule in model.rules if rule.name == _KEY), None)
+    if isinstance(key, Unique):
+        named = key.columns
     else:
         named = tuple(item.path for item in model.walk() if item.is_key)
     return (columns.renamed.get(path, path) for path in named)

@@ -71,13 +71,13 @@ def _pairs(
     gone = [item for item in old if item.name not in after]
     come = [item for item in new if item.name not in before]
     left = {item.name for item in gone}
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for item in come:
         name = declared.get(item.name)
-        if name in left and name not in found:
-            found[name] = item.name
+        if name in left and name not in pairs:
+            pairs[name] = item.name
     if len(gone) * len(come) > _MOST_PAIRS:
-        return found
+        return pairs
     ranked = sorted(
         (
             (-score, first, second)
@@ -88,9 +88,9 @@ def _pairs(
     )
     for _, first, second in ranked:
         name, new_name = gone[first].name, come[second].name
-        if name not in found and new_name not in found.values():
-            found[name] = new_name
-    return found
+        if name not in pairs and new_name not in pairs.values():
+            pairs[name] = new_name
+    return pairs
 
 
 def _likeness_of_fields(one: Field, other: Field) -> float:

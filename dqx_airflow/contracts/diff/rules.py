@@ -97,8 +97,8 @@ def _compared(old: Rule, new: Rule, place: ContractLocation, *, is_whole: bool) 
     if order is not Order.SAME:
         kind, verb = _KINDS[order]
         before, after = _rule_text(old), _rule_text(new)
-        told = _of_enums(old.demand, new.demand) or f"{before} → {after}"
-        yield here.change(kind, f"`{new.name}` {verb}: {told}", before, after)
+        detail = _of_enums(old.demand, new.demand) or f"{before} → {after}"
+        yield here.change(kind, f"`{new.name}` {verb}: {detail}", before, after)
     if _given_name(old) != _given_name(new):
         message = f"`{old.name}` is called `{new.name}`"
         yield here.change("rule_described", message, old.name, new.name)

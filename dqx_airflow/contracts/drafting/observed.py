@@ -101,13 +101,13 @@ def common_pattern(texts: list[str]) -> str | None:
     """
     runs: list[_CharacterRun] | None = None
     for text in texts:
-        found = _runs(text)
-        if found is None or (runs is not None and len(runs) != len(found)):
+        own = _runs(text)
+        if own is None or (runs is not None and len(runs) != len(own)):
             return None
         if runs is None:
-            runs = found
+            runs = own
             continue
-        for run, other in zip(runs, found, strict=True):
+        for run, other in zip(runs, own, strict=True):
             if run.kind != other.kind:
                 return None
             run.shortest = min(run.shortest, other.shortest)

@@ -70,13 +70,13 @@ def counts(clauses: Iterable[ClauseCoverage]) -> dict[Treatment, int]:
 
 def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[Clause, tuple[str, ...]]]:
     """The clauses that are enforced, with their assertions."""
-    found: dict[tuple[str, str], tuple[Clause, tuple[str, ...]]] = {}
+    enforced: dict[tuple[str, str], tuple[Clause, tuple[str, ...]]] = {}
     pairs: tuple[tuple[str, Rule], ...] = (*compiled.enforced, *compiled.included)
     for assertion, rule in pairs:
         for clause in rule.clauses:
-            _, before = found.get(_key(clause), (clause, ()))
-            found[_key(clause)] = clause, tuple(dict.fromkeys((*before, assertion)))
-    return found
+            _, before = enforced.get(_key(clause), (clause, ()))
+            enforced[_key(clause)] = clause, tuple(dict.fromkeys((*before, assertion)))
+    return enforced
 
 
 def _key(clause: Clause) -> tuple[str, str]:

@@ -46,14 +46,14 @@ def dataset_settings(
 
     :raises RequestError: the contract has no such server, or it is not known where a model is.
     """
-    found = _server(contract, server) if server is not None else _only_server(contract)
+    chosen = _server(contract, server) if server is not None else _only_server(contract)
     settings: dict[str, Any] = {}
     for model in contract.models:
         place = given.get(model.name)
         if isinstance(place, Mapping) and place.get("conn_id") and not _has_place(place):
-            place = {**place, "table": _table_on(contract, model, found)}
+            place = {**place, "table": _table_on(contract, model, chosen)}
         if place is None:
-            place = _place_of(model, found) if found is not None else _table_of(contract, model)
+            place = _place_of(model, chosen) if chosen is not None else _table_of(contract, model)
         if place is not None:
             settings[model.name] = place
     # A gate is about its first dataset: what the models refer to comes behind them.
@@ -62,7 +62,7 @@ def dataset_settings(
     if missing:
         raise RequestError(
             f"it is not known where {', '.join(missing)} is found",
-            _where_to_say_it(contract, found, missing[0]),
+            _where_to_say_it(contract, chosen, missing[0]),
         )
     for model in contract.models:
         said = _as_settings(settings[model.name])
@@ -131,8 +131,8 @@ def _as_settings(given: Any) -> dict[str, Any] | None:
     if not isinstance(given, Mapping):
         return None
     said = {key: value for key, value in given.items() if value not in (None, "", ())}
-    if "path" in said and "format" not in said and (told := format_of(str(said["path"]))):
-        said["format"] = told
+    if "path" in said and "format" not in said and (format_name := format_of(str(said["path"]))):
+        said["format"] = format_name
     return said
 
 
@@ -177,14 +177,14 @@ def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
     if server.type in _CATALOGS and "/" not in location:
         return {"table": location}
     if server.type in _FILES or "/" in location:
-        told = server.format or format_of(location)
+        format_name = server.format or format_of(location)
         options = dict(server.options)
         path = spark_location(
             location.replace("/**/", _FOLDERS_BELOW), has_endpoint=S3A_ENDPOINT in options
         )
         place: dict[str, Any] = {"path": path}
-        if told in FORMATS:
-            place["format"] = told
+        if format_name in FORMATS:
+            place["format"] = format_name
         if options:
             place["options"] = options
         return place

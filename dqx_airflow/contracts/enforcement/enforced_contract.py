@@ -74,7 +74,9 @@ class Enforcement:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
+        return tuple(
+            diagnostic for diagnostic in self.diagnostics if diagnostic.level is Level.ERROR
+        )
 
     def over(
         self,
@@ -171,11 +173,11 @@ class Enforcement:
 def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tuple[str, ...]:
     """A line for each clause that is not checked and states no check."""
     unenforced = (clause for one in compiled.unenforced for clause in one.clauses)
-    told = {(clause.span.file, clause.path) for clause in unenforced}
+    reported = {(clause.span.file, clause.path) for clause in unenforced}
     lines = [
         f"not checked: {item.path}: {item.reason}"
         for item in clauses
-        if item.treatment is Treatment.UNSUPPORTED and (item.span.file, item.path) not in told
+        if item.treatment is Treatment.UNSUPPORTED and (item.span.file, item.path) not in reported
     ]
     more = len(lines) - _MOST_NOT_UNDERSTOOD
     rest = (f"not checked: {more} more; see `dql contract coverage`",) if more > 0 else ()
@@ -250,13 +252,13 @@ def _objections(
         for item in check.assertions
         if item.name is not None
     ]
-    told = []
+    objections = []
     for diagnostic in check_datasets(checked.suite, datasets):
         paths = [path for line, path in named if line <= diagnostic.span.line and path]
         where = f"{paths[-1]}: " if paths else ""
         advice = "give it in `datasets`" if diagnostic.code == "E009" else diagnostic.help
-        told.append(f"{where}{diagnostic.message}; {advice}")
-    return tuple(told)
+        objections.append(f"{where}{diagnostic.message}; {advice}")
+    return tuple(objections)
 
 
 def _with_rules(model: Model, is_kept: Callable[[Demand], bool]) -> Model:

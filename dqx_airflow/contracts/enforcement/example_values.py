@@ -34,10 +34,10 @@ def held(value: object, spark_type: str) -> Any:
         case dict() if fields := fields_of(spark_type):
             return {name: held(value.get(name), inner) for name, inner in fields.items()}
     is_nested = family in (Family.ARRAY, Family.MAP) or bool(fields_of(spark_type))
-    found = None if is_nested else value_of(text_of(value), spark_type)
-    if found is None:
+    converted = None if is_nested else value_of(text_of(value), spark_type)
+    if converted is None:
         raise NoValueError(text_of(value))
-    return found
+    return converted
 
 
 def text_of(value: object) -> str:

@@ -50,5 +50,5 @@ def contradicting_dates(contract: Contract) -> Iterator[Diagnostic]:
 
 def _span_of(contract: Contract, text: str) -> Span:
     """The place where a value of the lifecycle is written."""
-    found = (note.clause.span for note in contract.notes if note.clause.text.startswith(text))
-    return next(found, contract.span)
+    spans = (note.clause.span for note in contract.notes if note.clause.text.startswith(text))
+    return next(spans, contract.span)

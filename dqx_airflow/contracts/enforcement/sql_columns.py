@@ -57,5 +57,5 @@ def _models_read(place: RuleContext, tree: Expr) -> list[Model] | None:
     tables = [table for table in tree.find_all(exp.Table) if table.name.lower() not in made]
     names = {place.dataset(".".join(part.name for part in table.parts)) for table in tables}
     models = [place.contract.model(name) for name in (names | {place.model.name})]
-    found = [model for model in models if model is not None and model.fields]
-    return found if len(found) == len(models) else None
+    known = [model for model in models if model is not None and model.fields]
+    return known if len(known) == len(models) else None

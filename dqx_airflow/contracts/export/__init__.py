@@ -25,9 +25,9 @@ class ExportFormat:
 
     def write(self, contract: Contract) -> Exported:
         module, _, function = self.place.partition(":")
-        found: Callable[[Contract], Exported]
-        found = getattr(import_module(f"{__name__}.{module}"), function)
-        return found(contract)
+        writer: Callable[[Contract], Exported]
+        writer = getattr(import_module(f"{__name__}.{module}"), function)
+        return writer(contract)
 
 
 _ENTRIES = (

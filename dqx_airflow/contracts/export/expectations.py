@@ -117,11 +117,11 @@ def expectation_of(place: ExportedRule) -> Told:
     """The expectation that says what a rule says, or why there is none."""
     if place.item is not None and place.item not in place.model.fields:
         return "Great Expectations names no columns within others"
-    tell = _TELLERS.get(type(place.rule.demand))
-    told = tell(place, place.rule.demand) if tell is not None else NO_COUNTERPART
-    if isinstance(told, Expectation) and place.rule.severity is not None:
-        return Expectation(told.type, told.kwargs, _SEVERITIES[place.rule.severity])
-    return told
+    writer = _TELLERS.get(type(place.rule.demand))
+    expectation = writer(place, place.rule.demand) if writer is not None else NO_COUNTERPART
+    if isinstance(expectation, Expectation) and place.rule.severity is not None:
+        return Expectation(expectation.type, expectation.kwargs, _SEVERITIES[place.rule.severity])
+    return expectation
 
 
 def type_name(spark_type: str | None) -> str | None:
@@ -160,8 +160,10 @@ def _type(place: ExportedRule, _: OfType) -> Told:
 
 def _bound(place: ExportedRule, demand: Bound) -> Told:
     is_lowest = demand.op.startswith(">")
-    told = bounds_of(place.column, demand if is_lowest else None, None if is_lowest else demand)
-    return Expectation(told.type, told.kwargs | place.mostly)
+    expectation = bounds_of(
+        place.column, demand if is_lowest else None, None if is_lowest else demand
+    )
+    return Expectation(expectation.type, expectation.kwargs | place.mostly)
 
 
 def _pattern(place: ExportedRule, demand: Pattern) -> Told:
@@ -304,8 +306,8 @@ def missing_rows(table: str, demand: Refers) -> str:
     pairs = zip(here, there, strict=True)
     same = " AND ".join(f"there.{other} = here.{name}" for name, other in pairs)
     other = sql_name(demand.dataset)
-    found = f"SELECT 1 FROM {other} AS there WHERE {same}"  # noqa: S608
-    return f"SELECT * FROM {table} AS here WHERE {known} AND NOT EXISTS ({found})"  # noqa: S608
+    partner = f"SELECT 1 FROM {other} AS there WHERE {same}"  # noqa: S608
+    return f"SELECT * FROM {table} AS here WHERE {known} AND NOT EXISTS ({partner})"  # noqa: S608
 
 
 def _fresh(_: ExportedRule, demand: Fresh) -> Told:
@@ -338,11 +340,11 @@ def _prompt(_: ExportedRule, demand: Prompt) -> Told:
 def _among_rows(place: ExportedRule, demand: AmongRows) -> Told:
     if demand.sql_dialect not in (None, "spark", "databricks"):
         return NO_COUNTERPART
-    told = expectation_of(replace(place, rule=replace(place.rule, demand=demand.demand)))
-    if not isinstance(told, Expectation) or "unexpected_rows_query" in told.kwargs:
-        return told if isinstance(told, str) else NO_COUNTERPART
+    expectation = expectation_of(replace(place, rule=replace(place.rule, demand=demand.demand)))
+    if not isinstance(expectation, Expectation) or "unexpected_rows_query" in expectation.kwargs:
+        return expectation if isinstance(expectation, str) else NO_COUNTERPART
     where = {"row_condition": demand.where, "condition_parser": "spark"}
-    return replace(told, kwargs={**told.kwargs, **where})
+    return replace(expectation, kwargs={**expectation.kwargs, **where})
 
 
 _TELLERS: dict[type[Demand], Callable[[ExportedRule, Any], Told]] = {

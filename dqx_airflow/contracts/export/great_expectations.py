@@ -117,11 +117,11 @@ class _SuiteWriter:
     def further(self) -> Iterator[Expectation]:
         """What the generator knows nothing of."""
         for item, rule in self._left():
-            found = expectation_of(ExportedRule(self.model, item, rule))
-            if isinstance(found, Expectation):
-                yield found
+            expectation = expectation_of(ExportedRule(self.model, item, rule))
+            if isinstance(expectation, Expectation):
+                yield expectation
             else:
-                self._lose(item, rule, found)
+                self._lose(item, rule, expectation)
 
     def leave_the_rest(self) -> None:
         for item, rule in self._left():
@@ -147,10 +147,10 @@ class _SuiteWriter:
                     yield from self._as_expectation(item, rule)
 
     def _as_expectation(self, item: Field, rule: Rule) -> Iterator[Expectation]:
-        found = expectation_of(ExportedRule(self.model, item, rule))
-        if isinstance(found, Expectation):
+        expectation = expectation_of(ExportedRule(self.model, item, rule))
+        if isinstance(expectation, Expectation):
             self._tell(rule)
-            yield found
+            yield expectation
 
     def _has_type(self, item: Field) -> bool:
         if self.is_older:
@@ -181,9 +181,9 @@ class _SuiteWriter:
         if isinstance(demand, Unique | Distinct) and self._is_compound(demand.columns):
             columns = [plain_name(column) for column in demand.columns]
             return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
-        found = expectation_of(ExportedRule(self.model, None, rule))
-        assert isinstance(found, Expectation)
-        return found
+        expectation = expectation_of(ExportedRule(self.model, None, rule))
+        assert isinstance(expectation, Expectation)
+        return expectation
 
     def _is_compound(self, columns: tuple[str, ...]) -> bool:
         """Whether a key is told as the generator does; the current form asks for two columns."""
@@ -194,9 +194,9 @@ class _SuiteWriter:
         return reader_of(self.contract.dialect).names_types_as_written
 
     def _written_in_order(self, kinds: tuple[type, ...]) -> list[tuple[Field | None, Rule]]:
-        found = [pair for pair in self._left() if isinstance(pair[1].demand, kinds)]
-        found = [pair for pair in found if pair[0] is None or pair[0] in self.model.fields]
-        return sorted(found, key=lambda pair: _line(pair[1]))
+        pairs = [pair for pair in self._left() if isinstance(pair[1].demand, kinds)]
+        pairs = [pair for pair in pairs if pair[0] is None or pair[0] in self.model.fields]
+        return sorted(pairs, key=lambda pair: _line(pair[1]))
 
     def _left(self) -> Iterator[tuple[Field | None, Rule]]:
         for _, item, rule in self.contract.rules():

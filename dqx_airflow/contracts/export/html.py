@@ -59,8 +59,12 @@ def page(contract: Contract) -> Exported:
 
 def _text(value: object) -> str:
     """A text in HTML; signs that no page may have become those that stand for them."""
-    told = str(value)
-    return escape("".join(sign if sign.isprintable() or sign == "\n" else "�" for sign in told))
+    text = str(value)
+    return escape(
+        "".join(
+            character if character.isprintable() or character == "\n" else "�" for character in text
+        )
+    )
 
 
 def _paragraphs(text: str | None, kind: str = "") -> Iterator[str]:
@@ -87,20 +91,20 @@ def _head(contract: Contract, title: str) -> Iterator[str]:
         ("contacts", ", ".join(contract.contacts)),
         ("tags", ", ".join(contract.tags)),
     )
-    told = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts if value)
-    yield f"<dl>{told}</dl></header>"
+    entries = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts if value)
+    yield f"<dl>{entries}</dl></header>"
 
 
 # Models ------------------------------------------------------------------------------------------
 
 
-def _model(model: Model, told: str | None) -> Iterator[str]:
-    """A model; `told` has been said of the contract, and is not said again."""
+def _model(model: Model, already: str | None) -> Iterator[str]:
+    """A model; `already` is the description of the contract, which is not repeated."""
     yield f"<section><h2>{_text(model.title or model.name)}</h2>"
     named = model.location or (model.name if model.title else None)
     if named:
         yield f"<p><code>{_text(named)}</code></p>"
-    if model.description != told:
+    if model.description != already:
         yield from _paragraphs(model.description, "words")
     if model.fields:
         yield '<div class="wide"><table><thead><tr>'
@@ -141,9 +145,9 @@ def _row(item: Field) -> str:
 def _rule(rule: Rule) -> str:
     severity = f" {_badge(rule.severity.value, 'severity')}" if rule.severity is not None else ""
     share = "" if rule.share >= 1 else f", for {round(rule.share * 100, 6):g}% of the values"
-    told = f"<code>{_text(rule.name)}</code> {_text(rule.demand.text)}{share}{severity}"
+    line = f"<code>{_text(rule.name)}</code> {_text(rule.demand.text)}{share}{severity}"
     about = f"<br>{_text(rule.description)}" if rule.description else ""
-    return f"<li>{told}{about}</li>"
+    return f"<li>{line}{about}</li>"
 
 
 # What holds for the contract as a whole ----------------------------------------------------------
@@ -160,8 +164,8 @@ def _service(contract: Contract) -> Iterator[str]:
 
 def _coverage(clauses: Sequence[ClauseCoverage]) -> Iterator[str]:
     counted = counts(clauses)
-    told = " ".join(_badge(f"{number} {kind}", kind) for kind, number in counted.items())
-    yield f"<section><h2>Coverage</h2><p>{told}</p>"
+    badges = " ".join(_badge(f"{number} {kind}", kind) for kind, number in counted.items())
+    yield f"<section><h2>Coverage</h2><p>{badges}</p>"
     left = [item for item in clauses if item.treatment is Treatment.UNSUPPORTED]
     yield from _rows("Not checked", ("line", "clause", "why"), _clauses(left, reason_alone=True))
     yield "<details><summary>All clauses</summary>"
@@ -197,7 +201,7 @@ def _lifecycle(contract: Contract) -> list[tuple[object, ...]]:
         ("notice before a breaking change", life.breaking_notice_days),
         ("both versions are written for", life.dual_write_days),
     )
-    told = [
+    rows = [
         ("effective", life.effective_date),
         ("deprecated", life.deprecation_date),
         ("ends", life.sunset_date),
@@ -205,7 +209,7 @@ def _lifecycle(contract: Contract) -> list[tuple[object, ...]]:
         *((name, f"{number} days") for name, number in days if number is not None),
         ("breaks at most", life.cadence),
     ]
-    return [(name, value) for name, value in told if value is not None]
+    return [(name, value) for name, value in rows if value is not None]
 
 
 def _table(title: str, head: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> Iterator[str]:

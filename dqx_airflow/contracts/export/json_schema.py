@@ -139,7 +139,9 @@ class _SchemaWriter:
         if item.values is not None:
             plain["additionalProperties"] = self.value(item.values)
         if item.keys is not None:
-            names = {key: told for key, told in self.value(item.keys).items() if key != "type"}
+            names = {
+                key: keyword for key, keyword in self.value(item.keys).items() if key != "type"
+            }
             plain |= {"propertyNames": names} if names else {}
         if item.fields:
             plain |= self.members(item.fields)
@@ -151,10 +153,10 @@ class _SchemaWriter:
             self.lose(item, rule, "a JSON Schema permits no share of the values")
         elif tell is None:
             self.lose(item, rule, _OF_ROWS)
-        elif (found := tell(item, rule.demand)) is None:
+        elif (keywords := tell(item, rule.demand)) is None:
             self.lose(item, rule, "JSON compares numbers alone")
         else:
-            return found
+            return keywords
         return {}
 
     def lose(self, item: Field | None, rule: Rule, reason: str) -> None:

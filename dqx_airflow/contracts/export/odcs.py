@@ -126,8 +126,10 @@ def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
     """What the document tells people, and is not found in what was written."""
     known = {" ".join(text.split()) for text in _scalars(written)}
     for note in contract.notes:
-        told = " ".join(note.clause.text.split())
-        is_said = told in known or told.lower() in _NOTHING or _is_said_otherwise(note.clause.path)
+        remark = " ".join(note.clause.text.split())
+        is_said = (
+            remark in known or remark.lower() in _NOTHING or _is_said_otherwise(note.clause.path)
+        )
         if note.treatment is Treatment.DOCUMENTED and not is_said:
             yield Loss(note.clause.path, "the export has no place for it")
 

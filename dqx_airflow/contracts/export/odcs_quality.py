@@ -70,11 +70,11 @@ def quality_of(
 
     :param server: the type of the server in whose dialect SQL is read.
     """
-    told = (
+    quality = (
         _library(item, rule) or _expectation(model, item, rule) or _sql(model, item, rule, server)
     )
-    if not isinstance(told, dict):
-        return told or _NO_COUNTERPART
+    if not isinstance(quality, dict):
+        return quality or _NO_COUNTERPART
     about = {
         "name": rule.name,
         "description": rule.description,
@@ -82,7 +82,7 @@ def quality_of(
         "severity": _SEVERITIES[rule.severity] if rule.severity is not None else None,
         "tags": list(rule.tags),
     }
-    return {key: value for key, value in about.items() if value} | told
+    return {key: value for key, value in about.items() if value} | quality
 
 
 def _compared(condition: Condition) -> dict[str, Any]:
@@ -156,12 +156,12 @@ def _metric(
     *,
     is_percent: bool = False,
 ) -> dict[str, Any]:
-    told: dict[str, Any] = {"type": "library", "metric": name}
+    metric: dict[str, Any] = {"type": "library", "metric": name}
     if arguments:
-        told["arguments"] = arguments
+        metric["arguments"] = arguments
     if is_percent:
-        told["unit"] = "percent"
-    return told | _compared(condition)
+        metric["unit"] = "percent"
+    return metric | _compared(condition)
 
 
 # Expectations ------------------------------------------------------------------------------------
@@ -169,11 +169,11 @@ def _metric(
 
 def _expectation(model: Model, item: Field | None, rule: Rule) -> dict[str, Any] | None:
     """An expectation, where it is read back as the demand that it tells."""
-    told = expectation_of(ExportedRule(model, item, rule))
-    if not isinstance(told, Expectation):
+    expectation = expectation_of(ExportedRule(model, item, rule))
+    if not isinstance(expectation, Expectation):
         return None
-    kwargs = {key: value for key, value in told.kwargs.items() if value is not None}
-    plain = {"type": told.type, "kwargs": kwargs}
+    kwargs = {key: value for key, value in expectation.kwargs.items() if value is not None}
+    plain = {"type": expectation.type, "kwargs": kwargs}
     read = great_expectations.translate(plain, item.path if item is not None else None)
     if isinstance(read, str) or read.demands != (rule.demand,) or read.share != rule.share:
         return None
@@ -186,10 +186,10 @@ def _expectation(model: Model, item: Field | None, rule: Rule) -> dict[str, Any]
 def _sql(
     model: Model, item: Field | None, rule: Rule, server: str | None
 ) -> dict[str, Any] | str | None:
-    found = _query(model, item, rule)
-    if found is None:
+    written = _query(model, item, rule)
+    if written is None:
         return None
-    query, condition, dialect = found
+    query, condition, dialect = written
     text = _translated(query, dialect, _dialect_of(server))
     if text is None:
         return "its SQL cannot be written in the dialect of the server"

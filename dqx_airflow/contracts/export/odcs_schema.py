@@ -138,17 +138,17 @@ class SchemaWriter:
         options: dict[str, Any] = {}
         quality: list[dict[str, Any]] = []
         for rule in item.rules:
-            found = self._keys_of(model, item, rule, logical) if rule.share >= 1 else None
-            if found is None:
+            keys = self._keys_of(model, item, rule, logical) if rule.share >= 1 else None
+            if keys is None:
                 quality += self._quality(model, item, rule)
                 continue
-            at, told = found
+            at, values = keys
             into = options if at == "logicalTypeOptions" else plain
-            if any(key in into for key in told):
+            if any(key in into for key in values):
                 quality += self._quality(model, item, rule)
             else:
                 self._check_is_plain(model, item, rule)
-                into |= told
+                into |= values
         plain |= {"logicalTypeOptions": options, "quality": quality}
         if not is_whole:
             plain |= self._parts(model, item)
@@ -188,9 +188,9 @@ class SchemaWriter:
                 return "property", {"relationships": [{"type": "foreignKey", "to": to}]}
         if self._is_service(model, rule):
             return "property", {}
-        tell = _OPTIONS.get(type(demand))
-        told = tell(logical, demand) if tell is not None else None
-        return ("logicalTypeOptions", told) if told is not None else None
+        writer = _OPTIONS.get(type(demand))
+        options = writer(logical, demand) if writer is not None else None
+        return ("logicalTypeOptions", options) if options is not None else None
 
     def _is_object(self, dataset: str) -> bool:
         """Whether a relationship can name the dataset: a dot would lead to a property of it."""
@@ -213,26 +213,26 @@ class SchemaWriter:
         return True
 
     def _quality(self, model: Model, item: Field | None, rule: Rule) -> list[dict[str, Any]]:
-        found = quality_of(model, item, rule, self.server)
-        if isinstance(found, str):
-            self._lose(model, item, rule, found)
+        quality = quality_of(model, item, rule, self.server)
+        if isinstance(quality, str):
+            self._lose(model, item, rule, quality)
             return []
-        if rule.dimension is not None and "dimension" not in found:
+        if rule.dimension is not None and "dimension" not in quality:
             self._lose(model, item, rule, f"the standard has no dimension {rule.dimension}")
-        return [found]
+        return [quality]
 
     def _custom(self, model: Model, item: Field) -> list[dict[str, Any]]:
         """What the standard has no place for in a property."""
-        found = []
+        custom = []
         path = f"{model.name}.{item.path}"
         for name, value in (("unit", item.unit), ("default", item.default)):
             if value is not None:
                 reason = f"its {name} is a custom property: the standard has no place for it"
                 self.losses.append(Loss(path, reason))
-                found.append({"property": name, "value": value})
+                custom.append({"property": name, "value": value})
         if item.inputs:
             self.losses.append(Loss(path, "what it is made of is left out"))
-        return found
+        return custom
 
     def _check_is_plain(self, model: Model, item: Field | None, rule: Rule) -> None:
         """Tells what a rule has that only those of `quality` do."""

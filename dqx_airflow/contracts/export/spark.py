@@ -42,8 +42,8 @@ def _is_said(rule: Rule, *, is_column: bool) -> bool:
 
 def _column(item: Field) -> str:
     null = "" if item.is_nullable else " NOT NULL"
-    told = column_comment(item)
-    comment = f" COMMENT {quote_literal(told)}" if told else ""
+    text = column_comment(item)
+    comment = f" COMMENT {quote_literal(text)}" if text else ""
     return f"{column_path(item.name)} {table_type(item)}{null}{comment}"
 
 

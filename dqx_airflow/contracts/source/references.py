@@ -50,8 +50,8 @@ class FolderReader:
             return f"{path!a} is not a file path"
         if not place.is_relative_to(root):
             return f"'{path}' is outside of the folder of the contract: move it there"
-        found = read_source(place, place.relative_to(root).as_posix())
-        return found.reason if isinstance(found, Unreadable) else found
+        source = read_source(place, place.relative_to(root).as_posix())
+        return source.reason if isinstance(source, Unreadable) else source
 
 
 @dataclass(slots=True)
@@ -160,21 +160,21 @@ class References:
         return self._documents.get(reference.span.file, self.top)
 
     def _document(self, place: str, reference: Scalar) -> Document | None:
-        found = self.read(reference.span.file, place)
-        if isinstance(found, str):
-            code = "E408" if "only files" in found or "outside" in found else "E406"
-            self._error(code, f"cannot follow $ref '{reference.value}'", reference, found)
+        source = self.read(reference.span.file, place)
+        if isinstance(source, str):
+            code = "E408" if "only files" in source or "outside" in source else "E406"
+            self._error(code, f"cannot follow $ref '{reference.value}'", reference, source)
             return None
-        if found.name not in self._documents:
+        if source.name not in self._documents:
             if len(self._documents) >= MOST_FILES:
                 self._error("E406", f"more than {MOST_FILES} files", reference, "refer to fewer")
                 return None
-            document = read_document(found)
-            self._documents[found.name] = document
-            self.sources[found.name] = found.text
+            document = read_document(source)
+            self._documents[source.name] = document
+            self.sources[source.name] = source.text
             for diagnostic in document.diagnostics:
                 self.report(diagnostic)
-        return self._documents[found.name]
+        return self._documents[source.name]
 
     def _error(
         self,

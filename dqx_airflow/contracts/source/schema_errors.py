@@ -30,12 +30,12 @@ def schema_errors(root: Node, schema: Mapping[str, Any]) -> tuple[Diagnostic, ..
 
     # A schema may name a file beside it; nothing is ever fetched.
     validator = validator_for(schema)(schema)
-    found = {}
+    diagnostics = {}
     for error in validator.iter_errors(yaml_document.plain(root)):
         for cause in _causes(error):
             diagnostic = _diagnostic(root, cause)
-            found[diagnostic.span, diagnostic.message] = diagnostic
-    return tuple(sorted(found.values(), key=lambda item: (item.span.line, item.span.column)))
+            diagnostics[diagnostic.span, diagnostic.message] = diagnostic
+    return tuple(sorted(diagnostics.values(), key=lambda item: (item.span.line, item.span.column)))
 
 
 def _causes(error: Any) -> Iterator[Any]:
@@ -63,13 +63,13 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
     path = tuple(error.absolute_path)
     node = yaml_document.find(root, path) or root
     span, where = node.span, show_path(path) or "the document"
-    wanted, found = error.validator_value, error.instance
+    wanted, actual = error.validator_value, error.instance
     match error.validator:
         case "required":
-            missing = [key for key in wanted if key not in found]
+            missing = [key for key in wanted if key not in actual]
             keys = ", ".join(f"'{key}'" for key in missing)
             known = error.schema.get("properties", {})
-            slips = (key for key in found if key not in known and meant_key(key, missing))
+            slips = (key for key in actual if key not in known and meant_key(key, missing))
             slip = next(slips, None)
             if slip is not None and isinstance(node, yaml_document.Mapping):
                 meant = meant_key(slip, missing)
@@ -83,19 +83,19 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
         case "type":
             names = [wanted] if isinstance(wanted, str) else wanted
             meant = " or ".join(_TYPE_NAMES.get(name, name) for name in names)
-            message = f"{where} is {_shown(found)}, not {meant}"
-            hint = "put it in quotes" if names == ["string"] and not _is_nested(found) else None
+            message = f"{where} is {_shown(actual)}, not {meant}"
+            hint = "put it in quotes" if names == ["string"] and not _is_nested(actual) else None
             return Diagnostic(message, span, "E405", help=hint)
         case "enum" | "const":
             choices = [str(item) for item in (wanted if error.validator == "enum" else [wanted])]
-            message = f"{where}: {_shown(found)} is none of its values"
-            return Diagnostic(message, span, "E405", help=did_you_mean(str(found), choices))
+            message = f"{where}: {_shown(actual)} is none of its values"
+            return Diagnostic(message, span, "E405", help=did_you_mean(str(actual), choices))
         case "additionalProperties" | "unevaluatedProperties":
             properties = list(error.schema.get("properties", ()))
             patterns = error.schema.get("patternProperties", ())
             extra = [
                 key
-                for key in found
+                for key in actual
                 if key not in properties and not any(re.search(name, key) for name in patterns)
             ]
             place = (
@@ -114,7 +114,7 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
         case "uniqueItems":
             return Diagnostic(f"{where} holds an item twice", span, "E405", help="remove it")
         case "pattern":
-            message = f"{where}: {_shown(found)} does not match {wanted}"
+            message = f"{where}: {_shown(actual)} does not match {wanted}"
             examples = error.schema.get("examples") or [None]
             hint = f"write it as {examples[0]}" if examples[0] is not None else None
             return Diagnostic(message, span, "E405", help=hint)
@@ -125,7 +125,7 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
             return Diagnostic(f"{where} is too {side}: the bound is {wanted}", span, "E405")
         case _:
             first = str(error.message).splitlines()[0]
-            said = first if len(first) <= 2 * _LONGEST else f"{_shown(found)} does not fit"
+            said = first if len(first) <= 2 * _LONGEST else f"{_shown(actual)} does not fit"
             return Diagnostic(f"{where}: {said}", span, "E405")
 
 

@@ -77,8 +77,8 @@ class _FileReader:
         if call.contract is None:
             return "its contract is not known before it runs"
         if "\n" in call.contract:
-            found = read_contract(SourceFile(file.name, call.contract), no_files).contract
-            return found or "its source is not a contract"
+            inlined = read_contract(SourceFile(file.name, call.contract), no_files).contract
+            return inlined or "its source is not a contract"
         for place in (file.parent / call.contract, Path(call.contract)):
             if os.path.isfile(place):
                 contract = self._contract_at(place)

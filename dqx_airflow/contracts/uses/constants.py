@@ -31,7 +31,9 @@ class Constants:
     def of(cls, tree: ast.Module, place: Path) -> Constants:
         """:param place: the file, for `__file__`."""
         count = Counter(name for node in ast.walk(tree) for name in _names_bound(node))
-        values = (found for node in ast.walk(tree) if (found := _assignment(node)) is not None)
+        values = (
+            assignment for node in ast.walk(tree) if (assignment := _assignment(node)) is not None
+        )
         return cls(place, {name: value for name, value in values if count[name] == 1})
 
     def behind(self, node: ast.expr) -> ast.expr:

@@ -60,12 +60,12 @@ def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] 
             warnings.simplefilter("ignore")
             tree = ast.parse(source.text)
         reader = _CodeReader(source, tree, Constants.of(tree, place), _imported_as(tree))
-        found = list(reader.calls())
+        calls = list(reader.calls())
     except (SyntaxError, ValueError) as error:
         return f"invalid Python: {error}"
     except (RecursionError, MemoryError):
         return "it is nested too deep"
-    return tuple(sorted(found, key=lambda item: (item.span.line, item.span.column)))
+    return tuple(sorted(calls, key=lambda item: (item.span.line, item.span.column)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +119,20 @@ class _CodeReader:
 
     def _keywords(self, call: ast.Call) -> dict[str, ast.expr]:
         """The arguments by name, those included that a mapping brings: `**SETTINGS`."""
-        found: dict[str, ast.expr] = {}
+        keywords: dict[str, ast.expr] = {}
         for keyword in call.keywords:
             if keyword.arg is not None:
-                found[keyword.arg] = keyword.value
+                keywords[keyword.arg] = keyword.value
                 continue
             match self.constants.behind(keyword.value):
                 case ast.Dict(keys=keys, values=values):
                     for key, value in zip(keys, values, strict=True):
                         if isinstance(key, ast.Constant):
-                            found.setdefault(str(key.value), value)
+                            keywords.setdefault(str(key.value), value)
                 case ast.Call(func=ast.Name(id="dict"), keywords=inner):
                     for item in inner:
-                        found.setdefault(item.arg or "", item.value)
-        return found
+                        keywords.setdefault(item.arg or "", item.value)
+        return keywords
 
     def _pin(self, node: ast.expr) -> str | None:
         match self.constants.behind(node):

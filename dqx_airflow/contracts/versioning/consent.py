@@ -53,8 +53,10 @@ def rfc_draft(contract: Contract) -> str:
         ("Quality SLAs (proposed)", _promises(contract)),
         ("Open questions", tuple(_questions(contract)) or ("None that can be seen here.",)),
     )
-    told = (f"## {name}\n\n" + ("\n".join(lines) or "Not known yet.") for name, lines in sections)
-    return "\n\n".join((title, *told)) + "\n"
+    written = (
+        f"## {name}\n\n" + ("\n".join(lines) or "Not known yet.") for name, lines in sections
+    )
+    return "\n\n".join((title, *written)) + "\n"
 
 
 def _purpose(contract: Contract) -> tuple[str, ...]:

@@ -88,15 +88,15 @@ def objections(
     if base is None:
         return ()
     changes = diff(base.contract, contract, semantic=semantic)
-    found = []
+    problems = []
     if changes.shortfall is not None:
-        found.append(Objection(changes.shortfall, _told(changes)))
+        problems.append(Objection(changes.shortfall, _told(changes)))
     elif _breaks(changes, base.version, version):
-        found += _too_often(base, published, on)
-        found += _too_soon(base, contract, published, on)
-        found += _overlap_too_short(base, contract, on)
-    found += _ends_too_soon(base, contract, on)
-    return tuple(found)
+        problems += _too_often(base, published, on)
+        problems += _too_soon(base, contract, published, on)
+        problems += _overlap_too_short(base, contract, on)
+    problems += _ends_too_soon(base, contract, on)
+    return tuple(problems)
 
 
 def _mistyped(contract: Contract) -> Iterator[Objection]:
@@ -149,10 +149,10 @@ def _too_often(
     base: PublishedVersion, published: Sequence[PublishedVersion], on: date
 ) -> list[Objection]:
     cadence = base.contract.lifecycle.cadence
-    found = period_of(cadence, on) if cadence else None
-    if found is None:
+    current = period_of(cadence, on) if cadence else None
+    if current is None:
         return []
-    begin, period = found
+    begin, period = current
     ordered = sorted(published, key=lambda item: item.version)
     for before, after in pairwise(ordered):
         is_major = bump_between(before.version, after.version) is Bump.MAJOR
@@ -183,10 +183,10 @@ def _too_soon(
     announced = _announced(base, published)
     if days == 0 or begin >= (announced or on) + timedelta(days=days):
         return []
-    told = f"was deprecated on {announced}" if announced else "is not deprecated yet"
+    since = f"was deprecated on {announced}" if announced else "is not deprecated yet"
     earliest = (announced or on) + timedelta(days=days)
     problem = (
-        f"{base.contract.version} promises {days} days of notice before it breaks, and it {told}"
+        f"{base.contract.version} promises {days} days of notice before it breaks, and it {since}"
     )
     hint = f"publish a version of it with the status deprecated, then this one {days} days later"
     if announced:

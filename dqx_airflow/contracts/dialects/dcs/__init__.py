@@ -87,8 +87,8 @@ def _read(reading: ClauseReader) -> Contract:
 
 
 def _contacts(reading: ClauseReader, contact: Mapping | None) -> Iterator[str]:
-    found = (reading.text(contact, key) for key in ("name", "email", "url"))
-    return (text for text in found if text is not None)
+    texts = (reading.text(contact, key) for key in ("name", "email", "url"))
+    return (text for text in texts if text is not None)
 
 
 def _lifecycle(reading: ClauseReader, info: Mapping | None) -> Lifecycle:
@@ -129,8 +129,8 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
     keys = _key_nodes(reading, node)
     fields = reading.mapping(node, "fields")
     columns = tuple(
-        read_field(around, column, column_path(column), found, keys.get(column, ()))
-        for column, found in (fields.entries.items() if fields is not None else ())
+        read_field(around, column, column_path(column), column_node, keys.get(column, ()))
+        for column, column_node in (fields.entries.items() if fields is not None else ())
     )
     if not columns:
         reading.documented(node.get("fields"), "names no field")
@@ -151,9 +151,9 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
 
 
 def _examples(reading: ClauseReader, model: Mapping) -> Iterator[ExampleRows]:
-    found = model.get("examples")
-    if isinstance(found, Scalar) and isinstance(found.value, str):
-        yield example_rows(found)
+    examples = model.get("examples")
+    if isinstance(examples, Scalar) and isinstance(examples.value, str):
+        yield example_rows(examples)
     for item in reading.items(model, "examples"):
         yield example_rows(item)
 
@@ -171,17 +171,17 @@ def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, .
 
     Several fields that are said to be the key make a compound one, as in SQL.
     """
-    found: dict[str, tuple[Node, ...]] = {}
+    nodes: dict[str, tuple[Node, ...]] = {}
     for item in reading.items(model, "primaryKey"):
         if isinstance(item, Scalar):
-            found[item.text] = (item,)
+            nodes[item.text] = (item,)
     fields = reading.mapping(model, "fields")
     for name, entry in fields.entries.items() if fields is not None else ():
         node = reading.resolved(entry.node) if isinstance(entry.node, Mapping) else None
         for key in ("primaryKey", "primary"):
             if node is not None and reading.truth(node, key) and (said := node.get(key)):
-                found[name] = (*found.get(name, ()), said)
-    return found
+                nodes[name] = (*nodes.get(name, ()), said)
+    return nodes
 
 
 def _primary_key(reading: ClauseReader, keys: dict[str, tuple[Node, ...]]) -> Iterator[Rule]:

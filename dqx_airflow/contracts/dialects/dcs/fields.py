@@ -125,7 +125,7 @@ def _read(
 def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
     given = (*reading.items(node, "examples"), node.get("example"))
-    examples = [found for found in given if isinstance(found, Scalar)]
+    examples = [example for example in given if isinstance(example, Scalar)]
     return replace(
         item,
         semantic=reading.text(node, "description"),
@@ -133,8 +133,8 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
         is_sensitive=reading.truth(node, "pii") is True or is_sensitive(classification, tags),
         classification=classification,
         tags=tags,
-        examples=tuple(found.value for found in examples),
-        example_spans=tuple(found.span for found in examples),
+        examples=tuple(example.value for example in examples),
+        example_spans=tuple(example.span for example in examples),
         inputs=tuple(_inputs(reading, reading.mapping(node, "lineage"))),
     )
 
@@ -305,7 +305,7 @@ def _family(field_type: str | None) -> Family | None:
 
 def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     said, items = node.get("enum"), reading.items(node, "enum")
-    values: Iterable[Literal] = (found.value for found in items if isinstance(found, Scalar))
+    values: Iterable[Literal] = (item.value for item in items if isinstance(item, Scalar))
     accepted = tuple(value for value in values if value is not None)
     if accepted:
         yield reading.rule("enum", OneOf(accepted), said)

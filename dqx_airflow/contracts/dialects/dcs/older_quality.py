@@ -38,10 +38,10 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
     if said is None or not isinstance(top, Mapping) or "$ref" in top.entries:
         reading.unsupported(said, _IN_A_FILE)
         return
-    found = list(_translations(kind, said, top, models))
+    translations = list(_translations(kind, said, top, models))
     # A text with several checks is a single clause: it is checked if all of them are.
-    refused = {id(node): reason for _, node, reason in found if isinstance(reason, str)}
-    for model, node, translation in found:
+    refused = {id(node): reason for _, node, reason in translations if isinstance(reason, str)}
+    for model, node, translation in translations:
         if id(node) in refused or isinstance(translation, str):
             with reading.of_model(model):
                 reading.unsupported(node, refused[id(node)])
@@ -77,11 +77,11 @@ def _parsed(node: Node | None) -> Node | None:
 
 
 def _translated(kind: str, check: Node, model: Model) -> Translation | str:
-    found = _TRANSLATORS[kind](yaml_document.plain(check))
+    translation = _TRANSLATORS[kind](yaml_document.plain(check))
     paths = tuple(item.path for item in model.fields)
-    if isinstance(found, Translation) and not has_place(found, paths):
-        return f"the model {model.name} has no field {found.column}"
-    return found
+    if isinstance(translation, Translation) and not has_place(translation, paths):
+        return f"the model {model.name} has no field {translation.column}"
+    return translation
 
 
 def _expectation(check: object) -> Translation | str:

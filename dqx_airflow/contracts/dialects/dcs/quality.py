@@ -116,8 +116,8 @@ def _sql(rule: _Rule) -> Iterable[Placed]:
 
 
 def _library(rule: _Rule) -> Iterable[Placed]:
-    found = library_metrics.translate(yaml_document.plain(rule.node), rule.column)
-    return _rules(rule, found, "metric", "rule", "arguments", "unit")
+    translation = library_metrics.translate(yaml_document.plain(rule.node), rule.column)
+    return _rules(rule, translation, "metric", "rule", "arguments", "unit")
 
 
 def _custom(rule: _Rule) -> Iterable[Placed]:
@@ -142,34 +142,34 @@ def _check(node: Node | None) -> MappingType[str, Any] | None:
     return yaml_document.plain(node) if isinstance(node, Mapping) else None
 
 
-def _rules(rule: _Rule, found: Translation | str, *keys: str) -> Iterable[Placed]:
+def _rules(rule: _Rule, translation: Translation | str, *keys: str) -> Iterable[Placed]:
     """The rules that the demands make. What is at the keys carries them, and the thresholds do."""
-    if isinstance(found, str):
-        return _refused(rule, found)
-    if not has_place(found, (*rule.fields, rule.column)):
-        return _refused(rule, f"the model has no top-level field {found.column}")
-    of_a_field = [isinstance(demand, _OF_A_FIELD) for demand in found.demands]
-    if _IN_ARRAY.search(found.column or "") and not all(of_a_field):
+    if isinstance(translation, str):
+        return _refused(rule, translation)
+    if not has_place(translation, (*rule.fields, rule.column)):
+        return _refused(rule, f"the model has no top-level field {translation.column}")
+    of_a_field = [isinstance(demand, _OF_A_FIELD) for demand in translation.demands]
+    if _IN_ARRAY.search(translation.column or "") and not all(of_a_field):
         return _refused(rule, "what is in an array or a map is not counted over all rows")
     reading, carrying = rule.reading, list[Node]()
     for key, entry in rule.node.entries.items():
         if key in keys or (is_threshold(key) and "engine" not in rule.node.entries):
-            carrying += _carrying(reading, entry.node, found.remarks)
-    name = slug(rule.text("name") or rule.text("id") or found.name or "") or found.kind
+            carrying += _carrying(reading, entry.node, translation.remarks)
+    name = slug(rule.text("name") or rule.text("id") or translation.name or "") or translation.kind
     return [
         (
-            found.column,
+            translation.column,
             replace(
                 reading.rule(name, demand, *carrying),
-                severity=severity_of(rule.text("severity")) or found.severity,
+                severity=severity_of(rule.text("severity")) or translation.severity,
                 dimension=rule.text("dimension"),
                 description=rule.text("description"),
                 tags=reading.texts(rule.node, "tags"),
-                share=found.share,
+                share=translation.share,
                 id=rule.text("id"),
             ),
         )
-        for demand in found.demands
+        for demand in translation.demands
     ]
 
 

@@ -56,13 +56,13 @@ class _Levels:
             return self.place(level, "timestampField")
         if len(self.models) == 1:
             return self.models[0], None
-        found = [
+        columns = [
             (model, item.path)
             for model in self.models
             for item in model.fields
             if (item.type or "").startswith("timestamp")
         ]
-        return found[0] if len(found) == 1 else "of which model? add a timestampField"
+        return columns[0] if len(columns) == 1 else "of which model? add a timestampField"
 
     def seconds(self, level: Mapping, key: str) -> float | str:
         """The duration at a key, or why there is none."""

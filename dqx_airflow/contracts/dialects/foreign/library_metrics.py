@@ -46,10 +46,10 @@ def translate(rule: Mapping[str, Any], column: str | None) -> Translation | str:
         return "its arguments are not a mapping"
     demands: list[Demand] = []
     for condition in compared:
-        found = _METRICS[metric](column, arguments, condition, _UNITS[unit])
-        if isinstance(found, str):
-            return found
-        demands += found
+        of_condition = _METRICS[metric](column, arguments, condition, _UNITS[unit])
+        if isinstance(of_condition, str):
+            return of_condition
+        demands += of_condition
     return Translation(slug(metric), tuple(demands))
 
 

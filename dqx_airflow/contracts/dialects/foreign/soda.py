@@ -122,29 +122,29 @@ def translate(
         return f"{kind} has no threshold: write must_be, must_be_less_than or another one"
     if found_kind.needs_column and column is None:
         return f"{kind} belongs to a field"
-    found = found_kind.demands(_Check(kind, check, column, compared, sql_dialect))
-    if isinstance(found, str):
-        return found
+    demands = found_kind.demands(_Check(kind, check, column, compared, sql_dialect))
+    if isinstance(demands, str):
+        return demands
     where = next((check[key] for key in filters if key in check), None)
     if where is not None and not isinstance(where, str):
         return "a filter is a condition of SQL"
     if where is not None:
-        found = tuple(AmongRows(demand, where, sql_dialect) for demand in found)
+        demands = tuple(AmongRows(demand, where, sql_dialect) for demand in demands)
     name = check.get("name")
     return Translation(
-        kind, found, column, str(name) if name else None, remarks=tuple({*_REMARKS} & {*check})
+        kind, demands, column, str(name) if name else None, remarks=tuple({*_REMARKS} & {*check})
     )
 
 
 def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...] | str:
     """The comparisons; a lower bound above the upper one asks for a value outside of both."""
-    found = conditions(check)
-    if isinstance(found, str):
-        return found
-    lower = [condition for condition in found if condition.op in (">", ">=")]
-    upper = [condition for condition in found if condition.op in ("<", "<=")]
+    compared = conditions(check)
+    if isinstance(compared, str):
+        return compared
+    lower = [condition for condition in compared if condition.op in (">", ">=")]
+    upper = [condition for condition in compared if condition.op in ("<", "<=")]
     if not (lower and upper) or lower[0].bound <= upper[0].bound:
-        return found
+        return compared
     if lower[0].op == ">" and upper[0].op == "<":
         return (Condition("not between", upper[0].bound, lower[0].bound),)
     return "its bounds leave out a range with one end of it: use must_be_not_between"
@@ -218,39 +218,39 @@ def _invalid(check: _Check) -> _Found:
 def _refused(check: _Check) -> tuple[str, ...] | str | None:
     """The predicates of SQL for values that are named as invalid; None where none is named."""
     keys, name = check.keys, sql_name(str(check.column))
-    found = []
+    refused = []
     if "invalid_values" in keys:
         values = values_in(keys["invalid_values"])
         if values is None:
             return "invalid_values takes a list of values"
-        found.append(f"{name} IN ({literals(values)})")
+        refused.append(f"{name} IN ({literals(values)})")
     if "invalid_regex" in keys:
-        found.append(rlike(name, str(keys["invalid_regex"])))
-    return tuple(found) or None
+        refused.append(rlike(name, str(keys["invalid_regex"])))
+    return tuple(refused) or None
 
 
 def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
     """What a valid value satisfies: all of it."""
-    keys, found = check.keys, list[ValueDemand]()
+    keys, demands = check.keys, list[ValueDemand]()
     pattern = check.first(_REGEX_KEYS)
     if "valid_values" in keys:
         values = values_in(keys["valid_values"])
         if values is None:
             return "valid_values takes a list of values"
-        found.append(OneOf(values))
+        demands.append(OneOf(values))
     if pattern is not None:
-        found.append(Pattern(str(pattern)))
+        demands.append(Pattern(str(pattern)))
     if "valid_format" in keys:
         written = str(keys["valid_format"])
         name = _FORMATS.get(written.replace("_", " ").lower())
         if name is None:
             return f"Soda's format '{written}' has no counterpart"
-        found.append(HasFormat(name))
+        demands.append(HasFormat(name))
     for key, op in (("valid_min", ">="), ("valid_max", "<=")):
         if key in keys:
             if not is_number(keys[key]):
                 return f"{key} takes a number"
-            found.append(Bound(op, keys[key]))
+            demands.append(Bound(op, keys[key]))
     for key, ops in (
         ("valid_length", (">=", "<=")),
         ("valid_min_length", (">=",)),
@@ -260,8 +260,8 @@ def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
             count = keys[key]
             if not isinstance(count, int) or isinstance(count, bool):
                 return f"{key} takes a whole number"
-            found += [Length(op, count) for op in ops]
-    return tuple(found)
+            demands += [Length(op, count) for op in ops]
+    return tuple(demands)
 
 
 def _reference(check: _Check, reference: object) -> _Found:

@@ -40,8 +40,8 @@ def translate(check: object) -> Translation | str:
     if not isinstance(text, str) or not isinstance(given, Mapping):
         return f"SodaCL's check '{text}' has no counterpart"
     settings = {str(key).replace(" ", "_"): value for key, value in given.items()}
-    if (found := _REFERENCE.fullmatch(text)) is not None:
-        return _reference(found) if not settings else "a reference with more about it"
+    if (match := _REFERENCE.fullmatch(text)) is not None:
+        return _reference(match) if not settings else "a reference with more about it"
     parts = _CHECK.fullmatch(text)
     if parts is None:
         return f"SodaCL's check '{text}' has no counterpart"
@@ -92,27 +92,27 @@ def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | No
 def threshold(comparison: str) -> dict[str, Any] | None:
     """A comparison with numbers as Soda's keys: `> 5` is `must_be_greater_than: 5`; None if it
     compares with something else."""
-    if found := _RANGE.fullmatch(comparison):
-        bounds = [_number(found["low"]), _number(found["high"])]
-        key = "must_not_be_between" if found["negation"] else "must_be_between"
+    if match := _RANGE.fullmatch(comparison):
+        bounds = [_number(match["low"]), _number(match["high"])]
+        key = "must_not_be_between" if match["negation"] else "must_be_between"
         return {key: bounds} if None not in bounds else None
-    found = _COMPARISON.fullmatch(comparison)
-    bound = _number(found["bound"]) if found else None
-    return {_THRESHOLDS[found["op"]]: bound} if found and bound is not None else None
+    match = _COMPARISON.fullmatch(comparison)
+    bound = _number(match["bound"]) if match else None
+    return {_THRESHOLDS[match["op"]]: bound} if match and bound is not None else None
 
 
-def _reference(found: re.Match[str]) -> Translation | str:
-    columns, others = _names(found["columns"]), _names(found["others"])
+def _reference(match: re.Match[str]) -> Translation | str:
+    columns, others = _names(match["columns"]), _names(match["others"])
     if len(columns) != len(others):
         return "a reference needs as many columns on both sides"
     paths, other_paths = tuple(map(_path, columns)), tuple(map(_path, others))
-    demand = Refers(paths, found["dataset"], other_paths)
+    demand = Refers(paths, match["dataset"], other_paths)
     return Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
 
 
 def _freshness(arguments: list[str], comparison: str) -> Translation | str:
-    found = _COMPARISON.fullmatch(comparison)
-    seconds = seconds_of(found["bound"]) if found and found["op"] in ("<", "<=") else None
+    match = _COMPARISON.fullmatch(comparison)
+    seconds = seconds_of(match["bound"]) if match and match["op"] in ("<", "<=") else None
     if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
         return "freshness of a column is less than a duration: write `freshness(at) < 24h`"
     path = _path(arguments[0])

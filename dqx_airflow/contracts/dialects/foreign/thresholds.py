@@ -33,7 +33,7 @@ def is_threshold(key: str) -> bool:
 
 def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...] | str:
     """All comparisons that a rule makes of its value, or why one of them cannot be made."""
-    found = []
+    bounds = []
     for key, value in rule.items():
         if not is_threshold(key):
             continue
@@ -42,8 +42,8 @@ def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...] | str:
         if condition is None:
             wanted = "two numbers, the lower first" if op.endswith("between") else "a number"
             return f"{key} takes {wanted}"
-        found.append(condition)
-    return tuple(found)
+        bounds.append(condition)
+    return tuple(bounds)
 
 
 def permits_none(condition: Condition, *, is_percent: bool = False) -> bool:

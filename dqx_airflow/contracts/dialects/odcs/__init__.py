@@ -193,9 +193,9 @@ def _primary_key(context: OdcsContext, columns: list[Mapping]) -> Iterator[Rule]
 
 def _partitions(context: OdcsContext, columns: list[Mapping]) -> tuple[str, ...]:
     reading = context.reading
-    found = [column for column in columns if reading.truth(column, "partitioned")]
-    found.sort(key=lambda column: _position(context, column, "partitionKeyPosition"))
-    return tuple(physical_name(reading, column) for column in found)
+    partitioned = [column for column in columns if reading.truth(column, "partitioned")]
+    partitioned.sort(key=lambda column: _position(context, column, "partitionKeyPosition"))
+    return tuple(physical_name(reading, column) for column in partitioned)
 
 
 def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
@@ -207,8 +207,8 @@ def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
             [context.elements.referred(name) for name in reading.texts(relation, key)]
             for key in ("from", "to")
         ]
-        wrong = [end for found in ends for end in found if isinstance(end, str)]
-        here, there = ([end for end in found if isinstance(end, Element)] for found in ends)
+        wrong = [end for elements in ends for end in elements if isinstance(end, str)]
+        here, there = ([end for end in elements if isinstance(end, Element)] for elements in ends)
         reason = wrong[0] if wrong else _odd_ends(reading.text(node, "name") or "", here, there)
         if reason is not None:
             for key in ("from", "to"):

@@ -40,11 +40,11 @@ class Elements:
 
         With a single object its name may be left out.
         """
-        found = self.by_name.get(name)
-        if found is None and len(self.objects) == 1:
-            found = self.by_name.get(f"{self.objects[0]}.{name}")
-        if found is not None:
-            return found
+        element = self.by_name.get(name)
+        if element is None and len(self.objects) == 1:
+            element = self.by_name.get(f"{self.objects[0]}.{name}")
+        if element is not None:
+            return element
         near = nearest(name, self.by_name)
         return f"unknown property '{name}'" + (f": did you mean '{near}'?" if near else "")
 
@@ -55,8 +55,8 @@ class Elements:
         if "/" in inside:
             if outside:
                 return "ids of another contract are not known: write `file.yaml#object.property`"
-            found = self.by_id.get(inside)
-            return found or f"no element with the ids '{inside}'"
+            element = self.by_id.get(inside)
+            return element or f"no element with the ids '{inside}'"
         if outside is None and inside in self.by_name:
             return self.by_name[inside]
         model, _, path = inside.partition(".")
@@ -68,8 +68,8 @@ class Elements:
 
     def name_in_data(self, model: str, name: str) -> str:
         """The name that the column of a property of a model has in the data."""
-        found = self.by_name.get(f"{model}.{name}")
-        return found.name if found is not None else name
+        element = self.by_name.get(f"{model}.{name}")
+        return element.name if element is not None else name
 
 
 def elements_of(reading: ClauseReader) -> Elements:
@@ -107,10 +107,10 @@ class _Way:
 
 def _below(reading: ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
     for item in reading.mappings(owner, "properties"):
-        found = _Way(
+        below = _Way(
             (*way.names, reading.text(item, "name") or ""),
             (*way.ids, reading.text(item, "id")),
             (*way.columns, physical_name(reading, item)),
         )
-        yield found
-        yield from _below(reading, item, found)
+        yield below
+        yield from _below(reading, item, below)

@@ -86,12 +86,12 @@ def _bounds(
                 yield Rule(rule.name, rule.demand, (*rule.clauses, mark))
             reading.documented_keys(options, exclusive, reason=f"there is no {key}")
             continue
-        for found in (
+        for bounding in (
             bound(key, key, inclusive),
             bound(exclusive, f"exclusive_{key}", strict),
         ):
-            if found is not None:
-                yield found
+            if bounding is not None:
+                yield bounding
 
 
 def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:

@@ -167,15 +167,17 @@ def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _De
     options = reading.mapping(node, "logicalTypeOptions")
     if logical == "date" and context.is_3_0 and "H" in (reading.text(options, "format") or ""):
         return _Declared("timestamp", marks)  # 3.0 has one type for dates with and without a time
-    found = spark_types.logical_type(logical)
-    if found is None:
+    spark_type = spark_types.logical_type(logical)
+    if spark_type is None:
         reading.unsupported(marks[0], "Spark has no type for it that all versions read")
     elif not _has_parts(node) and logical in _DOCUMENTS:
-        found = "any" if spark_types.may_be_json(logical, written) else found
-    return _Declared(found, marks)
+        spark_type = "any" if spark_types.may_be_json(logical, written) else spark_type
+    return _Declared(spark_type, marks)
 
 
-def _by_physical(context: OdcsContext, node: Mapping, logical: str | None, found: str) -> _Declared:
+def _by_physical(
+    context: OdcsContext, node: Mapping, logical: str | None, spark_type: str
+) -> _Declared:
     """What the physical type says, being the nearer one to the data.
 
     What it holds as a text is asked for the format of its logical type.
@@ -183,20 +185,20 @@ def _by_physical(context: OdcsContext, node: Mapping, logical: str | None, found
     reading = context.reading
     logical_node, marks = node.get("logicalType"), [node.get("physicalType")]
     if logical is None:
-        return _Declared(found, marks)
-    if spark_types.agrees(logical, found):
-        return _Declared(spark_types.narrower(logical, found), [*marks, logical_node])
+        return _Declared(spark_type, marks)
+    if spark_types.agrees(logical, spark_type):
+        return _Declared(spark_types.narrower(logical, spark_type), [*marks, logical_node])
     options = reading.mapping(node, "logicalTypeOptions")
-    if found == "string" and logical in _TIMES and reading.text(options, "format"):
+    if spark_type == "string" and logical in _TIMES and reading.text(options, "format"):
         reading.documented(logical_node, "its format is checked")
-    elif found == "string" and logical in _IN_TEXT:
+    elif spark_type == "string" and logical in _IN_TEXT:
         rule = reading.rule("format", HasFormat(_IN_TEXT[logical]), logical_node)
-        return _Declared(found, marks, [rule])
-    elif found == "string" and logical in _DOCUMENTS and not _has_parts(node):
+        return _Declared(spark_type, marks, [rule])
+    elif spark_type == "string" and logical in _DOCUMENTS and not _has_parts(node):
         reading.documented(logical_node, "JSON in a string: what is in it is not described")
     else:
-        reading.not_understood(logical_node, f"the physical type says otherwise: {found}")
-    return _Declared(found, marks)
+        reading.not_understood(logical_node, f"the physical type says otherwise: {spark_type}")
+    return _Declared(spark_type, marks)
 
 
 def _has_parts(node: Mapping) -> bool:
@@ -205,10 +207,10 @@ def _has_parts(node: Mapping) -> bool:
     return any(part is not None and bool(plain(part)) for part in parts)
 
 
-def _with_parts(context: OdcsContext, node: Mapping, item: Field, found: str) -> Field:
+def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: str) -> Field:
     """The field with a type, and with what the document says is nested in it."""
     reading = context.reading
-    item = with_type(item, found) if "<" in found else replace(item, type=found)
+    item = with_type(item, spark_type) if "<" in spark_type else replace(item, type=spark_type)
     for key in ("properties", "items"):
         match node.get(key):
             case Sequence(items=()) | Mapping(entries={}) as empty if not plain(empty):
@@ -218,12 +220,12 @@ def _with_parts(context: OdcsContext, node: Mapping, item: Field, found: str) ->
             fields = (read_property(context, inner, item.path) for inner in properties)
             return replace(item, fields=_demanded(context, node, fields))
         for inner in properties:
-            reading.unsupported(inner, f"a value of type {found} has no properties")
+            reading.unsupported(inner, f"a value of type {spark_type} has no properties")
     _demanded(context, node, ())  # none of the properties that it requires is described
     if (items := reading.mapping(node, "items")) is not None:
         if item.type == "array":
             return replace(item, items=_read(context, items, "[]", f"{item.path}[]"))
-        reading.unsupported(items, f"a value of type {found} has no items")
+        reading.unsupported(items, f"a value of type {spark_type} has no items")
     if (entries := reading.mapping(node, "map")) is not None and item.type == "map":
         keys, values = (reading.mapping(entries, key) for key in ("key", "value"))
         return replace(
@@ -290,8 +292,8 @@ def _key_rules(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rul
 def _relationships(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
     for relation in context.reading.mappings(node, "relationships"):
         context.document_remarks(relation, "type", "description")
-        if (found := _target(context, relation)) is not None:
-            demand = Refers((item.path,), found.model, (found.path,))
+        if (target := _target(context, relation)) is not None:
+            demand = Refers((item.path,), target.model, (target.path,))
             yield context.reading.rule("references", demand, relation.get("to"))
 
 
@@ -301,8 +303,8 @@ def _target(context: OdcsContext, relation: Mapping) -> Element | None:
     if len(written) != 1:
         reading.unsupported(relation.get("to"), "one property refers to one")
         return None
-    found = context.elements.referred(written[0])
-    if isinstance(found, str):
-        reading.unsupported(relation.get("to"), found)
+    element = context.elements.referred(written[0])
+    if isinstance(element, str):
+        reading.unsupported(relation.get("to"), element)
         return None
-    return found
+    return element

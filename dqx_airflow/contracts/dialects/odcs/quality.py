@@ -21,8 +21,8 @@ def read_rules(
 ) -> Iterator[Placed]:
     """The rules of an object with these columns, or of the property with this column."""
     rules = tuple(context.reading.mappings(owner, "quality"))
-    told = [_as_metric(context, rule) for rule in rules]
-    listed = Sequence(tuple(told), owner.path, owner.span)
+    metrics = [_as_metric(context, rule) for rule in rules]
+    listed = Sequence(tuple(metrics), owner.path, owner.span)
     quality = {"quality": Entry("quality", listed, owner.span_of("quality"))}
     stand_in = Mapping(quality, owner.path, owner.span)
     yield from read_quality(context.reading, stand_in, column, context.sql_dialect, columns)

@@ -128,10 +128,10 @@ def _like(key: str, negation: str = "") -> Callable[[ExpectationArguments], Dema
 
     def demands(arguments: ExpectationArguments) -> Demands:
         name = sql_name(arguments.own_column())
-        found = arguments.items(key) if key.endswith("_list") else [arguments.text(key)]
+        written = arguments.items(key) if key.endswith("_list") else [arguments.text(key)]
         is_any = not negation and arguments.take("match_on", "any") != "all"
         link = " OR " if is_any else " AND "
-        patterns = (quote_literal(str(item)) for item in found)
+        patterns = (quote_literal(str(item)) for item in written)
         predicate = link.join(f"{name} {negation}LIKE {pattern}" for pattern in patterns)
         return (RowsSatisfy(predicate, share=arguments.mostly()),)
 
