@@ -11,7 +11,14 @@ from typing import Any
 from dqx_airflow.metrics.comparison import order_key, timestamp_of
 from dqx_airflow.metrics.datetime_text import date_in
 from dqx_airflow.metrics.in_python import rounded_half_up
-from dqx_airflow.metrics.types import WHOLE_SIZES, Family, parts_of, widest
+from dqx_airflow.metrics.types import (
+    LONGEST_DECIMAL,
+    WHOLE_SIZES,
+    Family,
+    decimal_size,
+    parts_of,
+    widest,
+)
 
 _TEXT = frozenset({Family.TEXT})
 _NUMBER = frozenset({Family.NUMBER})
@@ -30,7 +37,9 @@ class RowFunction:
     type of the result for those of the arguments, `in_python` the result for their values. Where
     one of these is NULL, so is the result, unless the function `takes_null`. `of_bigint` is the
     SQL for whole numbers, which are made bigints before. `lost` says what happened where there is
-    no result although the arguments have values, which is so for the types in `loses` alone.
+    no result although the arguments have values, which is so for the types in `loses` alone. A
+    function `gives_own_type` if its SQL has to become a decimal of the size that `type_of` gives:
+    Spark's own size depends on the values of arguments too.
     """
 
     name: str
@@ -46,6 +55,7 @@ class RowFunction:
     of_bigint: Callable[..., str] | None = None
     lost: str | None = None
     loses: frozenset[str] = frozenset()
+    gives_own_type: bool = False
 
     def loses_of(self, spark_type: str) -> bool:
         """True where it may have no result for a value of the type."""
@@ -109,6 +119,13 @@ def _widened(number: str, *_: str) -> str:
     return "bigint" if number in WHOLE_SIZES else number
 
 
+def _rounded(number: str, *_: str) -> str:
+    if not number.startswith("decimal"):
+        return _widened(number)
+    precision, scale = decimal_size(number)
+    return f"decimal({min(precision + 1, LONGEST_DECIMAL)},{scale})"
+
+
 def _date(value: Any) -> date | None:
     if isinstance(value, str):
         return date_in(value)
@@ -168,12 +185,13 @@ _ENTRIES = (
         "The number rounded half up to the given number of digits.",
         _called("round"),
         _NUMBER,
-        type_of=_widened,
+        type_of=_rounded,
         in_python=_round,
         literals=1,
         of_bigint=_round_bigint,
         lost="overflow",
         loses=frozenset({"bigint", "decimal", "float", "double"}),
+        gives_own_type=True,
     ),
     RowFunction(
         "coalesce",

@@ -105,6 +105,18 @@ def decimal_size(number_type: str) -> tuple[int, int]:
     return int(precision), int(scale)
 
 
+def roomless_decimal(*number_types: str) -> str | None:
+    """Where no decimal holds the numbers of all the types, none of which is floating: the one with
+    all digits behind the point. A number that does not fit it is of one of the types alone."""
+    if not all(family_of(each) is Family.NUMBER for each in number_types):
+        return None
+    sizes = [decimal_size(each) for each in number_types]
+    scale = max(scale for _, scale in sizes)
+    if max(precision - own for precision, own in sizes) + scale <= LONGEST_DECIMAL:
+        return None
+    return f"DECIMAL({LONGEST_DECIMAL},{scale})"
+
+
 def decimal_type(value: Decimal) -> str | None:
     """The smallest decimal type that holds a number; None where it has too many digits for any."""
     _, digits, exponent = value.as_tuple()

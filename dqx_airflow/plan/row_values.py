@@ -24,6 +24,7 @@ from dqx_airflow.metrics.types import (
     family_of,
     fields_of,
     parts_of,
+    roomless_decimal,
 )
 from dqx_airflow.plan.row_types import DURATION, RowTypes, arithmetic_type, operand_types
 
@@ -210,6 +211,9 @@ def _lost(what: str, words: str, result: str, *operands: RowValue) -> Cause:
 
 def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
     function = ROW_FUNCTIONS[call.name.text]
+    result = function.type_of(*(item.type for item in arguments))
+    if function.takes_null and result.startswith("decimal"):
+        arguments = _held(arguments, show(call))
     first = arguments[0]
     if first.is_whole and function.of_bigint is not None:
         wide = (
@@ -218,7 +222,8 @@ def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
         sql = function.of_bigint(wide.sql, *(item.sql for item in arguments[1:]))
     else:
         sql = function.sql(*(item.sql for item in arguments))
-    result = function.type_of(*(item.type for item in arguments))
+    if function.gives_own_type and result.startswith("decimal"):
+        sql = f"TRY_CAST({sql} AS {result.upper()})"
     if function.takes_null:
         return RowValue(sql, result, tuple(_reached(arguments)))
     causes = tuple(cause for item in arguments for cause in item.causes)
@@ -230,6 +235,19 @@ def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
             cause = _lost(function.lost, show(call), sql, first)
         causes = (*causes, cause)
     return RowValue(sql, result, causes)
+
+
+def _held(values: list[RowValue], words: str) -> list[RowValue]:
+    """Decimals of which the first counts that is not NULL, as ones of one type. Where no type has
+    room for all of them, Spark would take one that rounds off digits behind the point."""
+    size = roomless_decimal(*(item.type for item in values if item.type != UNKNOWN))
+    if size is None:
+        return values
+    held = [replace(item, sql=f"TRY_CAST({item.sql} AS {size})") for item in values]
+    return [
+        replace(one, causes=(*item.causes, _lost("overflow", words, one.sql, item)))
+        for item, one in zip(values, held, strict=True)
+    ]
 
 
 def _reached(arguments: list[RowValue]) -> Iterator[Cause]:

@@ -14,6 +14,7 @@ from dqx_airflow.metrics.types import (
     Family,
     decimal_size,
     family_of,
+    roomless_decimal,
 )
 from dqx_airflow.plan.row_values import RowValue
 
@@ -54,8 +55,11 @@ def among(value: RowValue, choices: list[RowValue]) -> str:
 
 def as_key(value: str, own: str, other: str) -> str:
     """A value of the type `own` for a lookup among values of the type `other`: where one of them is
-    floating, what equals it exactly, or NULL."""
-    if own not in FLOATING or other in FLOATING:
+    floating, or no decimal holds all values of both, what equals it exactly, or NULL."""
+    if own not in FLOATING:
+        size = None if other in FLOATING else roomless_decimal(own, other)
+        return value if size is None else f"TRY_CAST({value} AS {size})"
+    if other in FLOATING:
         return value
     double = f"CAST({value} AS DOUBLE)"
     bigint = f"TRY_CAST({double} AS BIGINT)"
@@ -88,9 +92,7 @@ def _have_room(value: RowValue, choices: list[RowValue]) -> bool:
     numbers = [item for item in (value, *choices) if item.is_number and not item.is_floating]
     if value.is_floating or not numbers:
         return True
-    sizes = [decimal_size(item.type) for item in numbers]
-    scale = max(scale for _, scale in sizes)
-    return max(precision - own for precision, own in sizes) + scale <= LONGEST_DECIMAL
+    return roomless_decimal(*(item.type for item in numbers)) is None
 
 
 def _exactly(op: str, left: RowValue, right: RowValue) -> str | None:
@@ -148,14 +150,11 @@ def _is_a_double(literal: RowValue) -> bool:
 
 
 def _decimals(op: str, left: RowValue, right: RowValue) -> str | None:
-    sizes = decimal_size(left.type), decimal_size(right.type)
-    scale = max(scale for _, scale in sizes)
-    if max(precision - own for precision, own in sizes) + scale <= LONGEST_DECIMAL:
+    size = roomless_decimal(left.type, right.type)
+    if size is None:
         return None
     sign = _OPERATORS.get(op, op)
-    one, other = (
-        f"TRY_CAST({side.sql} AS DECIMAL({LONGEST_DECIMAL},{scale}))" for side in (left, right)
-    )
+    one, other = (f"TRY_CAST({side.sql} AS {size})" for side in (left, right))
     # For what has no room, the other one is nothing.
     return (
         f"coalesce({one} {sign} {other}, "

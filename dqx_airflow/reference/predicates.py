@@ -161,20 +161,20 @@ class EvaluatedRow:
             case nodes.Call(name=name, arguments=arguments):
                 function = ROW_FUNCTIONS[name.text]
                 if function.takes_null:
-                    return self._is_any_lost(arguments)
+                    return self._is_any_lost(node)
                 if any(map(self.is_lost, arguments)):
                     return True
                 return function.lost is not None and self._loses(node, *arguments)
             case _:
                 return False
 
-    def _is_any_lost(self, arguments: Iterable[nodes.Expression]) -> bool:
+    def _is_any_lost(self, call: nodes.Call) -> bool:
         """As of arguments of which the first counts that is not NULL."""
-        for argument in arguments:
+        for argument in call.arguments:
             if self.is_lost(argument):
                 return True
             if self.value(argument) is not None:
-                break
+                return self.value(call) is None
         return False
 
     def _loses(self, node: nodes.Expression, *operands: nodes.Expression) -> bool:
@@ -209,10 +209,10 @@ class EvaluatedRow:
                 values = [self.value(argument) for argument in arguments]
                 if None in values and not function.takes_null:
                     return None
-                result = function.in_python(*values)
-                if result is not None and self._type(node) in WHOLE_SIZES:
-                    return result if has_bits_for(result, self._type(node)) else None
-                return narrowed(result) if self._type(node) == "float" else result
+                result, own = function.in_python(*values), self._type(node)
+                if result is not None and own in WHOLE_SIZES:
+                    return result if has_bits_for(result, own) else None
+                return narrowed(result) if own == "float" else fitted(result, own)
             case _:
                 return None
 
