@@ -41,7 +41,7 @@ FIELDS = (
 
 
 def contract(size: int) -> str:
-    """A contract of so many fields, of all kinds."""
+    """A contract with this many fields of all kinds."""
     fields = (FIELDS[n % len(FIELDS)].format(n=n) for n in range(size))
     return HEAD + "".join(f"      {field}\n" for field in fields)
 

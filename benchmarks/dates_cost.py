@@ -43,7 +43,7 @@ CHANGE = '        assert day_over_day(sum(amount)) < 50% name "change"\n'
 
 
 def write_sales(spark: Any, path: str, rows: int, dates: int) -> None:
-    """So many rows on each date of the range, and on the day before it."""
+    """Writes this many rows for each date of the range and for the day before it."""
     on = f"date_add(DATE'{FIRST}', CAST(id % {dates + 1} AS INT) - 1)"
     columns = (
         "id, rand(1) * 1000 AS price, CAST(rand(2) * 1000 AS INT) AS amount, "

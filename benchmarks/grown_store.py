@@ -73,7 +73,7 @@ class Run:
 
 
 def runs_of(many: int, until: datetime, gates: Sequence[str] = GATES, days: int = 400) -> list[Run]:
-    """So many runs of some gates, evenly over the days before a moment."""
+    """Runs of several gates, spread evenly over the days before a timestamp."""
     step = timedelta(days=days) / many
     return [Run(n, gates[n % len(gates)], until - step * (many - n)) for n in range(many)]
 

@@ -48,7 +48,7 @@ ASSERTIONS = (
 
 
 def suite(size: int) -> str:
-    """A suite of so many assertions, fifty a check, of all kinds."""
+    """A suite with this many assertions of all kinds, fifty in each check."""
     lines = [ASSERTIONS[n % len(ASSERTIONS)].replace("{n}", str(n)) for n in range(size)]
     checks = (
         f'check "Check {start}" on orders {{\n' + "\n".join(lines[start : start + 50]) + "\n}\n"

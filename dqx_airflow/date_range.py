@@ -9,7 +9,7 @@ from dqx_airflow.errors import RequestError
 
 SEPARATOR = ".."
 MOST_DATES = 1_000
-"""So many dates one run judges at most."""
+"""The maximum number of dates in one run."""
 
 _HINT = "write FROM..TO with both dates, such as 2026-01-01..2026-03-31"
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 DEFAULT_SAMPLE_ROWS = 20
-"""So many failing rows of an assertion are kept where nobody says how many."""
+"""The default number of failing rows kept for each assertion."""
 
 MOST_SAMPLE_ROWS = 1000
 """A sample larger than this is no sample: that is what a quarantine is for."""
 
 DEFAULT_MOST_GROUPS = 10_000
-"""So many groups an assertion is judged for at most, unless `@max_groups` allows more."""
+"""The maximum number of groups of an assertion, unless `@max_groups` allows more."""
 
 MOST_GROUPS = 1_000_000
 """`@max_groups` allows no more: the groups are judged in one process."""

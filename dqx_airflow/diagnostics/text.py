@@ -14,7 +14,7 @@ _WIDEST_EXCERPT = 160
 _LONGEST_MESSAGE = 400
 
 MOST_SHOWN = 100
-"""So many findings are shown to people, the others are counted. Formats for machines hold all."""
+"""The maximum number of findings in text output, which counts the others; JSON and SARIF have all."""
 
 
 def draw(

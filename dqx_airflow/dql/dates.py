@@ -21,7 +21,7 @@ MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES.split(), start
 WEEKDAYS = {name: number for number, name in enumerate(_WEEKDAY_NAMES.split())}
 
 FURTHEST_OFFSET = 366
-"""So many days may be added to a date or taken from it."""
+"""The maximum number of days added to or subtracted from a date."""
 
 _FUNCTIONS = (*MONTHS, "weekday", "nth_weekday", "last_day_of_month")
 

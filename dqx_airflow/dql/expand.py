@@ -22,7 +22,7 @@ from dqx_airflow.dql.walk import parts_of, rewritten
 from dqx_airflow.values import Span
 
 MOST_WORDS = 500_000
-"""So many words the macros of a suite make at most: names, numbers, operators, uses, rounds."""
+"""The maximum number of tokens that the macros of a suite expand to, uses and loops included."""
 DEEPEST_USE = 50
 """Macros may use macros this deeply."""
 

@@ -25,7 +25,7 @@ Reader: TypeAlias = Callable[[str, str], SourceFile | str]
 _MARKS = ("dqx.toml", ".git")
 
 MOST_FILES = 200
-"""So many files may be imported, directly or not."""
+"""The maximum number of imported files, direct and indirect."""
 
 
 @dataclass(frozen=True, slots=True)

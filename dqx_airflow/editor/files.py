@@ -15,7 +15,7 @@ from dqx_airflow.dql.imports import FileReader, Reader, no_imports
 from dqx_airflow.values import SourceFile
 
 MOST_FILES = 2000
-"""So many files of the folders are looked at to find out who uses a name."""
+"""The maximum number of files searched for references to a name."""
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from dqx_airflow.values import Span
 
 _WORD = re.compile(r"[a-zA-Z_]\w*")
 _MOST_SHOWN = 10
-"""So many assertions of a macro, or columns of a dataset, are shown."""
+"""The maximum number of assertions of a macro, or of columns of a dataset, in one hover."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,7 @@ ARITY: dict[str, tuple[int, int | None]] = {
 """The functions that a suite may call on metrics: fewest and most arguments."""
 
 CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
-"""Absolute change `abs((today - base) / base)` against so many days before (seed 001)."""
+"""Absolute change `abs((today - base) / base)` against `base`, the value n days before (seed 001)."""
 
 USUAL = "usual"
 """The window that leaves the target date out: the median of `n` earlier days, `step` days apart."""
@@ -221,7 +221,7 @@ MOST_COMMON = "most_common"
 """The call of one column and a number of values, which are all in a list: `in ["A", "B"]`."""
 
 DEFAULT_STDDEV_DAYS = 30
-"""So many days before the target date `within 3 stddev` looks at where none are given."""
+"""The default window of `within 3 stddev`, in days before the target date."""
 
 DEFAULT_SHARE_TOLERANCE = Fraction(5, 100)
 """By so much the share of a value may differ from the expected one where no tolerance is given."""

@@ -36,5 +36,5 @@ def has_room(value: Decimal, precision: int, scale: int) -> bool:
 
 
 def rounded_half_up(value: Decimal, digits: int) -> Decimal:
-    """The number with so many digits behind the point, halves away from zero, as Spark rounds."""
+    """The number rounded to this many decimal places, halves away from zero, as Spark rounds."""
     return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, EXACT)

@@ -31,7 +31,7 @@ from dqx_airflow.patterns.tree import (
 )
 
 _COPIES = 10
-"""A repetition with so many turns at most is written out; one with more counts as endless."""
+"""Repetitions up to this count are unrolled; longer ones count as unbounded."""
 _MOST_POSITIONS = 3_000
 _MOST_TURNS = 90
 """Positions that turn together; more cannot be judged within a moment."""

@@ -14,7 +14,7 @@ from dqx_airflow.metrics.types import LONGEST_DECIMAL, decimal_size
 _Size: TypeAlias = tuple[int, int]
 
 _LEAST_WHOLE = 12
-"""So many digits before the point are left to an operand, if its type has them."""
+"""The number of integer digits that an operand keeps, if its type has them."""
 _LEAST_SCALE = 6
 
 

@@ -26,7 +26,7 @@ def undecided_rows(where: RowPredicate, types: RowTypes) -> Aggregate | None:
 
 
 def fail_undecided(request: MetricRequest, count: int, types: RowTypes, scanned: Scanned) -> None:
-    """Leaves a request without a value, for so many rows that its filter cannot decide."""
+    """Leaves a request without a value, because its filter cannot decide this many rows."""
     assert request.where is not None
     causes = dict.fromkeys(cause.words for cause in causes_of(request.where.node, types))
     rows = "1 row" if count == 1 else f"{count} rows"

@@ -20,7 +20,7 @@ from dqx_airflow.plan.row_types import TypeObjection, objection_to_comparison
 from dqx_airflow.plan.schema_check import Schema
 
 MOST_NEAR = 1_000
-"""So many rows of one key are compared with a tolerance on each side; others have to be equal."""
+"""Up to this many rows of one key on each side are compared with a tolerance; others must be equal."""
 
 
 @dataclass(frozen=True, slots=True)

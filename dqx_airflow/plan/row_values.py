@@ -175,7 +175,7 @@ def _has_room(op: str, left: RowValue, right: RowValue, result: str) -> bool:
 
 
 def _days_away(op: str, left: RowValue, right: RowValue, words: str) -> RowValue:
-    """A date so many days away; Spark's own arithmetic begins anew behind the last of its dates."""
+    """A date this many days away; Spark's own arithmetic wraps around after its last date."""
     day, days = (left, right) if left.type == "date" else (right, left)
     added = f"{_TRY[op]}(CAST(unix_date({day.sql}) AS BIGINT), {days.sql})"
     sql = (

@@ -24,9 +24,9 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LAST_FRACTION, _LAST_BIGINT = "9007199254740992D", "9223372036854775808D"
 """From the first on, every double is a whole number; from the second on, none is a bigint."""
 _DIGITS_OF_A_DOUBLE = 15
-"""A decimal of so many digits is the same after it was a double."""
+"""A decimal with up to this many digits survives the conversion to a double and back."""
 _FRACTION = 22
-"""So many digits of a double below `_LAST_FRACTION` have room behind the point."""
+"""The number of decimal places that a double below `_LAST_FRACTION` has room for."""
 
 
 def compared(op: str, left: RowValue, right: RowValue) -> str:

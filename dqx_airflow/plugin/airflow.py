@@ -73,7 +73,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 MOST_INSTANCES = 500
-"""So many instances of a mapped task are looked at."""
+"""The maximum number of instances of a mapped task that are inspected."""
 
 _MOST_ROWS = 20_000
 _OPERATORS = (

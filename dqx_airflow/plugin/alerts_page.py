@@ -16,7 +16,7 @@ from dqx_airflow.results.recent_alerts import AssertionKey, RecentAlert
 from dqx_airflow.values import Verdict
 
 MOST_SHOWN = 60
-"""So many alerts are on the page; filters lead to the others."""
+"""The maximum number of alerts on the page; filters lead to the others."""
 
 
 @dataclass(frozen=True, slots=True)

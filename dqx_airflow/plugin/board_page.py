@@ -15,7 +15,7 @@ from dqx_airflow.plugin.value_format import fault_of
 from dqx_airflow.values import EnforcedContract, Status, Verdict
 
 DEPTH = 14
-"""So many of the last runs of a DAG are looked at."""
+"""The number of recent runs of a DAG that are inspected."""
 
 NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
 

@@ -289,7 +289,7 @@ class OpenStore:
 
 
 def _before(day: date, days: int) -> date:
-    """The day so many days earlier; the first of all days where there is none."""
+    """The date n days earlier, or the first possible date if there is none."""
     return day - timedelta(days=min(days, day.toordinal() - 1))
 
 

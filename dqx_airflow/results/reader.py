@@ -214,7 +214,7 @@ def _newest(
 
 
 def _timestamp_before(runs: DeltaTable, limit: int) -> datetime | None:
-    """A moment since which at least so many runs finished; None where the log does not say."""
+    """A timestamp since which at least this many runs finished; None if the log does not say."""
     actions = runs.get_add_actions(flatten=True)
     columns = ("max.finished_at", "min.finished_at", "num_records")
     if not {*columns} <= {*actions.schema.names}:

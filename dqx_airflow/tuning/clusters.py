@@ -145,7 +145,7 @@ def _clusters(
 
 
 def _at_least(hits: int, trials: int, rate: float) -> float:
-    """The probability of so many hits or more (binomial distribution)."""
+    """The probability of at least this many hits (binomial distribution)."""
     return sum(
         math.comb(trials, n) * rate**n * (1 - rate) ** (trials - n) for n in range(hits, trials + 1)
     )

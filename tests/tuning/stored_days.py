@@ -48,7 +48,7 @@ def day(number: int) -> date:
 
 
 def orders(counts: Mapping[int, tuple[int, int]]) -> MemoryDatabase:
-    """So many rows a day, of which so many have no email."""
+    """The number of rows a day, and of those without an email."""
     rows = [
         {"email": None if row < nulls else "a@x.org", "ds": day(number)}
         for number, (count, nulls) in counts.items()

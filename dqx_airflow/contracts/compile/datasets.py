@@ -151,7 +151,7 @@ def volume(place: RuleContext) -> CompiledClaim:
 
 
 def mean_rows(place: RuleContext, days: int) -> str:
-    """The mean of the rows of so many days. A day without rows counts: it is what went wrong."""
+    """The mean number of rows over n days. A day without rows counts: that is the fault."""
     _need_dates(place)
     return f"mean(coalesce(num_rows(), 0), n {days})"
 
@@ -258,7 +258,7 @@ def _unfound(place: RuleContext, own: str, other: str, present: str, equal: str)
 
 
 def _satisfied(predicate: str, share: float) -> CompiledClaim:
-    """That so many of the rows satisfy a predicate of Spark SQL for which it is not NULL."""
+    """A claim on the share of rows for which a Spark SQL predicate is true, of those where it is not NULL."""
     return no_rows(sql(f"count_if(NOT ({predicate}))"), share, sql(f"count(({predicate}))"))
 
 

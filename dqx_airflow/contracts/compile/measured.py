@@ -162,7 +162,7 @@ def _metric(demand: MetricRule) -> str:
 
 
 def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> CompiledClaim | None:
-    """That no row is so, or at most so many percent are; None for every other condition."""
+    """The assertion that no row, or at most a share of the rows, matches; None for other conditions."""
     condition = demand.condition
     if condition == Condition("==", 0) or (condition.op == "<=" and condition.bound == 0):
         return each_row(negation(bad))

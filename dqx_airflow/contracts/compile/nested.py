@@ -82,11 +82,11 @@ class Nested:
     sql: str
 
     def count_of_rows_without(self, predicate: nodes.Expression) -> str:
-        """So many rows hold a value for which the predicate over `operand` is false."""
+        """The number of rows with a value for which the predicate over `operand` is false."""
         return f"count_if(exists({self.sql}, {quote_name(_ITEM)} -> NOT {spark_text(predicate)}))"
 
     def count_of_rows_with_null(self) -> str:
-        """So many rows hold NULL in the place of a value."""
+        """The number of rows with NULL instead of a value."""
         return f"count_if(exists({self.sql}, {quote_name(_ITEM)} -> {quote_name(_ITEM)} IS NULL))"
 
     @property

@@ -70,7 +70,7 @@ def with_intervals(tree: Expr, sql_dialect: str | None) -> Expr:
 
 
 def _shifted(node: Expr, operation: type[Expr]) -> Expr:
-    """`x + INTERVAL n UNIT` for a function that adds so many units."""
+    """`x + INTERVAL n UNIT` for a function that adds n units."""
     from sqlglot import exp
 
     amount = node.expression

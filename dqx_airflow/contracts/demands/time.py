@@ -16,7 +16,7 @@ from dqx_airflow.contracts.demands.wording import (
 
 @dataclass(frozen=True, slots=True)
 class Fresh(DemandBase):
-    """The youngest value of the column is at most so many seconds old. Without a column it is the
+    """The latest value of the column is at most this many seconds old. Without a column it is the
     only timestamp of the model, or the date column of its dataset."""
 
     dimension: ClassVar[str | None] = "timeliness"
@@ -32,7 +32,7 @@ class Fresh(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Prompt(DemandBase):
-    """From `source` to `processed` it takes at most so many seconds, for this share of the rows."""
+    """`processed` is at most this many seconds after `source`, for this share of the rows."""
 
     dimension: ClassVar[str | None] = "timeliness"
     is_service_level: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class Prompt(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Retained(DemandBase):
-    """The oldest value of the column is at most so many seconds old. Without a column it is found
+    """The earliest value of the column is at most this many seconds old. Without a column it is found
     as that of `Fresh`."""
 
     dimension: ClassVar[str | None] = "conformity"
@@ -67,7 +67,7 @@ class Retained(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Volume(DemandBase):
-    """The rows of a day, or the mean of those of so many days, compare so with a baseline.
+    """The rows of a day, or their mean over several days, compared with a baseline.
 
     Without `baseline` it is the mean of the `days` before. `low` and `high` are its multiples.
     """
@@ -109,7 +109,7 @@ class HourlyVolume(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Arrives(DemandBase):
-    """There are new rows within every interval of so many seconds, on whatever day of it; with a
+    """Every interval of this many seconds has new rows, on any day of it; with a
     `schedule` since the last day on which it has data delivered: `monthly`, or a cron expression.
     """
 

@@ -71,7 +71,7 @@ class Bound(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Length(DemandBase):
-    """So many characters a text has, or items an array: op is >= or <=."""
+    """The number of characters of a string, or of items of an array, with `>=` or `<=`."""
 
     dimension: ClassVar[str | None] = "conformity"
     is_about_each_value: ClassVar[bool] = True
@@ -100,7 +100,7 @@ class MultipleOf(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Digits(DemandBase):
-    """A number has at most so many digits, and so many of them after the point."""
+    """The maximum number of digits of a number, and of those after the point."""
 
     dimension: ClassVar[str | None] = "conformity"
     is_about_each_value: ClassVar[bool] = True

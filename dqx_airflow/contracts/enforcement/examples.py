@@ -27,7 +27,7 @@ _OF_ROWS = (*VALUE_DEMANDS, Required, RowsSatisfy, Unique)
 _NESTED = ("array", "map", "struct")
 _LONGEST_VALUE = 60
 _MOST_ROWS = 50
-"""So many rows are tried one by one, to tell which of them break a rule."""
+"""Up to this many rows are tried one by one to find those that break a rule."""
 _COLUMN = "value"
 
 

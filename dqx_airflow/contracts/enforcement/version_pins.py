@@ -11,7 +11,7 @@ from dqx_airflow.contracts.model import Contract
 
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)*)([-+.][\w.+-]+)?", re.ASCII)
 _WHOLE = 3
-"""So many numbers make a whole version: major, minor, patch."""
+"""The parts of a complete version: major, minor and patch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ Plain: TypeAlias = "str | int | float | bool | None"
 
 DEEPEST = 60
 MOST_NODES = 200_000
-"""So many nodes a document may have, those that aliases repeat counted every time."""
+"""The maximum number of nodes of a document; a node counts again for each alias of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ def _notice(contract: Contract) -> int:
 def _too_soon(
     base: PublishedVersion, contract: Contract, published: Sequence[PublishedVersion], on: date
 ) -> list[Objection]:
-    """A breaking version comes into force so many days after it was announced, and not before."""
+    """A breaking version takes effect at least this many days after its announcement."""
     days = _notice(base.contract)
     begin = max(_day(contract.lifecycle.effective_date) or on, on)
     announced = _announced(base, published)
@@ -208,7 +208,7 @@ def _is_ending(contract: Contract) -> bool:
 
 
 def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
-    """Both versions are written for so many days: the old one ends no sooner."""
+    """Both versions are written for at least this many days before the old one ends."""
     old, new = base.contract.lifecycle, contract.lifecycle
     days = max(old.dual_write_days or 0, new.dual_write_days or 0)
     begin = max(_day(new.effective_date) or on, on)
@@ -233,7 +233,7 @@ def end_of(life: Lifecycle) -> date | None:
 
 
 def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
-    """A sunset is announced so many days before."""
+    """A sunset is announced this many days in advance."""
     life, before = contract.lifecycle, base.contract.lifecycle
     sunset = _day(life.sunset_date)
     ended = life.status == "sunset" and before.status != "sunset"

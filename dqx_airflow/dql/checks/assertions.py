@@ -35,7 +35,7 @@ from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span
 
 MOST_VALUES = 10_000
-"""So many metric values may go into one assertion: windows in windows multiply."""
+"""The maximum number of metric values in one assertion: nested windows multiply."""
 
 _BOOLEAN = (
     *(nodes.Junction, nodes.Not, nodes.Compare, nodes.Within, nodes.Member),
@@ -363,7 +363,7 @@ def zone_of(condition: nodes.ByTime) -> str:
 
 
 def window_days(condition: nodes.WithinStddev) -> int:
-    """So many days before the target date are looked at."""
+    """The number of days before the target date that are read."""
     return DEFAULT_STDDEV_DAYS if condition.days is None else _days(condition.days)
 
 

@@ -13,7 +13,7 @@ from dqx_airflow.exact import exact_text
 from dqx_airflow.values import Severity, Span
 
 _MOST_NAMED = 10
-"""A rule names so many assertions with which something is wrong, and counts the others."""
+"""The maximum number of assertions that a finding names; it counts the others."""
 
 _LEAST_FACTOR, _LARGEST_FACTOR = Fraction(1, 10), Fraction(10)
 """Beyond, a rule that scales comes close to one that disables."""

@@ -19,10 +19,10 @@ from dqx_airflow.values import SourceFile, Span
 DEEPEST_NESTING = 100
 """Brackets may be nested this deeply: more is a mistake, or an attack on the stack."""
 MOST_OPERATORS = 200
-"""So many operators may stand in one statement, since each of them deepens the tree."""
+"""The maximum number of operators in one statement; each of them deepens the tree."""
 
 MOST_SYNTAX_ERRORS = 10_000
-"""After so many the rest of a file is not read: it is no suite."""
+"""After this many errors the parser gives up: the file is no suite."""
 
 _PLAIN_NAMES = {
     "IDENT": "a name",
@@ -50,7 +50,7 @@ LONGEST_KEYWORD = 40
 """No keyword is longer, so that much of a word is enough to compare."""
 
 _LOOKED_BACK = 80
-"""So many letters before an error may say what is meant there."""
+"""The number of characters before an error that are searched for what was meant."""
 
 _BRACE = re.compile(r"[{}]|#[^\n]*|`[^`\n]*`|" + r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
 """A brace, or what may hold one that does not count: a comment, a name, a string."""

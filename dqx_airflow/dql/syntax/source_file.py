@@ -10,9 +10,9 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import SourceFile, Span
 
 LARGEST_FILE = 8_000_000
-"""So many bytes a file may have."""
+"""The maximum size of a file, in bytes."""
 MOST_WORDS = 1_000_000
-"""So many words a file may have, signs among them: 70,000 assertions, which take half a minute."""
+"""The maximum number of tokens in a file: 70,000 assertions, which take half a minute."""
 
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",  # before the mark of UTF-16, with which it begins

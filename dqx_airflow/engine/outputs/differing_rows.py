@@ -36,7 +36,7 @@ _WITH_KIND = {
 def differing_rows(
     spark: SparkSession, request: MetricRequest, references: ReferenceTables, plan: Plan, most: int
 ) -> tuple[FailingRow, ...]:
-    """At most so many rows that a request counts, in the order of their keys."""
+    """The first rows that a request counts, in the order of their keys, up to a limit."""
     match = Match.of(request)
     left, right = (references.opened[name] for name in (match.dataset, match.reference))
     columns = pair_columns(match, left.schema, right.schema)

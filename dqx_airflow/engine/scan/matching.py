@@ -48,13 +48,13 @@ from dqx_airflow.plan.spark_comparisons import as_key
 from dqx_airflow.values import MetricValue
 
 MOST_GROUPED = 200_000
-"""So many rows are grouped without a look at the keys first, which would cost a job of its own."""
+"""Up to this many rows are grouped without sampling the keys first, which costs another job."""
 
 _SAMPLED = 32_768
-"""So many rows of each side tell whether keys repeat."""
+"""The number of rows sampled on each side to find out whether keys repeat."""
 _SEED = 20_240_302
 _MOST_REPEATED = 1 / 16
-"""A side may have so many pairs of rows with the same key, for each of its rows, to be joined."""
+"""The sides are joined only if at most this share of the rows of each has a repeated key."""
 
 
 def run_matches(
@@ -270,7 +270,7 @@ class Sides:
         return self._joined(left_rows, right_rows) or self._grouped(left_rows)
 
     def unmatched(self, most: int, wanted: str) -> DataFrame:
-        """The first keys with rows that have no counterpart, at most so many.
+        """The first keys with rows that have no counterpart, up to a limit.
 
         `lefts` and `rights` are arrays of what these rows hold: those at the same place belong
         together. `wanted` is a condition about them.

@@ -19,7 +19,7 @@ from dqx_airflow.metrics.registry import Aggregate, Frequencies
 from dqx_airflow.plan.passes import MOST_COMPILED
 
 MOST_ROWS_FUSED = 250_000
-"""Up to so many rows one pass with everything in it takes less than the start of another job."""
+"""Up to this many rows, one pass over everything is cheaper than starting another job."""
 
 MOST_FUSED = 2_500
 """A pass over few rows has at most so many aggregates: what Spark does with them before it runs
@@ -30,7 +30,7 @@ MOST_DISTINCT = 50
 each of them."""
 
 MOST_BYTES_FUSED = 4_000_000
-"""Files of so many bytes have few rows, whatever their format."""
+"""Files up to this size, in bytes, have few rows whatever their format."""
 
 _LEAST_WASTE = 0.5
 """Days are read apart where one pass would compute so much more than is needed, in parts of it."""

@@ -156,7 +156,7 @@ def _text_format(reading: ClauseReader, written: str, node: Node, _item: Field) 
 
 
 def _whole_format(reading: ClauseReader, written: str, node: Node, _item: Field) -> Iterator[Rule]:
-    """So many bits a whole number has: `i32` is signed, `u8` is not."""
+    """The bits of an integer: `i32` is signed, `u8` is not."""
     bits = _BITS.get(written)
     if bits is None:
         reading.unsupported(node, f"unknown format '{written}': there is {', '.join(_BITS)}")
