@@ -1,1 +1,1 @@
-"""The only house that imports pyspark: sessions, sources, the scan, the job. Knows no Airflow."""
+"""The only package that imports pyspark: sessions, sources, the scan, the job. Knows no Airflow."""

@@ -1,8 +1,8 @@
 """The gate job over Spark Connect: a process without a JVM. Entered from `spark_jobs/`.
 
-One line of JSON on standard input says where Spark is, since the address may hold a token, and
-arguments are seen by everybody. Whoever started the job keeps that input open; when it is closed,
-nobody waits for the report any more, and the job ends.
+The address of Spark may hold a token, and arguments are public, so one line of JSON on standard
+input passes it. The parent process keeps that input open; when it closes, nobody waits for the
+report any more, and the job ends.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _REFUSED = re.compile(r"Failed to set (\S+) to ")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Like the `main` of the gate job; the session is that of a server."""
-    # The thread that reads to the end must hold no lock of a buffer when the process ends.
+    """Like `main` of the gate job, with the session of a server."""
+    # The reading thread must not hold a buffer lock when the process ends.
     task = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
     given = json.loads(task.readline())
     ending = JobEnding()
@@ -60,7 +60,7 @@ def _open(connection: Connection, name: str, settings: Mapping[str, str]) -> Spa
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         spark = open_session(connection, name, settings)
-    # The warning itself quotes the value, which may be a secret.
+    # The warning quotes the value, which may be a secret.
     refused = filter(None, (_REFUSED.match(str(warning.message)) for warning in caught))
     for setting in dict.fromkeys(found[1] for found in refused):
         print(f"warning: only the server can set {setting}", file=sys.stderr)

@@ -12,12 +12,12 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import ContractDescription
 
 ID, VERSION, OWNER = "dqx.contract.id", "dqx.contract.version", "dqx.contract.owner"
-"""The properties of a table that is under a contract."""
+"""The table properties that name the contract of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was written: properties, and the comments of columns. `missing` are not in the table."""
+    """The properties and column comments written. `missing` columns are not in the table."""
 
     properties: dict[str, str]
     comments: dict[str, str]
@@ -31,18 +31,19 @@ class Published:
 
 
 def publish(contract: ContractDescription, path: str, *, is_dry: bool = False) -> Published:
-    """Writes a contract into a Delta table, and tells what was new. What is there stays untouched.
+    """Writes a contract into a Delta table, and returns what was new. Existing entries stay
+    untouched.
 
-    Each kind of change is a commit of its own, which holds no data; a second time, there is none.
+    Each kind of change is a commit of its own without data; publishing again makes no commit.
 
-    :param is_dry: writes nothing, and tells what would be written.
-    :raises DatasetError: there is no such table, or it cannot be written.
+    :param is_dry: writes nothing, and returns what would be written.
+    :raises DatasetError: the table does not exist, or cannot be written.
     """
     try:
         table = DeltaTable(path)
     except TableNotFoundError as error:
         raise DatasetError(f"no Delta table at {path}", "check the path") from error
-    except Exception as error:  # deltalake has no root for its exceptions
+    except Exception as error:  # deltalake has no base class for its exceptions
         raise DatasetError(f"the Delta table at {path} cannot be read: {error}") from error
     metadata = table.metadata()
     columns = {field.name: field.metadata.get("comment") for field in table.schema().fields}
@@ -73,20 +74,20 @@ def publish(contract: ContractDescription, path: str, *, is_dry: bool = False) -
 
 
 def properties_of(contract: ContractDescription) -> dict[str, str]:
-    """The properties of a table under a contract; those that it does not know are left out."""
+    """The properties of a table with a contract, as far as the contract states them."""
     owner = contract.owners[0] if contract.owners else None
     known = {ID: contract.id, VERSION: contract.version, OWNER: owner}
     return {key: value for key, value in known.items() if value is not None}
 
 
 def published_in(properties: Mapping[str, str]) -> tuple[str, str | None] | None:
-    """The id and version of the contract that a table says it is under; None where it says none."""
+    """The id and version of the contract in the properties of a table, or None."""
     contract_id = properties.get(ID)
     return (contract_id, properties.get(VERSION)) if contract_id is not None else None
 
 
 def statements(contract: ContractDescription, table: str) -> Iterator[str]:
-    """The same as statements of Spark SQL, for a table that a catalog holds.
+    """The equivalent Spark SQL statements, for a catalog table.
 
     :param table: its name, as SQL writes it.
     """
@@ -109,7 +110,7 @@ def _write(
     description: str | None,
 ) -> None:
     if properties:
-        # Properties that Delta does not know are ours to make.
+        # Properties unknown to Delta may be set freely.
         table.alter.set_table_properties(properties, raise_if_not_exists=False)
     if description is not None:
         table.alter.set_table_description(description)

@@ -1,7 +1,7 @@
 """The gate job: a request in, a report in the results store out. Entered from `spark_jobs/`.
 
-The exit code says whether there is a report, not what it says: some cluster managers run a job
-that exits with anything but 0 a second time. The verdict is read from the results store.
+The exit code says whether there is a report, not what is in it: some cluster managers rerun a job
+that exits with a code other than 0. The verdict is read from the results store.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _log = logging.getLogger("dqx.gate")
 def main(
     arguments: Sequence[str], open_session: Callable[[str], SparkSession] = create_session
 ) -> int:
-    """Runs the gate that the arguments ask for, prints its verdicts last, returns the exit code."""
+    """Runs the gate that the arguments describe, prints its verdicts, returns the exit code."""
     ending = JobEnding()
     session = ending.opening(open_session)
     return run_job(arguments, lambda request: run_gates(request.parts, session), ending)
@@ -71,8 +71,8 @@ def run_job(
     run: Callable[[GateRequest], tuple[GateReport, ...]],
     ending: JobEnding,
 ) -> int:
-    """Like `main`, whatever session the gate runs in, and whoever ends it."""
-    # Spark and its gateway talk a lot; ours, and events that go to the console, are worth a line.
+    """Like `main`, for any kind of session and of `JobEnding`."""
+    # Spark and its gateway are verbose; our messages, and events for the console, are worth a line.
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
     quiet_pyspark()
     for name in ("dqx", "dqx_airflow", "openlineage.client.transport.console"):
@@ -82,7 +82,7 @@ def run_job(
         ending.end_after(request.timeout_s)
         reports = run(request)
     except Exception as error:
-        # Of a job that was ended, any error is the consequence, and the reason has been told.
+        # Any error of a job that was ended is a consequence, and the reason has been reported.
         return _report_failure(error) if ending.code is None else ending.code
     for report in reports:
         print(draw_report(report, root=request.results_root), flush=True)
@@ -90,7 +90,7 @@ def run_job(
 
 
 def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> GateReport:
-    """The report of a request that asks for one, see `run_gates`."""
+    """The report of a single request, see `run_gates`."""
     (report,) = run_gates([request], session)
     return report
 
@@ -98,17 +98,17 @@ def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
 def run_gates(
     requests: Sequence[GateRequest], session: Callable[[str], SparkSession]
 ) -> tuple[GateReport, ...]:
-    """Checks, scans once, judges each request, and writes the reports; lineage events frame them.
+    """Checks, scans once, judges each request, and writes the reports, between lineage events.
 
-    All reports are written at the end, or none. A dataset is promoted where no request for the
+    Either all reports are written at the end, or none. A dataset is promoted if no request for the
     date is blocked or broken.
 
-    :param requests: those of one gate, or of one call: they share the results store, and the
-        datasets of one name.
-    :param session: gives the Spark session for an application name. Called when the suites and
-        the results store are known to be sound.
+    :param requests: those of one gate, or of one call: they share the results store, and datasets
+        with the same name.
+    :param session: returns the Spark session for an application name. Called after the suites and
+        the results store were checked.
     :raises SourceError: a suite has errors.
-    :raises RequestError: a request contradicts itself, or selects what is not there.
+    :raises RequestError: a request contradicts itself, or selects something that does not exist.
     :raises StoreError: the results store, or a quarantine, cannot be written.
     :raises PromotionError: the gate passed, and a dataset cannot be promoted as it is now.
     :raises DeadlineError: it took longer than the request allows.
@@ -127,7 +127,7 @@ def run_gates(
     started = _now()
     with run_events({part.run_id: part.request for part in parts}, started, store) as end:
         spark = session(first.run_key.gate)
-        do_meanwhile(lambda: to_json(first.attempt))  # what makes JSON of values takes a while
+        do_meanwhile(lambda: to_json(first.attempt))  # its import takes a while
         states = StateStore(store.location)
         memory = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
         reports = _validate(parts, spark, started, memory)
@@ -140,7 +140,7 @@ def run_gates(
 
 
 def try_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> GateReport:
-    """The report of a request that asks for one, see `try_gates`."""
+    """The report of a single request, see `try_gates`."""
     (report,) = try_gates([request], session)
     return report
 
@@ -148,11 +148,11 @@ def try_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> Ga
 def try_gates(
     requests: Sequence[GateRequest], session: Callable[[str], SparkSession]
 ) -> tuple[GateReport, ...]:
-    """Checks, scans and judges like `run_gates`, and leaves no trace: no report, states or events.
+    """Checks, scans and judges like `run_gates`, but leaves no trace: no report, states or events.
 
     :param session: as for `run_gates`.
     :raises SourceError: a suite has errors.
-    :raises RequestError: one selects what is not there.
+    :raises RequestError: one selects something that does not exist.
     """
     parts = _parts_of(requests)
     return _validate(parts, session(requests[0].run_key.gate), _now())
@@ -161,8 +161,8 @@ def try_gates(
 def plan_gate(request: GateRequest) -> Plan:
     """The plan of a request.
 
-    :raises SourceError: the suite has errors, alone or with these datasets.
-    :raises RequestError: it selects nothing, or what is not there.
+    :raises SourceError: the suite has errors, by itself or with these datasets.
+    :raises RequestError: it selects nothing, or something that does not exist.
     """
     return _plan(request, _sound_suite(request))
 
@@ -197,7 +197,7 @@ def _plan(request: GateRequest, checked: Checked) -> Plan:
 
 
 def _read_by(plan: Plan, request: GateRequest) -> GateRequest:
-    """The request with the datasets that its plan reads: a selection may leave some aside."""
+    """The request with only the datasets that its plan reads: a selection may exclude some."""
     return replace(
         request,
         datasets=tuple(ref for ref in request.datasets if ref.name in plan.reads),
@@ -208,7 +208,7 @@ def _read_by(plan: Plan, request: GateRequest) -> GateRequest:
 
 @dataclass(frozen=True, slots=True)
 class _JobPart:
-    """One of the requests that are judged together. `shadow` is what `shadow_plan` gives."""
+    """One of the requests that are judged together. `shadow` is the result of `shadow_plan`."""
 
     request: GateRequest
     plan: Plan
@@ -222,12 +222,12 @@ class _JobPart:
 
 def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
     """:raises SourceError: a suite has errors.
-    :raises RequestError: one selects what is not there.
+    :raises RequestError: one selects something that does not exist.
     """
     suites: dict[tuple[Any, ...], Checked] = {}
     parts = []
     for request in requests:
-        # The same suite for another date is read once.
+        # A suite is read once for all dates.
         key = request.suite, request.imports
         if key not in suites:
             suites[key] = _sound_suite(request)
@@ -260,7 +260,7 @@ def _judge(
     all_found: Scanned,
     started: datetime,
 ) -> GateReport:
-    """The report of a part before anything is promoted."""
+    """The report of a part, before anything is promoted."""
     request, plan = part.request, part.plan
     names = {ref.name for ref in request.datasets}
     opened = {name: dataset for name, dataset in all_opened.items() if name in names}
@@ -312,7 +312,7 @@ def _promoted(
     opened: Mapping[str, OpenDataset],
     started: datetime,
 ) -> tuple[GateReport, ...]:
-    """The reports after the rows of each date went where they go on a pass of all its suites."""
+    """The reports, after the rows of each date for which all suites passed were promoted."""
     by_date: dict[date, list[int]] = {}
     for number, report in enumerate(reports):
         by_date.setdefault(report.run_key.date, []).append(number)
@@ -337,7 +337,7 @@ def _promoted(
 
 
 def _require_time(request: GateRequest, started: datetime) -> None:
-    """A driver that stood still for a while does not come back with a result.
+    """Rejects the result of a driver that was suspended for too long.
 
     :raises DeadlineError: the gate took longer than it may.
     """
@@ -346,7 +346,7 @@ def _require_time(request: GateRequest, started: datetime) -> None:
 
 
 def _report_failure(error: Exception) -> int:
-    """Tells what ended the job; the exit code for it."""
+    """Reports why the job ended, and returns its exit code."""
     match error:
         case SourceError():
             print(error, file=sys.stderr)

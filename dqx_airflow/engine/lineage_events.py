@@ -1,4 +1,4 @@
-"""The lineage events of runs. Nothing of OpenLineage is loaded where nobody wants them."""
+"""The lineage events of runs. OpenLineage is not imported unless events are enabled."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 def run_events(
     requests: Mapping[str, GateRequest], started: datetime, store: ResultsStore
 ) -> Iterator[Callable[[GateReport], None]]:
-    """Sends one event when each run begins and one when it ends, however it does.
+    """Sends one event when each run begins and one when it ends, whatever its end.
 
         with run_events({run_id: request}, started, store) as end:
             report = ...
             end(report)
 
-    What is raised within is the end of the runs that have none yet: they crashed.
+    An exception raised in the block ends the runs that have not ended: they failed.
 
-    :param requests: what is asked for, by the id of its run.
+    :param requests: the request of each run id.
     """
     emitter = _emitter(_spool(store))
     if emitter is None:
@@ -44,7 +44,8 @@ def run_events(
         request = running.pop(report.run_id)
         is_sent = emitter.emit(terminal_event(request, report, emitter.namespace))
         if is_sent and not running:
-            # The server is there: it also gets what earlier runs could not send, as time allows.
+            # The server responds: it also gets the events that earlier runs could not send, as time
+            # allows.
             emitter.resend()
 
     with emitter:
@@ -60,7 +61,7 @@ def run_events(
 
 
 def _emitter(spool: Path | None) -> LineageEmitter | None:
-    # It also says that events wait which cannot be sent any more.
+    # Also reports waiting events that cannot be sent any more.
     has_waiting = spool is not None and spools.has_some(spool)
     if not is_configured(os.environ) and not has_waiting:
         return None
@@ -70,10 +71,10 @@ def _emitter(spool: Path | None) -> LineageEmitter | None:
 
 
 def _spool(store: ResultsStore) -> Path | None:
-    """Where events wait that could not be sent: where the environment says, else beside the
-    results, where these are files.
+    """The spool of unsent events: where the environment says, or beside the results if these are
+    files.
 
-    Elsewhere they go whole into the log of the job.
+    Otherwise events go whole into the log of the job.
     """
     if given := os.environ.get(spools.VARIABLE):
         return Path(given).expanduser()

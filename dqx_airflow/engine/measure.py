@@ -1,4 +1,4 @@
-"""Measures what plans ask for: opens their datasets, scans each once, runs their queries."""
+"""Measures the requests of plans: opens their datasets, scans each once, runs their queries."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def measure(
     plan: Plan,
     memory: StateCache | None = None,
 ) -> tuple[dict[str, OpenDataset], Scanned]:
-    """The datasets that could be opened, by name, and what was found out about the requests.
+    """The datasets that could be opened, by name, and the results of the requests.
 
-    :param memory: what earlier runs found out; without it all is computed.
+    :param memory: the states of earlier runs; without it everything is computed.
     """
     opened, (found,) = measure_together(spark, refs, [plan], memory)
     return opened, found
@@ -47,10 +47,10 @@ def measure_together(
     plans: Sequence[Plan],
     memory: StateCache | None = None,
 ) -> tuple[dict[str, OpenDataset], tuple[Scanned, ...]]:
-    """The datasets that could be opened, by name, and for each plan what `measure` would find out.
+    """The datasets that could be opened, by name, and for each plan the results of `measure`.
 
-    One scan of each dataset serves all plans. What depends on the date that is judged, and what
-    fails in that scan, is measured for each date as if it were alone.
+    One scan of each dataset serves all plans. What depends on the judged date, and what fails in
+    that scan, is measured again for each date alone.
 
     :param refs: the datasets of all plans.
     :param memory: as for `measure`.
@@ -83,10 +83,10 @@ def _measure_shared(
     dates: Collection[date],
     memory: StateCache | None,
 ) -> Scanned:
-    """The values of requests that are the same whichever date is judged.
+    """The values of requests that do not depend on the judged date.
 
     :param plan: the requests of all plans.
-    :param dates: those that are judged.
+    :param dates: the judged dates.
     """
     references = ReferenceTables(opened, plan.date)
 
@@ -104,12 +104,13 @@ def _measure_shared(
     shared = Scanned()
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
         shared.add(scanned)
-    # A date whose rows cannot be read, or fail an expression, fails those beside it: not alone.
+    # A date whose rows cannot be read, or fail an expression, fails the others in the scan too, but
+    # not alone.
     return shared.of(request for request in plan.requests if request not in shared.failures)
 
 
 def _depends_on_the_judged_date(request: MetricRequest, opened: Mapping[str, OpenDataset]) -> bool:
-    """True for what sees the rows of other datasets on the date that is judged."""
+    """True for a request that reads rows of other datasets on the judged date."""
     if request.definition.scan in (Scan.QUERY, Scan.MATCH):
         return True
     references = {lookup.reference for lookup in lookups_of(request)}
@@ -124,9 +125,9 @@ def _measure_alone(
     known: Scanned,
     memory: StateCache | None,
 ) -> Scanned:
-    """What a plan for one date asks for.
+    """The requests of a plan for one date.
 
-    :param known: what was found out before, of its requests.
+    :param known: results found before.
     """
     measured = known
     wanted = [item for item in plan.requests if item not in known]
@@ -164,7 +165,7 @@ def _lookups_of(requests: Iterable[MetricRequest]) -> tuple[Lookup, ...]:
 
 
 def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:
-    """How many rows datasets have, where that was found out."""
+    """The number of rows of datasets on the date, if known."""
     return {
         request.dataset: value
         for request, value in measured.values.items()
@@ -174,7 +175,7 @@ def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:
 
 
 def _distrust_changed(dataset: OpenDataset, found: Iterable[Scanned]) -> None:
-    """Takes back what was found in files that are not the same any more."""
+    """Discards the results of files that have changed since."""
     change = dataset.change
     if change is None:
         return
@@ -192,7 +193,7 @@ def _distrust_changed(dataset: OpenDataset, found: Iterable[Scanned]) -> None:
 def snapshots(
     refs: Sequence[DatasetRef], opened: Mapping[str, OpenDataset], plan: Plan, measured: Scanned
 ) -> tuple[DatasetSnapshot, ...]:
-    """What a report tells of the datasets that were measured."""
+    """The snapshots of the measured datasets, for a report."""
     told = []
     for ref in refs:
         dataset = opened.get(ref.name)

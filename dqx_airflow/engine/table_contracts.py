@@ -1,4 +1,4 @@
-"""What the tables of a gate say of the contracts that they are under."""
+"""The contracts that the tables of a gate name in their properties."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 def published_contracts(
     spark: SparkSession, opened: Mapping[str, OpenDataset]
 ) -> dict[str, tuple[str, str | None]]:
-    """The id and the version of a contract, by dataset; no Spark job runs for it.
+    """The id and version of the contract of each dataset, without a Spark job.
 
-    Of a table in a catalog they are what its newest version says.
+    For a catalog table they are read from its newest version.
     """
     contracts = {}
     for name, dataset in opened.items():
@@ -33,6 +33,6 @@ def _properties(spark: SparkSession, dataset: OpenDataset) -> Mapping[str, str]:
         return {}
     try:
         rows = spark.sql(f"SHOW TBLPROPERTIES {dataset.ref.table}").collect()
-    except PySparkException:  # a view of the session has none
+    except PySparkException:  # a temporary view has none
         return {}
     return {row[0]: row[1] for row in rows}

@@ -1,5 +1,5 @@
-"""The Spark session of a run: connecting, launching a JVM, concurrency, cancellation, errors.
+"""The Spark session of a run: connections, JVM launch, concurrency, cancellation, errors.
 
-The ground floor of the engine: nothing here knows datasets. `connection.connect` and
-`spark_session.create_session` are the doors; the rest serves them.
+The ground floor of the engine: nothing here knows about datasets. Enter through
+`connection.open_session` and `spark_session.create_session`; the other modules serve them.
 """

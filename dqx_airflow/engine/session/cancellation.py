@@ -1,4 +1,4 @@
-"""How a job ends before it is done: at its deadline, or when nobody waits for it any more."""
+"""Ends a job early: at its deadline, or when nobody waits for its report any more."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GRACE_S = 10.0
 
 
 class JobEnding:
-    """Ends a job from another thread: stops its Spark, and its process where that hangs.
+    """Ends a job from another thread: stops its Spark, and the process if that hangs.
 
-    `code` is the exit code of a job that was ended, None as long as it was not.
+    `code` is the exit code of a job that was ended, or None while it runs.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class JobEnding:
         self._spark: SparkSession | None = None
 
     def opening(self, open_session: Callable[[str], SparkSession]) -> Callable[[str], SparkSession]:
-        """`open_session`, and its session is stopped when the job is ended."""
+        """`open_session`, wrapped so that its session is stopped when the job is ended."""
 
         def session(name: str) -> SparkSession:
             self._spark = spark = open_session(name)
@@ -38,7 +38,7 @@ class JobEnding:
         return session
 
     def end_after(self, timeout_s: float | None) -> None:
-        """Ends the job at its deadline: a Python driver outlives a task that was timed out."""
+        """Ends the job at its deadline, because a Python driver outlives a task that timed out."""
         if timeout_s is None:
             return
         reason = f"the gate took longer than {timeout_s:g} seconds"
@@ -47,14 +47,14 @@ class JobEnding:
         timer.start()
 
     def close(self) -> None:
-        """Gives Spark back: a server would keep the session for an hour."""
+        """Releases Spark: a server would keep the session for an hour."""
         if self._spark is not None:
             self._spark.stop()
 
     def end(self, code: int, reason: str) -> None:
-        """Cancels what the job asked of Spark, so that it fails; then waits no longer for it.
+        """Cancels the job's work in Spark, so that it fails, then exits if the job still hangs.
 
-        What ends a job first counts.
+        Only the first reason counts.
         """
         if self.code is not None:
             return
@@ -62,9 +62,9 @@ class JobEnding:
         last = threading.Timer(_GRACE_S, os._exit, [code])
         last.daemon = True
         last.start()
-        with suppress(OSError):  # who read it may be gone
+        with suppress(OSError):  # the reader of stdout may be gone
             print(f"error: {reason}", file=sys.stderr, flush=True)
         if self._spark is not None:
             for stop in (self._spark.interruptAll, self._spark.stop):
-                with suppress(Exception):  # Spark may be what is wrong
+                with suppress(Exception):  # Spark itself may be the problem
                     stop()

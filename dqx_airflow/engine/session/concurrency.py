@@ -1,8 +1,8 @@
-"""Lets Spark do several things at once, each asked of it from a thread of its own.
+"""Runs several Spark actions at once, each from a thread of its own.
 
-Before a job can start, and after it ended, Spark works on one processor: it analyses, optimises and
-compiles, and lists files. Beside another job that costs no time of its own, and the cores that one
-job leaves idle run the tasks of the next.
+Before and after a job, the driver works on one core: it analyses, optimises and compiles plans and
+lists files. Run beside another job, that work costs no extra time, and cores that one job leaves
+idle run the tasks of the next.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _MOST = 4
-"""So many at once. By default Spark gives its cores to the first of them, and to the next what that
-leaves."""
+"""The maximum number of concurrent actions. By default Spark gives its cores to the first one, and
+what is left to the next."""
 _DESCRIPTION = "spark.job.description"
 
 
 def side_by_side(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """What the work makes of each item, in their order.
+    """The results of `work` for each item, in the order of the items.
 
-    Raises what it raised of the first item that failed, when all have ended. Who is interrupted
-    waits for none of them: they end with Spark.
+    Raises the exception of the first item that failed, after all have ended. An interrupt waits for
+    none of them: they end with Spark.
     """
     if len(items) < 2:
         return [work(item) for item in items]
-    # What is set for the jobs of this thread, such as their pool of the scheduler, holds for these.
-    # PySpark copies it once for each that inherits: of one for all, each would change the others.
+    # Thread-local properties, such as the scheduler pool, apply to these jobs as well. PySpark
+    # copies them once for each function that inherits them; threads that shared one copy would
+    # overwrite each other's.
     inheriting = [inheritable_thread_target(spark)(work) for _ in items]
     threads = ThreadPoolExecutor(min(len(items), _MOST), "dqx side by side")
     try:
@@ -46,8 +47,8 @@ def side_by_side(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]
 
 @contextmanager
 def jobs_called(spark: SparkSession, description: str) -> Iterator[None]:
-    """Describes the jobs of the block on the pages of Spark, if the session can: with Spark Connect
-    they show what the server says of them."""
+    """Sets the description of the block's jobs in the Spark UI, if the session can: over Spark
+    Connect they show the server's description."""
     try:
         context = spark.sparkContext
     except AttributeError:

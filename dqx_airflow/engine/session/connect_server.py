@@ -1,6 +1,7 @@
-"""What a server of Spark Connect has to be before gates rely on it: safe to talk to, and recent.
+"""Requirements on a Spark Connect server before gates rely on it: a trusted TLS certificate and a
+recent version.
 
-What is wrong with it is told at once. gRPC would try again for minutes, and name no reason.
+Violations are reported at once. gRPC would retry for minutes and give no reason.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ _ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
 
 
 def require_tls(connection: Connection, patience_s: float) -> None:
-    """Looks at the certificate of a server that is only talked to in TLS.
+    """Checks the certificate of a server that requires TLS.
 
-    :raises SparkError: it has no TLS, or a certificate that gRPC does not trust.
+    :raises SparkError: it offers no TLS, or a certificate that gRPC does not trust.
     """
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
@@ -52,17 +53,17 @@ def require_tls(connection: Connection, patience_s: float) -> None:
 
 
 def _trusted() -> str:
-    """The file of the authorities that gRPC trusts."""
+    """The file of certificate authorities that gRPC trusts."""
     if given := os.environ.get(_ROOTS):
         return given
     return str(resources.files("grpc") / "_cython" / "_credentials" / "roots.pem")
 
 
 def require_version(session: Any, connection: Connection) -> None:
-    """Compares the version of the server with that of the client.
+    """Compares the versions of the server and the client.
 
-    A server takes clients of older versions. What a newer client sends, it may not know: that fails
-    in the middle of a scan, or is ignored.
+    A server accepts clients of older versions. Requests of a newer client may be unknown to it:
+    they fail in the middle of a scan, or are ignored.
 
     :raises SparkError: the client is newer.
     """

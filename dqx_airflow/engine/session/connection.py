@@ -1,6 +1,6 @@
 """Opens a Spark session over a connection: in this process, on a cluster, or on a server.
 
-What goes wrong on the way is a `SparkError` that says what to do about it.
+Failures are raised as a `SparkError` that says how to fix them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _DOCTOR = "run `dql doctor` to check the installation"
 def open_session(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
     """The session that a connection leads to.
 
-    :param settings: those of the session, besides our defaults.
-    :raises SparkError: it cannot be had.
+    :param settings: session settings that override our defaults.
+    :raises SparkError: the session cannot be opened.
     """
     quiet_pyspark()
     with spark_errors_told(connection):
@@ -57,7 +57,7 @@ def open_session(connection: Connection, name: str, settings: Mapping[str, str])
 
 @contextmanager
 def spark_errors_told(connection: Connection) -> Iterator[None]:
-    """Turns the exceptions of Spark and of its transports into one that is worth reading.
+    """Turns the exceptions of Spark and its transports into one readable error.
 
     :raises SparkError: Spark failed.
     """
@@ -121,7 +121,7 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
 
 
 def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
-    """Credentials are found by Databricks itself: in its environment variables or its profiles."""
+    """Databricks finds its credentials itself, in environment variables or profiles."""
     try:
         from databricks.connect import DatabricksSession
     except ImportError as error:
@@ -148,9 +148,9 @@ def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSes
 
 
 def _knock(connection: Connection) -> None:
-    """Asks the servers whether they are there: Spark itself would try for minutes.
+    """Connects to the servers first: Spark itself would retry for minutes.
 
-    :raises SparkError: nobody answers.
+    :raises SparkError: no server answers.
     """
     if connection.kind is ConnectionKind.CONNECT and _has_proxy():
         return  # only a proxy can tell
@@ -175,8 +175,8 @@ def _has_proxy() -> bool:
 
 @contextmanager
 def _stderr_to(file: IO[bytes]) -> Iterator[None]:
-    """Sends what this process and its children write to stderr into a file: a JVM that starts
-    talks a lot, and keeps the stderr that it was born with."""
+    """Redirects the stderr of this process and its children to a file: a starting JVM is verbose,
+    and keeps the stderr that it inherited."""
     kept = os.dup(2)
     try:
         os.dup2(file.fileno(), 2)
@@ -187,6 +187,6 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
 
 
 def _told(error: BaseException, connection: Connection) -> str:
-    """The first line of an error. An address may hold a token, and libraries quote it."""
+    """The first line of an error, redacted: an address may hold a token, and libraries quote it."""
     line = grpc_details(error) or first_line(error)
     return redact_urls(line.replace(connection.address, str(connection)))

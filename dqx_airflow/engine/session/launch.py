@@ -1,4 +1,4 @@
-"""How a driver starts: its Spark on a thread of its own, while this one imports the job."""
+"""Starts a driver: Spark on one thread, the imports of the job on another."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"}
 
 
 def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
-    """Starts the Spark of a job and returns while it starts.
+    """Starts the Spark of a job and returns while it is starting.
 
-    :param arguments: those of the job. With wrong ones no Spark starts: the job says what is wrong.
-    :return: `create_session`, which waits for Spark and raises what went wrong with it.
+    :param arguments: of the job. Spark does not start if they are invalid: the job reports that.
+    :return: `create_session`, which waits for Spark and raises the error if the start failed.
     """
     prefer_bytecode(sys.path)
     on_a_server = bool(os.environ.keys() & _CONNECT)
@@ -37,8 +37,8 @@ def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
         return create_session
     if on_a_server:
         return create_session
-    # PySpark imports this with its first call to the JVM. Two threads that import parts of one
-    # package may see half of it: with this the other one imports nothing.
+    # PySpark imports this in its first call to the JVM. Two threads that import modules of one
+    # package may see it half initialized; after this import the other thread imports nothing.
     importlib.import_module("pyspark.testing.utils")
     failed: list[Exception] = []
 
@@ -48,7 +48,7 @@ def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
         except Exception as error:
             failed.append(error)
 
-    # A daemon: a job that is refused does not wait until a cluster has room for its Spark.
+    # A daemon thread: a rejected job does not wait until a cluster has room for its Spark.
     starting = threading.Thread(target=start, daemon=True)
     starting.start()
 
@@ -62,7 +62,7 @@ def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
 
 
 def _warm_up() -> None:
-    # Before PySpark is imported, since that takes a while; and not without what finds PySpark.
+    # Before PySpark is imported, which takes a while; and only if PySpark can be found.
     from dqx_airflow.engine.session.warm_up import class_names, starter_of, warm_up
 
     starter = starter_of(os.environ)
@@ -71,9 +71,9 @@ def _warm_up() -> None:
 
 
 def start_own_spark(name: str, settings: Mapping[str, str]) -> None:
-    """Starts a JVM, and in it the Spark that the next `create_session` with these then takes.
+    """Starts a JVM, and in it the Spark that the next `create_session` with these settings uses.
 
-    Nothing happens where this process has a JVM. Raises what PySpark raises.
+    Does nothing if this process has a JVM. Raises what PySpark raises.
     """
     from py4j.java_gateway import GatewayParameters
     from pyspark import SparkContext
@@ -92,10 +92,11 @@ def start_own_spark(name: str, settings: Mapping[str, str]) -> None:
 
 
 def prefer_bytecode(path: list[str]) -> None:
-    """Puts PySpark's archives behind the very packages that they were made of, where these are.
+    """Moves PySpark's archives on `sys.path` behind the packages that they were made of, if
+    installed.
 
-    spark-submit puts them first. They hold no bytecode, so that all of PySpark would be compiled
-    anew, and every module of anybody is looked for in them.
+    spark-submit puts the archives first. They contain no bytecode, so that all of PySpark would be
+    compiled again, and every import would search them.
     """
     for entry in filter(_is_pyspark, list(path)):
         package = Path(entry).parents[2]  # SPARK_HOME: the package itself where pip installed it

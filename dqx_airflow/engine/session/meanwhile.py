@@ -9,7 +9,7 @@ from importlib import import_module
 
 
 def import_meanwhile(*modules: str) -> None:
-    """Imports modules on another thread; whoever imports them then finds them, or waits."""
+    """Imports modules on another thread; later imports find them, or wait."""
 
     def import_them() -> None:
         for module in modules:
@@ -19,10 +19,10 @@ def import_meanwhile(*modules: str) -> None:
 
 
 def do_meanwhile(work: Callable[[], object]) -> None:
-    """Does something on another thread that is only there to be quicker afterwards."""
+    """Runs an optional preparation on another thread, to save time later."""
 
     def do() -> None:
-        with suppress(Exception):  # whoever needs it then meets it
+        with suppress(Exception):  # the code that needs it raises the same error
             work()
 
     threading.Thread(target=do, name="dqx meanwhile", daemon=True).start()

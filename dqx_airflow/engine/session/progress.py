@@ -1,4 +1,4 @@
-"""What Spark tells of the tasks that it runs, while it runs them."""
+"""Progress of the tasks that Spark runs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pyspark.sql import SparkSession
 from dqx_airflow.engine.session.py4j_errors import Py4JError
 
 Listener: TypeAlias = Callable[[int, int], None]
-"""Called now and then with the tasks that are done, and with all, of the stages that run."""
+"""Called repeatedly with the number of completed tasks and the total, over all active stages."""
 
 _INTERVAL_S = 0.2
 
 
 @contextmanager
 def tasks_told(spark: SparkSession, listener: Listener) -> Iterator[None]:
-    """Tells the listener of the tasks that Spark runs inside of the block."""
+    """Reports the progress of the Spark tasks inside the block to the listener."""
     try:
         tracker = spark.sparkContext.statusTracker()
-    except AttributeError:  # Spark Connect has no such handle, but a server that tells
+    except AttributeError:  # Spark Connect has no such handle, but a server that reports progress
         with _told_by_server(spark, listener):
             yield
         return
@@ -57,7 +57,7 @@ def _poll(tracker: Any, listener: Listener, ended: threading.Event) -> None:
     while not ended.wait(_INTERVAL_S):
         try:
             active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        except (Py4JError, OSError):  # Spark is gone: whoever waits for it will hear of it
+        except (Py4JError, OSError):  # Spark is gone: the waiting call raises that
             return
         stages = [stage for stage in active if stage is not None]
         if stages:

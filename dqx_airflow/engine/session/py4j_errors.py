@@ -1,4 +1,4 @@
-"""The exceptions of py4j, the bridge to a JVM. Over Spark Connect it may not be installed."""
+"""The exceptions of py4j, the bridge to a JVM. It may be missing with Spark Connect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["Py4JError", "Py4JJavaError"]
 
 try:
     from py4j.protocol import Py4JError, Py4JJavaError
-except ModuleNotFoundError:  # pyspark-client comes without it, and nothing raises these then
+except ModuleNotFoundError:  # pyspark-client comes without py4j, and nothing raises these
 
     class Py4JError(Exception):  # type: ignore[no-redef]
         pass

@@ -1,4 +1,4 @@
-"""The settings of a Spark session that may change what is computed."""
+"""The settings of a Spark session that may change results."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ _WITH_DEFAULTS = (
     "spark.sql.caseSensitive",
     "spark.sql.legacy.timeParserPolicy",
 )
-"""These count with their defaults too, which may come from the machine or its environment."""
+"""These count even at their defaults, which may come from the machine or its environment."""
 
 _OF_SQL = "spark.sql."
 _COUNT = (_OF_SQL, *(f"spark.hadoop.{name}." for name in ("parquet", "orc", "avro", "mapreduce")))
 _WITHOUT_EFFECT = tuple(
     f"{_OF_SQL}{name}"
     for name in (
-        # How work is divided, and what of it is compiled or kept.
+        # How work is divided, and what is compiled or cached.
         *("adaptive.", "autoBroadcastJoinThreshold", "broadcastTimeout", "shuffle.partitions"),
         *("codegen.", "files.maxPartition", "files.minPartition", "files.openCostInBytes"),
         *("inMemoryColumnarStorage.", "optimizer.maxIterations", "maxMetadataStringLength"),
-        # What is shown, counted or kept for people, and where sessions and tables are.
+        # What is displayed, counted or logged, and where sessions and tables are.
         *("ui.", "debug.", "queryExecutionListeners", "streaming.", "thriftServer."),
         *("artifact.", "warehouse.dir", "hive.", "catalogImplementation", "repl."),
-        # Tokens may be among them, and of tables of a catalog no state is stored.
+        # May contain tokens; no states are stored for catalog tables.
         "catalog.",
     )
 )
-"""Everything else counts, also what no version of Spark has yet: one scan too many is no harm."""
+"""Every other setting counts, also of future Spark versions: an extra scan does no harm."""
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str | None] | None:
-    """The settings of a session that may change a result, by name; None where it does not tell."""
+    """The settings of a session that may change a result, by name; None if it hides them."""
     try:
         with spark_failures():
             every = dict(spark.conf.getAll)

@@ -1,8 +1,8 @@
-"""What Spark complains about: caught in one form, told in one line.
+"""Errors of Spark: caught in one form, reported in one line.
 
-A failure is about the query or the data, whatever the class of its exception: the other aggregates
-are computed all the same. Where Spark itself was lost, or somebody cancelled a job, it is about the
-cluster, and ends the gate without a report.
+A failure concerns the query or the data, whatever the class of its exception: the other aggregates
+are still computed. If Spark itself was lost, or a job was cancelled, it concerns the cluster, and
+the gate ends without a report.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _LOST = re.compile(
     r"ExecutorDeadException|Executor heartbeat timed out|No space left on device|"
     r"MetadataFetchFailedException|FetchFailed\(|Job \S+ cancelled|RST_STREAM|Stream removed"
 )
-"""What Spark says where it lost its machines, or its own process is about to end."""
+"""Messages of a Spark that lost its machines, or whose own process is about to end."""
 _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _UNREACHABLE = ("UNAVAILABLE", *_REFUSED, "DEADLINE_EXCEEDED")
-"""How a server of Spark Connect answers, or its proxy, where the session is gone."""
+"""Responses of a Spark Connect server or its proxy when the session is gone."""
 _DETAILS = re.compile(r'^\s*details = "(.+)"$', re.M)
 _SOME_RECORD = "a record does not match the schema; set mode=PERMISSIVE to read mismatches as NULL"
 _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
@@ -38,9 +38,9 @@ _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 
 @contextmanager
 def spark_failures() -> Iterator[None]:
-    """Raises what Spark complains about as a PySparkException, also where PySpark does not know it.
+    """Raises errors of Spark as PySparkException, including those that PySpark does not know.
 
-    What says that Spark was lost is none: raised is what it is, or a SparkError.
+    An error that says that Spark was lost is raised as it is, or as a SparkError.
     """
     try:
         yield
@@ -59,13 +59,13 @@ def spark_failures() -> Iterator[None]:
 
 
 def grpc_details(error: BaseException) -> str | None:
-    """What is worth reading of an error that gRPC draws over many lines; None of any other."""
+    """The relevant part of a gRPC error that spans many lines; None for any other error."""
     details = _DETAILS.search(str(error))
     return None if details is None else details[1]
 
 
 def is_refused(error: BaseException) -> bool:
-    """True where a server, or its proxy, does not take the token."""
+    """True if a server, or its proxy, rejects the token."""
     return _grpc_status(error) in _REFUSED
 
 
@@ -83,7 +83,7 @@ def _is_about_the_cluster(failure: PySparkException) -> bool:
 
 
 def explain(error: PySparkException) -> str:
-    """What Spark complains about, in one line and without the data of a malformed record."""
+    """The message of a Spark error, in one line and without the data of a malformed record."""
     if (details := grpc_details(error)) is not None:
         return details
     if error.getCondition() is None and "[" not in first_line(error):
@@ -104,15 +104,14 @@ def explain(error: PySparkException) -> str:
 
 
 def cause_of(error: PySparkException) -> str:
-    """What is at the bottom of a failure, in one line: the class of the exception and its message,
-    where Spark tells it."""
+    """The class and message of the root cause of a failure, in one line, if Spark passes it on."""
     if getattr(error, "_origin", None) is not None:
         return _innermost(error)
     return first_line([*_chain(error)][-1])
 
 
 def is_unreadable(error: PySparkException) -> bool:
-    """True where a file could not be read: whatever else is asked of it will fail as well."""
+    """True if a file could not be read: every other aggregate over it fails as well."""
     condition = error.getCondition() or ""
     return _raised(error) is not None or condition.startswith(
         (_UNREADABLE, _MALFORMED, "PATH_NOT_FOUND")
@@ -120,7 +119,7 @@ def is_unreadable(error: PySparkException) -> bool:
 
 
 def _raised(error: PySparkException) -> str | None:
-    """What a pass found wrong with a file, where it raised the error itself."""
+    """The error that a pass raised itself about a file."""
     if error.getCondition() != "USER_RAISED_EXCEPTION":
         return None
     message = (error.getMessageParameters() or {}).get("errorMessage", "")
@@ -128,7 +127,7 @@ def _raised(error: PySparkException) -> str | None:
 
 
 def _captured(exception: Any) -> PySparkException:
-    """An exception of Java; of one that wraps others, the outermost that has a condition."""
+    """A Java exception; for nested ones the outermost that has an error condition."""
     from pyspark.errors.exceptions.captured import CapturedException
 
     outermost = CapturedException(origin=exception)
@@ -141,8 +140,8 @@ def _captured(exception: Any) -> PySparkException:
 
 
 def _innermost(error: PySparkException) -> str:
-    """The exception of Java that is at the bottom of one that Spark has no name for. Its message
-    may quote data, and stands behind a name in brackets as with the others."""
+    """The root Java exception of one that Spark has no name for. Its message may quote data, and
+    comes after a name in brackets like the others."""
     exception: Any = getattr(error, "_origin", None)
     if exception is None:
         return f"[JAVA_EXCEPTION] {first_line(error)}"
@@ -154,7 +153,7 @@ def _innermost(error: PySparkException) -> str:
 
 
 def _chain(error: PySparkException) -> Iterator[PySparkException]:
-    """The failure and its causes, as far as PySpark tells them."""
+    """The failure and its causes, as far as PySpark exposes them."""
     cause: Any = error
     while cause is not None:
         yield cause

@@ -1,4 +1,4 @@
-"""The Spark session of the job. A session that is handed in is never reconfigured."""
+"""The Spark session of the job. A session that was passed in is never reconfigured."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from pyspark.sql import SparkSession
 from dqx_airflow.plan.passes import MOST_COMPILED
 
 SQL_DEFAULTS = {
-    # Dates and timestamps mean the same wherever the job runs.
+    # Dates and timestamps have the same meaning wherever the job runs.
     "spark.sql.session.timeZone": "UTC",
-    # Spark would put environment variables into SQL that holds ${env:NAME}, even inside quotes.
+    # Spark would substitute environment variables in SQL with ${env:NAME}, even inside quotes.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parquet.enableVectorizedReader": "true",
     "spark.sql.codegen.maxFields": str(2 * MOST_COMPILED),
-    # Delta and Iceberg would answer counts and extremes from their logs, for files that are gone.
+    # Delta and Iceberg would answer counts and extremes from their logs, even if files are missing.
     "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
     "spark.sql.iceberg.aggregate-push-down.enabled": "false",
 }
 """The settings of a session that we create, wherever it runs."""
 
 _LOCAL_DEFAULTS = {
-    # A gate lives for seconds: a web page about it costs more than it tells.
+    # A gate lives for seconds: its web UI costs more than it is worth.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Adaptive execution runs every shuffle as a job of its own and pays off on clusters; here one
+    # Adaptive execution runs every shuffle as a separate job, which pays off on clusters; here one
     # fused aggregate is one job.
     "spark.sql.adaptive.enabled": "false",
 }
 
 
 def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
-    """The session of a gate, with our defaults for whatever was not set.
+    """The session of a gate, with our defaults for every setting that is not set.
 
-    :param settings: they are added to those of spark-submit.
+    :param settings: added to those of spark-submit.
     """
     builder = SparkSession.builder
     for key, value in _settings(name, settings).items():
@@ -46,14 +46,14 @@ def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})
 
 
 def start_context(name: str) -> None:
-    """Starts the Spark that the next `create_session` with this name then takes."""
+    """Starts the Spark that the next `create_session` with this name uses."""
     from pyspark import SparkContext  # a client of Spark Connect has none
 
     SparkContext.getOrCreate(conf_of(name))
 
 
 def conf_of(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkConf:
-    """What `create_session` asks of Spark."""
+    """The configuration that `create_session` passes to Spark."""
     return SparkConf().setAll(list(_settings(name, settings).items()))
 
 
@@ -69,12 +69,12 @@ def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def quiet_pyspark() -> None:
-    """PySpark logs every error of a query as a page of JSON. We tell what matters of it."""
+    """Silences PySpark's logger, which writes every query error as a page of JSON."""
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 def _local_cores(master: str) -> int:
-    """How many tasks run at once: `local[2]` says it, `local[*]` means all cores."""
+    """The number of concurrent tasks: 2 for `local[2]`, all cores for `local[*]`."""
     import os
 
     cores = master.removeprefix("local").strip("[]").split(",")[0]
