@@ -1,5 +1,5 @@
-"""The fused scan: what a plan asks of each dataset, answered in as few Spark jobs as possible.
+"""The fused scan: answers the requests of a plan for each dataset in as few Spark jobs as possible.
 
-`dataset_scan.scan` is the door. `passes` decides what is read together, `shortcuts` what need not
-be read, `states` what earlier runs already know.
+Enter through `dataset_scan.scan`. `passes` decides what is read together, `shortcuts` what need not
+be read, `states` what earlier runs have computed.
 """

@@ -1,4 +1,4 @@
-"""Brings the few rows of a result to this process, as plain metric values."""
+"""Collects the few rows of a result into this process, as plain metric values."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dqx_airflow.values import MetricValue
 
 _EPOCH = datetime(1970, 1, 1)
 
-# Moments travel as numbers: PySpark would put them into the zone of this process, and would fail
-# on a year that Python has not.
+# Timestamps are collected as numbers: PySpark would convert them to the zone of this process, and
+# fails on years that Python does not support.
 _DAYS, _MICROSECONDS = "unix_date({})", "unix_micros({})"
 _LOCAL = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
 _TOLD: dict[type[DataType], str] = {
@@ -37,9 +37,9 @@ _TOLD: dict[type[DataType], str] = {
 def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
     """The values of a frame, row by row.
 
-    Dates and timestamps become ISO text, in UTC where they have a zone. Nested values and moments
-    outside the years from 1 to 9999 are no values. NaN and infinity stay what they are, so that a
-    result that got lost differs from none.
+    Dates and timestamps become ISO strings, in UTC if they have a zone. Nested values, and
+    timestamps outside the years 1 to 9999, become None. NaN and infinity are kept, so that an
+    overflow differs from a missing result.
     """
     types = [type(field.dataType) for field in frame.schema.fields]
     numbered = frame.toDF(*map(str, range(len(types))))
@@ -61,5 +61,5 @@ def _value(told: int | float | None, kind: type[DataType]) -> MetricValue:
 
 
 def date_of(value: MetricValue) -> date:
-    """The date that a value is."""
+    """A value as a date."""
     return date.fromisoformat(str(value))

@@ -1,8 +1,8 @@
-"""The scan of one dataset: what is known already, then one pass over the rows that are needed.
+"""The scan of one dataset: stored results first, then one pass over the rows that are needed.
 
-What cannot be computed is found before the pass where the schema tells it, else by the pass
-itself; all other requests get their value all the same. Nothing is read of what the transaction
-log answers, or what an earlier run found in the very same files.
+What cannot be computed is found from the schema before the pass, or else by the pass itself; all
+other requests still get their values. Nothing is read that the transaction log answers, or that an
+earlier run found in the same files.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def scan(
     references: ReferenceTables,
     memory: StateCache | None = None,
 ) -> Scanned:
-    """Computes the requests of one dataset, but for queries.
+    """Computes the requests of one dataset, except for queries.
 
     :param lookups: those of this dataset.
-    :param references: what they look into; one that is missing there could not be opened, and
+    :param references: the datasets that they look into; a missing one could not be opened, and
         fails the requests that need it.
-    :param memory: what earlier runs found out; without it all is computed.
+    :param memory: the states of earlier runs; without it everything is computed.
     """
     scanned = Scanned()
     read = dataset.schema
@@ -143,7 +143,7 @@ def _drift(
     requests: Sequence[MetricRequest],
     references: ReferenceTables,
 ) -> SchemaDrift:
-    """The drift of the files, where something is asked about the columns that they have."""
+    """The schema drift of the files, if a request is about their columns."""
     is_asked = any(
         request.definition.scan is Scan.SCHEMA
         or (request.definition.scan is not Scan.LOG and not names_only_columns(request, schema))
@@ -155,7 +155,7 @@ def _drift(
 def _answer_from_columns(
     schema: Schema, drift: SchemaDrift, requests: Iterable[MetricRequest], scanned: Scanned
 ) -> None:
-    """Answers what is asked about the columns themselves: those of the files of the date."""
+    """Answers requests about the columns themselves: those in the files of the date."""
     there = drift.in_schema(schema)
     for request in requests:
         if request.definition.scan is not Scan.SCHEMA:
@@ -170,7 +170,7 @@ def _answer_from_columns(
 def _answer_from_log(
     dataset: OpenDataset, requests: Iterable[MetricRequest], scanned: Scanned
 ) -> None:
-    """Answers how old the data is by the transaction log."""
+    """Answers the age of the data from the transaction log."""
     for request in requests:
         if request.definition.scan is not Scan.LOG:
             continue
@@ -194,7 +194,7 @@ def _scan_rows(
     references: ReferenceTables,
     answers: ScanResults,
 ) -> None:
-    """Adds what the rows say; of files that cannot be read, why."""
+    """Adds results from the rows, or the reason if files cannot be read."""
     places = places_of(requests, lookups, dataset.schema)
 
     def frame_for(reading: Sequence[AggregateRequest]) -> DataFrame:
@@ -228,7 +228,7 @@ def _scan_rows(
             texts = dict.fromkeys(need.aggregate.sql for need in reading)
             answers.add_pass({need.date for need in reading}, tuple(texts), *computed)
     except DatasetError as error:
-        # Lookups may be to blame, and what needs none can be computed all the same.
+        # Lookups may be the cause, and requests without any can still be computed.
         independent = [need for need in needs if lookups and not need.looks_into]
         answers.broken.update(
             {need.aggregate.sql: error.in_one_line for need in needs if need not in independent}
@@ -238,7 +238,7 @@ def _scan_rows(
 
 
 def _most_compiled(spark: SparkSession) -> int:
-    """How many aggregates a pass may have: a session that was handed in has its own limit."""
+    """The maximum number of aggregates in a pass; a session passed in has its own limit."""
     fields = spark.conf.get("spark.sql.codegen.maxFields", str(2 * MOST_COMPILED))
     return max(1, min(MOST_COMPILED, int(fields or 0) // 2))
 
@@ -249,15 +249,15 @@ def _needs_of(
     dataset: OpenDataset,
     schema: Schema,
 ) -> list[AggregateRequest]:
-    """What requests of some aggregates need, each once, with the shortcuts that types allow.
+    """The aggregates that requests need, each once, with the shortcuts that the types allow.
 
-    :param undecided: by request, the rows that its filter may not be able to decide.
+    :param undecided: by request, a count of the rows that its filter may be unable to decide.
     """
     needs: dict[AggregateRequest, None] = {}
     masked = {dataset.ref.name: dataset.ref.masked}
     for request, aggregates in parts.items():
         looked_up = tuple(dict.fromkeys(item.reference for item in lookups_of(request)))
-        # Spark SQL of the user's may call rand() or current_date().
+        # SQL written by the user may call rand() or current_date().
         is_storable = request.metric != "sql" and not reveals(request, masked)
         for part in (*aggregates, *filter(None, [undecided.get(request)])):
             item = with_sound_shortcut(part, schema.type_of)
@@ -273,9 +273,9 @@ def _answer(
     answers: ScanResults,
     scanned: Scanned,
 ) -> None:
-    """The value of a request of what its aggregates yielded, or why it has none.
+    """The value of a request, computed from its aggregates, or why it has none.
 
-    :param undecided: the rows that its filter may not be able to decide.
+    :param undecided: a count of the rows that its filter may be unable to decide.
     """
     parts = [item.sql for item in (*aggregates, *filter(None, [undecided]))]
     broken = [answers.broken[sql] for sql in parts if sql in answers.broken]

@@ -1,8 +1,8 @@
-"""Counts distinct values and keys in passes of their own, where that costs less than the fused one.
+"""Counts distinct values and keys in separate passes, where that is cheaper than the fused one.
 
-In an aggregate with others, `count(DISTINCT ...)` makes Spark carry all of them through a shuffle
-of every key, and several of them multiply the rows. Keys that should be unique are counted by a
-hash: where no hash comes twice, no key does. Where one does, the keys are counted exactly.
+Beside other aggregates, `count(DISTINCT ...)` makes Spark carry all of them through a shuffle of
+every key, and several of them multiply the rows. Keys that should be unique are counted by a hash:
+if no hash occurs twice, no key does. If one does, the keys are counted exactly.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _EXACTLY_HASHED = frozenset(
     {"tinyint", "smallint", "int", "bigint", "decimal", "boolean", "string", "date"}
     | {"timestamp", "timestamp_ntz", "binary"}
 )
-"""The types of which equal values have equal hashes without further ado: floating point has two
-zeros and many NaN."""
+"""Types whose equal values always have equal hashes: floating point has two zeros and many NaN."""
 _CHECK, _HASH, _ROWS, _COPIES = "dqx: check", "dqx: hash", "dqx: rows", "dqx: copies"
 
 
@@ -39,9 +38,10 @@ def count_distinct(
     schema: Schema,
     dates: Collection[date | None],
 ) -> tuple[ByDate, dict[str, str]]:
-    """The value of each aggregate by date; for those that failed, why. All have `distinct`.
+    """The value of each aggregate by date, and the reason for those that failed. All have
+    `distinct`.
 
-    :param dates: those of the rows; None alone where a dataset has no dates.
+    :param dates: those of the rows; only None if a dataset has no dates.
     """
     keys = [item for item in aggregates if item.is_key and _is_hashed(item, schema)]
     unique = _unique_keys(frame, keys, dates) if keys else {}
@@ -64,9 +64,9 @@ def _is_hashed(item: Aggregate, schema: Schema) -> bool:
 def _unique_keys(
     frame: DataFrame, keys: Sequence[Aggregate], dates: Collection[date | None]
 ) -> dict[Aggregate, dict[date | None, MetricValue]]:
-    """The number of keys by date, of those aggregates whose keys are unique on every date.
+    """The number of keys by date, of the aggregates whose keys are unique on every date.
 
-    The others are left to be counted exactly, and so are all where the pass fails.
+    The others remain to be counted exactly, and so do all of them if the pass fails.
     """
     date_column = [quote_name(DATE)] if len(dates) > 1 else []
     hashed = [
@@ -78,8 +78,8 @@ def _unique_keys(
         for number, item in enumerate(keys)
     ]
     try:
-        # Partitioned by the hash and sorted: nearly every key is alone, so that a hash table would
-        # be as large as the data. What has no hash has no key.
+        # Partitioned by the hash and sorted: nearly every key occurs once, so a hash table would be
+        # as large as the data. A row without a hash has no key.
         rows = reduce(DataFrame.unionAll, hashed).where(f"`{_HASH}` IS NOT NULL")
         copies = f"count(1) OVER (PARTITION BY `{_HASH}`) AS `{_COPIES}`"
         counted = rows.repartition(quote_name(_HASH)).selectExpr("*", copies)
@@ -103,11 +103,11 @@ def _unique_keys(
 
 
 def _hash(item: Aggregate, number: int, date_column: Sequence[str]) -> str:
-    """A hash of the key, of its date and of the check, so that one column tells keys apart.
+    """A hash of the key, its date and the check, so that one column tells keys apart.
 
-    That a column is NULL is part of it: `(1, NULL)` is not `(NULL, 1)`. Two of `n` different keys
-    have the same hash of 64 bits with a probability of about `n**2 / 2**65` (the birthday bound):
-    1 in 3,700 for a hundred million keys. That costs one more pass, and no wrong count.
+    NULL columns are part of it: `(1, NULL)` is not `(NULL, 1)`. Some two of `n` different keys have
+    the same 64-bit hash with a probability of about `n**2 / 2**65` (the birthday bound): 1 in 3,700
+    for a hundred million keys. A collision costs one more pass, never a wrong count.
     """
     names = [quote_name(column) for column in item.distinct]
     missing = [f"{name} IS NULL" for name in names]

@@ -1,4 +1,4 @@
-"""Data frames of a dataset: the rows of some dates, with what lookups need beside them."""
+"""Data frames of a dataset: the rows of given dates, with the columns that lookups need."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dqx_airflow.plan.schema_check import Schema, places_of, texts_of
 from dqx_airflow.plan.spark_comparisons import as_key
 
 DATE = "dqx: date of the row"
-"""The column that holds the date of a row, where there are rows of several dates."""
+"""The column with the date of a row, in frames of several dates."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTables:
-    """The datasets that lookups look into, those that could be opened, by name.
+    """The datasets that lookups look into, by name, if they could be opened.
 
-    Of one with dates they see the rows of `date` alone, as a query does.
+    Of a dated one only the rows of `date` are visible, as in a query.
     """
 
     opened: Mapping[str, OpenDataset]
@@ -34,8 +34,7 @@ class ReferenceTables:
 
 
 def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
-    """The rows of the dates; where there are several, with the date of each row as one more
-    column."""
+    """The rows of the dates, with a column for the date of each row if there are several."""
     frame = _filtered(dataset, dates)
     if dataset.dates is None or len(dates) == 1:
         return frame
@@ -47,13 +46,13 @@ def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
 
 
 def rows_of(dataset: OpenDataset, on: date) -> DataFrame:
-    """The rows of a date; all rows of a dataset without dates."""
+    """The rows of a date, or all rows of a dataset without dates."""
     frame = _filtered(dataset, {on})
     return frame.select(*map(quote_name, dataset.struct.names)) if dataset.texts else frame
 
 
 def condition_of(spark: SparkSession, dataset: OpenDataset, on: date) -> str | None:
-    """The rows of a date, told from the others of a version, as Spark SQL; None where it is all.
+    """Spark SQL that selects the rows of a date from a version; None if it holds nothing else.
 
     It means the same in any session.
     """
@@ -67,7 +66,7 @@ def condition_of(spark: SparkSession, dataset: OpenDataset, on: date) -> str | N
 
 
 def rows_with_texts(dataset: OpenDataset, on: date) -> DataFrame:
-    """The rows of a date, with the texts from which their values are cast, where they are."""
+    """The rows of a date, together with the strings that their values are cast from, if any."""
     return _filtered(dataset, {on})
 
 
@@ -80,9 +79,9 @@ def _filtered(dataset: OpenDataset, dates: Collection[date | None]) -> DataFrame
 
 
 def _has_lost_its_date(dataset: OpenDataset) -> str | None:
-    """True for a row whose date cannot be read, as Spark SQL; None where there is no such row.
+    """Spark SQL that is true for a row whose date cannot be read; None if there can be no such row.
 
-    It belongs to every date: otherwise nobody would ever see it.
+    Such a row belongs to every date: otherwise no run would ever see it.
     """
     column, texts = dataset.dates, dataset.texts
     if column is None or texts is None or column.name not in texts.columns:
@@ -94,7 +93,7 @@ def _has_lost_its_date(dataset: OpenDataset) -> str | None:
 def with_malformed(
     frame: DataFrame, dataset: OpenDataset, requests: Iterable[MetricRequest]
 ) -> DataFrame:
-    """The frame with a column for each request about texts: true where one of them is malformed."""
+    """The frame with a column for each request about strings, true where one is malformed."""
     columns = {}
     for request in requests:
         if request.definition.is_of_texts and dataset.texts is not None:
@@ -105,8 +104,8 @@ def with_malformed(
 
 
 def with_places(frame: DataFrame, places: Mapping[str, ColumnPath]) -> DataFrame:
-    """The frame with a column of each name that leads to another one, or to a field of a struct."""
-    # Names that differ in case alone are one column to Spark, unless the session says otherwise.
+    """The frame with a column for each name that is an alias of a column or a struct field."""
+    # Names that differ only in case are one column to Spark, unless the session says otherwise.
     layers: list[dict[str, Column]] = []
     taken: Counter[str] = Counter()
     for name, place in places.items():
@@ -129,14 +128,14 @@ def with_lookups(
 ) -> DataFrame:
     """The frame with one more column for each lookup: true, or NULL where the value is missing.
 
-    Spark plans each as an existence join: the reference is neither made distinct nor can it
-    multiply rows.
+    Spark plans each as an existence join: the reference is not made distinct, and cannot multiply
+    rows.
 
     :param schema: that of the frame.
     """
     if not lookups:
         return frame
-    # Quoted names are all of the user's that gets into the query.
+    # Quoted names are the only input of the user in the query.
     columns, tables = ["*"], {"scanned": frame}
     for number, lookup in enumerate(lookups):
         table = f"reference_{number}"
@@ -155,5 +154,5 @@ def with_lookups(
 
 
 def formatted(text: str) -> str:
-    """Braces doubled: `spark.sql` formats its text."""
+    """Doubles braces, because `spark.sql` formats its text."""
     return text.replace("{", "{{").replace("}", "}}")

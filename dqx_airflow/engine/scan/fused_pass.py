@@ -1,6 +1,6 @@
 """The fused pass: all flat aggregates over a frame at once, grouped by date if there are several.
 
-Where the pass fails as a whole, it is halved until the guilty aggregate stands alone.
+If the pass fails as a whole, it is halved until the failing aggregate is isolated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import MetricValue
 
 ByDate: TypeAlias = dict[date | None, dict[str, MetricValue]]
-"""Values by date and by the SQL of their aggregates; None where a dataset has no dates."""
+"""Values by date and by the SQL of their aggregates; the date is None if a dataset has none."""
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -32,9 +32,9 @@ Key = TypeVar("Key", bound=Hashable)
 def aggregate(
     frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
 ) -> tuple[ByDate, dict[str, str]]:
-    """The value of each aggregate by date; for those that failed, why.
+    """The value of each aggregate by date, and the reason for those that failed.
 
-    :param dates: those of the rows; None alone where a dataset has no dates.
+    :param dates: those of the rows; only None if a dataset has no dates.
     :raises DatasetError: a file cannot be read.
     """
     return bisected(frame, texts, partial(_rows, frame, dates=dates))
@@ -47,9 +47,9 @@ def bisected(
     *,
     is_whole: bool = True,
 ) -> tuple[dict[Key, dict[str, MetricValue]], dict[str, str]]:
-    """The value of each aggregate by the keys of what is read; for those that failed, why.
+    """The values of aggregates by key, and the reason for those that failed.
 
-    :param rows_of: reads some of the aggregates: for each key their values.
+    :param rows_of: reads some of the aggregates: their values for each key.
     :param is_whole: false for a part of a pass that has failed.
     :raises DatasetError: a file cannot be read.
     """
@@ -77,7 +77,7 @@ def merged(
     one: tuple[dict[Key, dict[str, MetricValue]], dict[str, str]],
     other: tuple[dict[Key, dict[str, MetricValue]], dict[str, str]],
 ) -> tuple[dict[Key, dict[str, MetricValue]], dict[str, str]]:
-    """What two passes over the same rows found together."""
+    """The results of two passes over the same rows."""
     (left, broken_left), (right, broken_right) = one, other
     by_key = {key: {**left.get(key, {}), **right.get(key, {})} for key in {**left, **right}}
     return by_key, {**broken_left, **broken_right}
@@ -90,19 +90,19 @@ def _rows(
     if len(dates) > 1:
         by_date = collect(frame.groupBy(quote_name(DATE)).agg(*map(F.expr, texts)))
         return [(date_of(row[0]), row[1:]) for row in by_date]
-    # Without groups the buffers are plain variables of the generated code, not rows of a hash map;
-    # and the smallest text can be found without sorting.
+    # Without grouping, the buffers are plain variables of the generated code rather than rows of a
+    # hash map, and the smallest string is found without sorting.
     (on,) = dates
-    # Told as texts: for each column that Python makes, it asks the JVM half a dozen times.
+    # Passed as strings: each column built in Python takes half a dozen calls to the JVM.
     (row,) = collect(frame.selectExpr(*texts, "count(1)"))
     *values, count = row
     return [(on, tuple(values))] if count or on is None else []
 
 
 def _objection_to_rows(frame: DataFrame) -> str | None:
-    """Why the rows cannot be read whatever is asked of them; None where they can.
+    """Why the rows cannot be read at all, or None if they can.
 
-    Where their filter fails, a thousand aggregates would be tried one by one.
+    If their filter fails, a thousand aggregates would be tried one by one.
     """
     try:
         with spark_failures():

@@ -1,7 +1,7 @@
-"""The scan of one dataset by groups: one pass for all that is asked by the same columns.
+"""The scan of one dataset by groups: one pass for all requests with the same grouping.
 
-What all groups yielded on a date is one state, so that a window reads the days before from there.
-It is told as a JSON list of `[group, value]`: exact, and a text like other results.
+The results of all groups on a date are one state, so that a window reads earlier days from there.
+It is stored as a JSON list of `[group, value]`: exact, and a string like other results.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def scan_groups(
     types: RowTypes,
     memory: StateCache | None = None,
 ) -> Scanned:
-    """Computes sound requests that have a grouping.
+    """Computes valid requests that have a grouping.
 
     :param lookups: those of the dataset that are possible.
-    :param references: what they look into.
-    :param memory: what earlier runs found out; without it all is computed.
+    :param references: the datasets that they look into.
+    :param memory: the states of earlier runs; without it everything is computed.
     """
     by_grouping: dict[Grouping, list[MetricRequest]] = {}
     for request in requests:
@@ -118,8 +118,8 @@ class _GroupedScan:
 
     @cached_property
     def filters(self) -> dict[MetricRequest, tuple[Aggregate, ...]]:
-        """Of each request with a filter, how many rows of a group it chooses, and for how many it
-        has no answer if that may be."""
+        """For each filtered request, the number of rows of a group that it selects, and of those
+        that it cannot decide, if any."""
         return {
             request: tuple(
                 filter(
@@ -136,7 +136,7 @@ class _GroupedScan:
 
     @cached_property
     def needs(self) -> tuple[AggregateRequest, ...]:
-        """What has to be known, each once, under the key of its state."""
+        """The aggregates to compute, each once, by the key of its state."""
         ref = self.dataset.ref
         masked = {ref.name: ref.masked}
         needs: dict[AggregateRequest, None] = {}
@@ -151,7 +151,7 @@ class _GroupedScan:
     def read(
         self, missing: Collection[AggregateRequest], broken: dict[str, str]
     ) -> dict[tuple[date | None, str], Known]:
-        """What the rows say, by date and key; why something cannot be computed goes to `broken`."""
+        """The results from the rows, by date and key; the reasons for failures go to `broken`."""
         wanted = set(missing)
         own = [need for need in self.needs if need in wanted]
         found: dict[tuple[date | None, str], Known] = {}
@@ -209,8 +209,8 @@ class _GroupedScan:
         items: Mapping[str, Aggregate],
         texts: Sequence[str],
     ) -> list[tuple[tuple[date | None, Group], tuple[MetricValue, ...]]]:
-        """The values of the aggregates for each date and group that has rows; a few more than
-        there may be are enough to know that there are too many."""
+        """The values of the aggregates for each date and group that has rows, up to a few groups
+        more than allowed, to detect that there are too many."""
         by_date = [quote_name(DATE)] if len(dates) > 1 else []
         columns = [*by_date, *map(self._group_column, self.grouping.columns)]
         if items[texts[0]].over is None:
@@ -230,7 +230,7 @@ class _GroupedScan:
         return f"CAST({name} AS STRING)" if is_truth else name
 
     def _crowded(self, dates: Iterable[date | None]) -> str | None:
-        """Why there are too many groups; None where there are not."""
+        """Why there are too many groups, or None."""
         most = self.grouping.most
         crowded = [on for on, count in Counter(dates).items() if count > most]
         if not crowded:
@@ -239,7 +239,7 @@ class _GroupedScan:
 
     @cached_property
     def _prefix(self) -> str:
-        """What the keys of the states of this grouping begin with."""
+        """The common prefix of the state keys of this grouping."""
         columns = ", ".join(map(quote_name, self.grouping.columns))
         only = only_listed(self.grouping, self.types)
         where = "" if only is None else f" where {predicate_sql(only.node, self.types)}"
@@ -257,7 +257,7 @@ class _GroupedScan:
     ) -> None:
         """Adds the values of the requests by group, or why they have none.
 
-        :param stored: what was known before.
+        :param stored: results found before.
         """
         for request, aggregates in self.parts.items():
             filters = self.filters.get(request, ())
@@ -288,7 +288,7 @@ class _GroupedScan:
         groups: Iterable[Group],
         scanned: Scanned,
     ) -> None:
-        """Adds the values of a request in some groups, given the results of its aggregates."""
+        """Adds the values of a request for some groups, from the results of its aggregates."""
         aggregates = self.parts[request]
         voids = tuple(voids_of(request, self.types))
         types = tuple(map(self.types.of_column, self.grouping.columns))

@@ -1,8 +1,8 @@
 """Compares the rows of two datasets: what is missing, extra or changed.
 
-The rows of both are brought together by their keys, in one shuffle. Rows themselves are compared,
-never only their hashes. Two plans give the same counts: many rows are joined where hardly any key
-occurs twice, which a sample of the keys tells; all others are grouped.
+One shuffle brings the rows of both together by key. Rows themselves are compared, never only their
+hashes. Two plans give the same counts: many rows are joined if keys hardly ever repeat, as a sample
+of them shows; otherwise rows are grouped.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def run_matches(
     *,
     most_grouped: int = MOST_GROUPED,
 ) -> Scanned:
-    """What requests about two datasets yield, or why they yield nothing.
+    """The values of requests about two datasets, or why they have none.
 
     :param requests: those whose own dataset could be opened.
-    :param rows: how many rows the datasets have on the date, where that is known.
+    :param rows: the number of rows of each dataset on the date, if known.
     """
     scanned = Scanned()
     possible = []
@@ -115,7 +115,7 @@ def run_matches(
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """The schemas of datasets as they are read, and as the files of the date have them."""
+    """The schemas of datasets as they are read, and as they are in the files of the date."""
 
     as_read: Mapping[str, Schema]
     of_files: Mapping[str, Schema]
@@ -139,14 +139,14 @@ class _Schemas:
 
 @dataclass(frozen=True, slots=True)
 class _Nearness:
-    """How near two numbers have to be. Of exact numbers `scale` are the digits behind the point."""
+    """The tolerance between two numbers; `scale` is the number of decimal places of exact ones."""
 
     tolerance: Fraction
     scale: int | None
 
     @classmethod
     def of(cls, pair: ColumnPair, tolerance: Number | None) -> _Nearness | None:
-        """None where the two have to be equal."""
+        """None if the two must be equal."""
         if tolerance is None or not pair.is_number:
             return None
         if pair.is_floating:
@@ -155,11 +155,11 @@ class _Nearness:
         return cls(Fraction(tolerance), scale) if scale < LONGEST_DECIMAL else None
 
     def is_near(self, one: str, other: str) -> str:
-        """True or false, also beside NULL."""
+        """True or false, never NULL."""
         if self.scale is None:
             most = f"{float(self.tolerance * (1 + FLOAT_TOLERANCE))!r}D"
             return f"coalesce(abs({one} - {other}) <= {most}, false)"
-        # The difference of two such decimals has room in the longest one.
+        # The difference of two such decimals fits into the longest one.
         shorter = f"DECIMAL({LONGEST_DECIMAL - 1},{self.scale})"
         units = min(math.floor(self.tolerance * 10**self.scale), 10**LONGEST_DECIMAL - 1)
         most = f"CAST('{Decimal(units).scaleb(-self.scale):f}' AS DECIMAL(38,{self.scale}))"
@@ -169,10 +169,10 @@ class _Nearness:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """What is compared of two columns, as Spark SQL of each side: mostly one value.
+    """The values to compare of two columns, as Spark SQL for each side: usually a single value.
 
-    A floating number beside an exact one is the exact one that it equals; where there is none it
-    is a second value, which equals no number of the other side.
+    A floating-point number next to an exact type is converted to the exact number that it equals;
+    if there is none, a second value holds it, which equals no number of the other side.
     """
 
     left: tuple[str, ...]
@@ -190,7 +190,7 @@ class _Values:
         if pair.is_number and (own in FLOATING) != (other in FLOATING):
             return cls(_exactly(left, own, other), _exactly(right, other, own))
         if own in FLOATING:
-            # Rows are brought together by the hashes of keys, which tell the zeros apart.
+            # Rows are brought together by hashes of keys, and the hashes of 0.0 and -0.0 differ.
             left, right = (f"(CAST({side} AS DOUBLE) + 0.0D)" for side in (left, right))
             return cls((left,), (right,))
         if own == other:
@@ -209,9 +209,9 @@ def _exactly(value: str, own: str, other: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The rows of two datasets, and what is compared of them.
+    """The rows of two datasets, and the values to compare.
 
-    In its frames the values of keys are `k0`, `k1`, ..., those of other columns `v0`, `v1`, ...
+    In its frames, key values are named `k0`, `k1`, ..., and other values `v0`, `v1`, ...
     """
 
     left: DataFrame
@@ -243,11 +243,11 @@ class Sides:
 
     @property
     def compared_parts(self) -> list[list[str]]:
-        """The names of the values of each column that is compared."""
+        """The names of the values of each compared column."""
         return _numbered("v", self.compared)
 
     def is_same(self, number: int, one: str, other: str) -> str:
-        """That two rows, under these names, agree in a column that is compared."""
+        """Whether two rows, under these names, agree in a compared column."""
         column = self.compared[number]
         pairs = [(f"{one}.{name}", f"{other}.{name}") for name in self.compared_parts[number]]
         equal = " AND ".join(f"{a} <=> {b}" for a, b in pairs)
@@ -262,7 +262,7 @@ class Sides:
     def differences(
         self, left_rows: int | None, right_rows: int | None, most_grouped: int
     ) -> Differences:
-        """How the rows differ, given how many there are where that is known."""
+        """The differences between the rows, given their numbers if known."""
         if left_rows is None or right_rows is None:
             left_rows, right_rows = self._rows()
         if left_rows + right_rows <= most_grouped or not self._can_join(left_rows, right_rows):
@@ -285,10 +285,10 @@ class Sides:
             .limit(most)
         )
 
-    # Many rows, hardly any key twice
+    # Many rows with almost unique keys
 
     def _rows(self) -> tuple[int, int]:
-        """How many rows the two sides have."""
+        """The numbers of rows of the two sides."""
         both = self._both(with_values=False)
         ((left, right),) = collect(both.selectExpr("count_if(d > 0)", "count_if(d < 0)"))
         return _whole(left), _whole(right)
@@ -296,8 +296,8 @@ class Sides:
     def _can_join(self, left_rows: int, right_rows: int) -> bool:
         """Whether a join may bring the rows together: no key is NULL, and hardly any occurs twice.
 
-        That is estimated from a sample of the keys of each side. A wrong estimate costs time alone:
-        the join finds out by itself that a key occurs twice.
+        This is estimated from a sample of the keys of each side. A wrong estimate only costs time:
+        the join detects keys that occur twice.
         """
         if any(len(values.left) > 1 for values in self.keys):
             return False
@@ -313,23 +313,23 @@ class Sides:
             )
         )
         ((nulls, *repeats),) = collect(sampled)
-        # Of two rows with the same key both have to be in the sample.
+        # Both rows of a key must be in the sample.
         return not nulls and all(
             _whole(repeated) <= _MOST_REPEATED * rows * share**2
             for repeated, rows in zip(repeats, (left_rows, right_rows), strict=True)
         )
 
     def _joined(self, left_rows: int, right_rows: int) -> Differences | None:
-        """The differences by a join, of keys without NULL; None where a key that both sides have
-        occurs twice on one.
+        """The differences found by a join of keys without NULL; None if a key of both sides occurs
+        twice on one.
 
-        Such a key makes rows occur more often behind the join than before.
+        Such a key makes the join return more rows than it received.
         """
         left = self._selected(self.left, [one.left for one in self._all()]).alias("l")
         right = self._selected(self.right, [one.right for one in self._all()]).alias("r")
         on = " AND ".join(f"l.{name} = r.{name}" for name in self.key_names)
         joined = left.join(right, F.expr(on), "full")
-        # A row that one side lacks has NULL in its key there: no column has to say which it is.
+        # A row missing on one side has a NULL key there: no extra column has to mark it.
         key = self.key_names[0]
         both = f"l.{key} IS NOT NULL AND r.{key} IS NOT NULL"
         ((missing, extra, changed, lefts, rights),) = collect(
@@ -366,19 +366,20 @@ class Sides:
         return Differences(_whole(missing), _whole(extra), _whole(changed), left_rows)
 
     def _alone(self) -> DataFrame:
-        """The rows that one side has more often than the other, `d` times: below 0 the right one.
+        """The rows that occur more often on one side, `d` times; negative for the right side.
 
-        Equal rows meet in one group, so that rows are compared and not their hashes. The rows of a
-        key are brought to one place at once: what follows shuffles nothing.
+        Equal rows meet in one group, so rows are compared and not their hashes. The rows of a key
+        end up in one partition at once: the steps that follow need no shuffle.
         """
         names = [*self.key_names, *(name for names in self.compared_parts for name in names)]
         both = self._both(with_values=True).repartition(*self.key_names)
         return both.groupBy(*names).agg(F.expr("sum(d) AS d")).where("d <> 0")
 
     def _listed(self) -> DataFrame:
-        """By key, how many rows have no equal (`l`, `r`), and what they hold (`lefts`, `rights`).
+        """By key, the numbers of rows without an equal (`l`, `r`), and their values (`lefts`,
+        `rights`).
 
-        Of each side there are the first rows alone, in the order of their values.
+        Only the first rows of each side are kept, in the order of their values.
         """
         keys = ", ".join(self.key_names)
         values = ", ".join(name for names in self.compared_parts for name in names)
@@ -400,8 +401,8 @@ class Sides:
         )
 
     def _paired(self, lefts: str, rights: str) -> str:
-        """A struct: what is left `alone` of the rows of the left side when each has taken the first
-        one of the right side that is near, and the `rest` there."""
+        """A struct with the left rows that remain `alone` after each has taken the first near row
+        of the right side, and the `rest` of the right side."""
         if not any(values.nearness for values in self.compared):
             return f"named_struct('rest', {rights}, 'alone', {lefts})"
         place = f"array_position(transform(s.rest, y -> {self._are_same('x', 'y')}), true)"
@@ -422,7 +423,7 @@ class Sides:
     def _both(self, *, with_values: bool, where: str = "true") -> DataFrame:
         """The rows of both sides; `d` is 1 for the left one, and -1 for the right one.
 
-        :param where: which of them. Rows of a union are costly, others are never made.
+        :param where: selects rows early, because rows of a union are costly.
         """
         columns = self._all() if with_values else self.keys
         left = self._selected(self.left, [one.left for one in columns]).where(where)

@@ -1,8 +1,8 @@
-"""Which needs share one pass over the rows of a dataset.
+"""Decides which aggregates share one pass over the rows of a dataset.
 
-With few rows all of them do, up to a few thousand: a pass takes less than the start of another job.
-What is not about the rows themselves has passes of its own. With many rows, distinct
-values are counted apart, a day that is there to be compared with is not read for all that is asked
+With few rows all of them do, up to a few thousand, because a pass is cheaper than starting another
+job. Aggregates that are not over the rows themselves have separate passes. With many rows, distinct
+values are counted separately, a day that only serves as a baseline is not read for the aggregates
 of the target date, and no pass has more aggregates than Spark compiles.
 """
 
@@ -22,26 +22,26 @@ MOST_ROWS_FUSED = 250_000
 """Up to this many rows, one pass over everything is cheaper than starting another job."""
 
 MOST_FUSED = 2_500
-"""A pass over few rows has at most so many aggregates: what Spark does with them before it runs
-takes longer than in proportion, and its stack is not without end."""
+"""The maximum number of aggregates in a pass over few rows: Spark's planning time grows faster than
+their number, and its stack is limited."""
 
 MOST_DISTINCT = 50
-"""A pass counts the distinct values of at most so many columns or keys: Spark copies its rows for
-each of them."""
+"""The maximum number of columns or keys whose distinct values one pass counts: Spark copies the
+rows for each of them."""
 
 MOST_BYTES_FUSED = 4_000_000
 """Files up to this size, in bytes, have few rows whatever their format."""
 
 _LEAST_WASTE = 0.5
-"""Days are read apart where one pass would compute so much more than is needed, in parts of it."""
+"""Days are read separately if one pass would waste at least this share of its work."""
 
 
 def split_into_passes(
     dataset: OpenDataset, needs: Sequence[AggregateRequest], most_compiled: int = MOST_COMPILED
 ) -> Iterator[list[AggregateRequest]]:
-    """The needs of each pass, which has a bounded number of aggregates.
+    """The aggregates of each pass, bounded in number.
 
-    :param most_compiled: that number, where there are many rows.
+    :param most_compiled: the bound for many rows.
     """
     apart: dict[object, list[AggregateRequest]] = {}
     for need in needs:
@@ -64,7 +64,7 @@ def split_into_passes(
 
 
 def describe_pass(aggregates: Sequence[Aggregate]) -> str:
-    """What a pass is about, in a few words."""
+    """A short description of a pass."""
     if all(isinstance(item.over, Frequencies) for item in aggregates):
         return "values and the numbers of their rows"
     if all(item.over for item in aggregates):
@@ -75,7 +75,7 @@ def describe_pass(aggregates: Sequence[Aggregate]) -> str:
 
 
 def has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:
-    """True where the transaction log says so, or the files are small."""
+    """True if the transaction log says so, or the files are small."""
     if dataset.log is None:
         files = dataset.files
         return files is not None and sum(file.size for file in files) <= MOST_BYTES_FUSED
@@ -84,7 +84,7 @@ def has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:
 
 
 def _by_day(needs: list[AggregateRequest]) -> Iterator[list[AggregateRequest]]:
-    """All needs at once, or those of the day of which most is asked apart from the others."""
+    """All aggregates at once, or those of the day with the most of them apart from the others."""
     by_date: dict[date | None, list[AggregateRequest]] = {}
     for need in needs:
         by_date.setdefault(need.date, []).append(need)
@@ -99,7 +99,7 @@ def _by_day(needs: list[AggregateRequest]) -> Iterator[list[AggregateRequest]]:
 
 
 def _by_width(needs: Sequence[AggregateRequest], most: int) -> Iterator[list[AggregateRequest]]:
-    """The needs in parts of equal size, as few as can be compiled."""
+    """The aggregates in as few parts of equal size as can be compiled."""
     aggregates = list(dict.fromkeys(need.aggregate for need in needs))
     parts = math.ceil(len(aggregates) / most)
     for number in range(parts):

@@ -1,5 +1,5 @@
-"""Aggregates over something else than the rows: over the different values of columns with the
-numbers of their rows, or over the steps from each row to the next one in an order."""
+"""Aggregates over reshaped rows: over the distinct values of columns with their row counts, or over
+the steps from each row to the next in an order."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _SMALLER, _LARGER = "ASC", "DESC"
 def aggregate_reshaped(
     frame: DataFrame, aggregates: Sequence[Aggregate], dates: Collection[date | None]
 ) -> tuple[ByDate, dict[str, str]]:
-    """The value of each aggregate by date; for those that failed, why. All share one `pass_key`.
+    """The value of each aggregate by date, and the reason for those that failed. All share one
+    `pass_key`.
 
-    :param dates: those of the rows; None alone where a dataset has no dates.
+    :param dates: those of the rows; only None if a dataset has no dates.
     :raises DatasetError: a file cannot be read.
     """
     by_sql = {item.sql: item for item in aggregates}
@@ -47,10 +48,10 @@ def reshaped(
 ) -> DataFrame:
     """One row for each combination of the keys, which are Spark SQL: the keys, then the aggregates.
 
-    All combinations are there, also where no row meets the filter of an aggregate.
+    Every combination has a row, even if no row satisfies the filter of an aggregate.
 
     :param aggregates: of one `pass_key`.
-    :param others: plain aggregates besides, in Spark SQL.
+    :param others: additional plain aggregates, as Spark SQL.
     """
     over = aggregates[0].over
     if isinstance(over, Frequencies):
@@ -59,7 +60,7 @@ def reshaped(
 
 
 def pass_key(item: Aggregate) -> object:
-    """Equal for aggregates that one reshaping of the rows answers; None for one over the rows."""
+    """Equal for aggregates that one reshaping of the rows answers; None for those over the rows."""
     match item.over:
         case None:
             return None
@@ -109,14 +110,14 @@ def _over_steps(
 
 
 def _step(item: Aggregate, keys: Sequence[str]) -> str:
-    """Whether a row is one step from the row before: NULL for a row that is left out."""
+    """Whether a row is one step from the previous row; NULL for a row that is excluded."""
     over = item.over
     assert isinstance(over, Steps)
     column, order = quote_name(over.column), quote_name(over.order)
     taken = f"{column} IS NOT NULL AND {order} IS NOT NULL"
     if item.where is not None:
         taken += f" AND coalesce({item.where}, false)"
-    # Rows that are left out are a partition of their own, so that they are nobody's neighbors.
+    # Excluded rows are a partition of their own, so that they are never neighbors.
     by = ", ".join([*keys, taken])
     way = _LARGER if over.op == ">" else _SMALLER
     before = f"lag({column}) OVER (PARTITION BY {by} ORDER BY {order}, {column} {way})"

@@ -1,4 +1,4 @@
-"""What a scan has to find out about the rows of a dataset, and what was found out."""
+"""The requests of a scan to the rows of a dataset, and the results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dqx_airflow.values import MetricValue, Origin
 class AggregateRequest:
     """An aggregate over the rows of a date. `looks_into` are the datasets of its lookups.
 
-    Not `is_storable` is what may yield something else the next time, over the same rows, and what
-    reveals masked columns.
+    Results that may change over the same rows, and those that reveal masked columns, are not
+    `is_storable`.
     """
 
     date: date | None
@@ -28,9 +28,9 @@ class AggregateRequest:
 
 @dataclass(frozen=True, slots=True)
 class PartialState:
-    """The result of an aggregate over all files of a date but those that were added since.
+    """The result of an aggregate over all files of a date except those added since.
 
-    :param spark_type: of what is aggregated.
+    :param spark_type: of the aggregated values.
     """
 
     result: MetricValue
@@ -40,8 +40,7 @@ class PartialState:
     added: tuple[DataFile, ...]
 
     def merged(self, other: MetricValue) -> tuple[MetricValue] | None:
-        """The result over all files, given that over those that were added; None where the two do
-        not tell it exactly."""
+        """The result over all files, given that of the added ones; None if not exact."""
         merged_result = self.merge.merged(self.result, other)
         is_exact = all(
             self.merge.is_exact(self.spark_type, item) for item in (other, merged_result)
@@ -51,8 +50,8 @@ class PartialState:
 
 @dataclass(slots=True)
 class ScanResults:
-    """What was found out about needs: values by date and SQL, dates without any rows, and why an
-    aggregate could not be computed. `partial_states` are what is known in part."""
+    """The results of aggregates: values by date and SQL, dates without rows, and reasons for
+    failures. `partial_states` are results over a part of the files."""
 
     values: dict[tuple[date | None, str], MetricValue] = field(default_factory=dict)
     absent: dict[date | None, Origin] = field(default_factory=dict)
@@ -77,8 +76,8 @@ class ScanResults:
         by_date: Mapping[date | None, Mapping[str, MetricValue]],
         broken: Mapping[str, str],
     ) -> None:
-        """The outcome of a pass over some dates, of which not all need all of it: what is known of
-        a date stays."""
+        """Adds the results of a pass over some dates that do not all need all of it. Results known
+        for a date stay."""
         self.broken.update(broken)
         for on in dates:
             if on in by_date:
@@ -89,8 +88,8 @@ class ScanResults:
                 self.absent[on] = Origin.SCAN
 
     def complete(self, needs: Iterable[AggregateRequest], added: ScanResults) -> None:
-        """Merges what is known in part with what was added; what cannot be merged
-        exactly is not found yet."""
+        """Merges partial results with those of the added files. What cannot be merged exactly
+        remains open."""
         for need in needs:
             partial, sql = self.partial_states[need], need.aggregate.sql
             if sql in added.broken:
@@ -104,7 +103,7 @@ class ScanResults:
                 self.add(need.date, {sql: merged[0]}, Origin.MERGED)
 
     def origin(self, on: date | None, texts: Iterable[str]) -> Origin:
-        """Where a value comes from that is made of some aggregates: the dearest of their ways."""
+        """The origin of a value computed from several aggregates: the most expensive of theirs."""
         if on in self.absent:
             return self.absent[on]
         ways = {self._origins[on, sql] for sql in texts}

@@ -1,4 +1,4 @@
-"""What is read of a dataset at first, and what only if the answers to that leave it open."""
+"""What is read of a dataset first, and what only if the first results leave it open."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def ask_log(dataset: OpenDataset, needs: Iterable[AggregateRequest], answers: Sc
 def scan_in_two_phases(
     needs: Sequence[AggregateRequest], dataset: OpenDataset, type_of: TypeOf, answers: ScanResults
 ) -> tuple[list[AggregateRequest], list[AggregateRequest]]:
-    """What is read first, with what shortcuts need besides, and what these may answer then.
+    """The aggregates to read first, with those that shortcuts need, and those the shortcuts may
+    answer.
 
-    Adds what they answer at once, of what is known already. With few rows no other shortcut is
-    waited for: a pass takes less than a second one.
+    Adds at once what shortcuts answer from stored results. With few rows no other shortcut is used:
+    one pass is cheaper than two.
 
-    :param needs: with sound shortcuts.
+    :param needs: with valid shortcuts.
     """
     asks = dict.fromkeys(
         AggregateRequest(need.date, ask, is_storable=False)
@@ -63,7 +64,7 @@ def scan_in_two_phases(
 def take_shortcuts(
     needs: Iterable[AggregateRequest], type_of: TypeOf, answers: ScanResults
 ) -> None:
-    """Adds what the shortcuts of needs answer, which are sound ones."""
+    """Adds the results of valid shortcuts."""
     for need in needs:
         shortcut = need.aggregate.shortcut
         if shortcut is None:
@@ -79,14 +80,14 @@ def take_shortcuts(
 
 
 def with_sound_shortcut(item: Aggregate, type_of: TypeOf) -> Aggregate:
-    """The aggregate, without its shortcut where the types do not allow that."""
+    """The aggregate, without its shortcut if the types do not allow it."""
     if item.shortcut is None or item.shortcut.fits(type_of):
         return item
     return replace(item, shortcut=None)
 
 
 def _waiting(need: AggregateRequest, known: AbstractSet[AggregateRequest]) -> Aggregate:
-    """The aggregate, without its shortcut where that has had its say."""
+    """The aggregate, without its shortcut once that has been tried."""
     item = need.aggregate
     asks = (AggregateRequest(need.date, ask, is_storable=False) for ask in _asked_by(item))
     return replace(item, shortcut=None) if item.shortcut and known >= set(asks) else item

@@ -1,7 +1,7 @@
-"""Runs the queries of `query("SELECT ...")`: each one is a scan of its own.
+"""Runs the queries of `query("SELECT ...")`: each one is a separate scan.
 
 A query sees the datasets of the gate under their names, with the rows of the date, and nothing
-else: `WITH` puts these names before all others, and what stands in parentheses can only read.
+else: `WITH` gives these names priority over all others, and a query in parentheses can only read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _value(
         f"{formatted(quote_name(name))} AS (SELECT * FROM {{{table}}})"  # noqa: S608
         for table, name in tables.items()
     )
-    # The closing parenthesis has a line of its own: the query may end with a comment.
+    # The closing parenthesis has a line of its own, because the query may end with a comment.
     query = f"WITH {named} SELECT * FROM (\n{formatted(text)}\n)"  # noqa: S608
     frames = {table: rows_of(opened[name], on) for table, name in tables.items()}
     frame = spark.sql(query, **frames)

@@ -1,5 +1,4 @@
 """Partial results of earlier runs: when they may be reused, and how they grow with new files.
 
-`fingerprints` decides whether a stored state is about the same bytes, read in the same way; nothing
-else may.
+Only `fingerprints` decides whether a stored state describes the same bytes, read in the same way.
 """

@@ -1,5 +1,4 @@
-"""What earlier runs found out: states that are reused while the files are the same, and begun with
-where files were added."""
+"""States of earlier runs: reused while the files are the same, and extended if files were added."""
 
 from __future__ import annotations
 
@@ -29,14 +28,14 @@ from dqx_airflow.values import Origin
 _log = logging.getLogger("dqx.gate")
 
 _SKEW_NS = 2_000_000_000
-"""How much the clock of an object store may be ahead of ours."""
+"""The maximum clock skew of an object store."""
 
 
 @dataclass
 class StateCache:
-    """Recalls and keeps the states of one run, which began `at` a moment.
+    """Recalls and stores the states of one run, which began `at` a timestamp.
 
-    Of a session that does not tell its settings, it does neither.
+    Does neither for a session that does not expose its settings.
     """
 
     spark: SparkSession
@@ -66,8 +65,7 @@ class StateCache:
         needs: Iterable[AggregateRequest],
         answers: ScanResults,
     ) -> None:
-        """Adds what is stored for the very files that are there now, and begins with what is
-        stored for some of them."""
+        """Adds results stored for exactly the current files, and partial results for some."""
         if self._settings is None:
             return
         wanted = {
@@ -106,8 +104,7 @@ class StateCache:
         needs: Iterable[AggregateRequest],
         answers: ScanResults,
     ) -> None:
-        """Stores what was found out about some needs, unless files changed meanwhile, or may have
-        without looking so."""
+        """Stores results, unless files have changed meanwhile, or may have changed undetected."""
         if self._settings is None:
             return
         now = FileSnapshot(files_now, self._scope_of)
@@ -129,7 +126,7 @@ class StateCache:
 def _partial_state(
     dataset: OpenDataset, need: AggregateRequest, input_files: InputFiles, state: State
 ) -> PartialState | None:
-    """What an older state says of a need; None where it does not help."""
+    """The partial result in an older state, or None if it is of no use."""
     merge, column = need.aggregate.merge, need.aggregate.column
     if merge is None or dataset.read_files is None or state.results is None:
         return None

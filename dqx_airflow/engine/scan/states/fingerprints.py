@@ -1,9 +1,9 @@
-"""Fingerprints: by them a stored state is known to be that of the very files that are there now,
-read in the very same way.
+"""Fingerprints, which prove that a stored state was computed from exactly the current files, read
+in exactly the same way.
 
-Where files were only added, that is known too: the fingerprint of those before is a link of the
-chain that leads to the one of all. No fingerprint, no reuse: of catalog tables, and of places whose
-files cannot be listed, nothing is taken from the store.
+Added files are recognised as well: the fingerprint of the earlier files is a link in the chain that
+leads to that of all files. Without a fingerprint nothing is reused: neither for catalog tables, nor
+for paths whose files cannot be listed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.values import DatasetRef
 
 STATE_FORMAT = 3
-"""Counts up whenever a state of the same aggregate and files gets another form, or meaning."""
+"""Incremented whenever a state of the same aggregate and files changes its form or meaning."""
 
 WITHOUT_EFFECT = MappingProxyType(
     {
@@ -38,15 +38,16 @@ WITHOUT_EFFECT = MappingProxyType(
         "lineage_name": "it is for catalogs alone",
     }
 )
-"""Why a setting of a dataset makes no difference to a state. Every other one does."""
+"""Why a dataset setting does not affect states. All other settings do."""
 
 _COARSE_NS = 1_000_000_000
-"""Object stores tell times in whole seconds."""
+"""Object stores report times in whole seconds."""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The files that may hold the rows of a date, oldest first, and all else that makes a state.
+    """The files that may hold the rows of a date, oldest first, and everything else that affects a
+    state.
 
     Each link is the fingerprint of the files up to one of them: the first of none, the last of all.
     """
@@ -59,19 +60,19 @@ class Chain:
         return next(reversed(self._links))
 
     def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
-        """The files that are there besides those of a fingerprint; None where more has changed."""
+        """The files added since a fingerprint; None if anything else has changed."""
         there = self._links.get(fingerprint)
         return None if there is None else self.files[there:]
 
     def is_older_than(self, moment_ns: int) -> bool:
-        """False where a file may have been written again since a moment and look the same: where
-        its time is one of whole seconds, and not before the moment."""
+        """False if a file may have been rewritten since a timestamp and look the same: its time is
+        in whole seconds and not before that timestamp."""
         times = (file.changed_ns or file.modified_ns for file in self.files)
         return all(time % _COARSE_NS or time + _COARSE_NS <= moment_ns for time in times)
 
     @cached_property
     def _links(self) -> dict[str, int]:
-        """How many files each link is of."""
+        """The number of files of each link."""
         return {link: number for number, link in enumerate(self._hashed())}
 
     def _hashed(self) -> Iterator[str]:
@@ -86,7 +87,7 @@ _OF_FILE = tuple(field.name for field in fields(DataFile))
 
 
 def scope_of(dataset: OpenDataset, settings: Mapping[str, str | None], spark_version: str) -> str:
-    """What the states of a dataset have in common, whatever its files: where it is, how it is
+    """The part of a fingerprint that does not depend on files: the location of a dataset, how it is
     read, and by which engine."""
     return _digest(
         {
@@ -100,7 +101,7 @@ def scope_of(dataset: OpenDataset, settings: Mapping[str, str | None], spark_ver
 
 
 def _read_by(ref: DatasetRef) -> dict[str, Any]:
-    """The settings by which a dataset is read: all of them, unless there is a reason not to."""
+    """The settings that affect how a dataset is read: all of them, except for those listed."""
     names = (field.name for field in fields(ref) if field.name not in WITHOUT_EFFECT)
     return {name: getattr(ref, name) for name in names}
 
@@ -108,10 +109,10 @@ def _read_by(ref: DatasetRef) -> dict[str, Any]:
 def chain_of(
     dataset: OpenDataset, on: date | None, listed: Sequence[DataFile] | None
 ) -> Chain | None:
-    """The files of a date; None where they cannot be told, and where a filter may let other rows
-    through tomorrow.
+    """The chain of the files of a date; None if they are unknown, or if a filter may select other
+    rows tomorrow.
 
-    :param listed: the files at the path of a dataset that has no log.
+    :param listed: the files at the path of a dataset without a transaction log.
     """
     condition = dataset.ref.filter
     if condition is not None and not is_fixed(condition, dataset.struct.names):

@@ -1,9 +1,9 @@
-"""Filters that let the same rows through at any time, in any session, for any user.
+"""Filters that select the same rows at any time, in any session, for any user.
 
-Spark has a hundred ways to ask for the time: `now()`, `current_date` without brackets,
+Spark has a hundred ways to ask for the time: `now()`, `current_date` without parentheses,
 `TIMESTAMP'now'`, `at <= 'today'`, `` `localtimestamp` ``, a variable, a function of the catalog. So
-nothing is looked for here. A filter is fixed where each of its words is known: the columns of the
-dataset, compared with plain literals. Of any other filter, nothing is taken from stored states.
+this is an allowlist: a filter is fixed if each of its tokens is known, that is, if it compares
+columns of the dataset with plain literals. For any other filter, no stored state is used.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _TOKEN = re.compile(
     )\s*""",
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
-"""A backslash or a dollar may stand for other letters, so that texts with one are not known."""
+"""A backslash or a dollar may begin an escape or a substitution: strings with one are rejected."""
 
 _WORDS = frozenset({"and", "or", "not", "in", "is", "null", "between", "like", "true", "false"})
 _TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
 _WITH_OPERAND = _WORDS - {"null", "true", "false"}
 _COMMENTS = ("--", "/*")
 _CLOCK = re.compile(r"'\s*(epoch|now|today|tomorrow|yesterday)", re.IGNORECASE)
-"""Texts that Spark takes for a moment, where one is compared with them."""
+"""Strings that Spark reads as a time when a timestamp is compared with them."""
 _FUNCTIONS = frozenset(
     {*(f"current_{name}" for name in ("date", "time", "timestamp", "timezone", "user"))}
     | {"current_catalog", "current_database", "current_schema", "localtime", "localtimestamp"}
     | {"user", "session_user", "system_user"}
 )
-"""Columns of these names might be taken for the functions, which need no brackets."""
+"""Columns with these names may be read as functions, which need no parentheses."""
 
 
 def is_fixed(condition: str, columns: Collection[str]) -> bool:
-    """True for a filter that depends on the columns of a row alone; False where that is not sure.
+    """True for a filter that depends only on the columns of a row; False if that is not certain.
 
     :param columns: those of the dataset.
     """
@@ -70,12 +70,12 @@ def is_fixed(condition: str, columns: Collection[str]) -> bool:
 
 
 def _may_open(before: str, kind: str) -> bool:
-    """False where a bracket opens what may be a call."""
+    """False if a parenthesis opens what may be a function call."""
     if kind == "word":
         return before in _WITH_OPERAND
     return kind in ("", "sign") and before != ")"
 
 
 def _may_follow(before: str, kind: str) -> bool:
-    """False for a text that is part of what stands before it: `'n' 'ow'` and `X'6E6F77'`."""
+    """False for a string that continues the token before it: `'n' 'ow'` and `X'6E6F77'`."""
     return kind in ("", "sign") or (kind == "word" and before in _WITH_OPERAND | _TYPED)

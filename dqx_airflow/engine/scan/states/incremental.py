@@ -1,4 +1,4 @@
-"""Which added files are read alone, for whose needs the rest is known from earlier runs."""
+"""The added files that are read separately, for aggregates that earlier runs began."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def added_file_passes(
     needs: Sequence[AggregateRequest],
     partial_states: Mapping[AggregateRequest, PartialState],
 ) -> Iterator[tuple[Sequence[DataFile], list[AggregateRequest]]]:
-    """The files of each pass over added files, and the needs that it completes.
+    """The files of each pass over added files, and the aggregates that it completes.
 
-    With few rows there is none, if all files have to be read for something else: another pass
-    takes more than these files do.
+    With few rows there is none if all files have to be read anyway: another pass costs more than
+    reading these files again.
     """
     groups: dict[tuple[date | None, int], list[AggregateRequest]] = {}
     for need in needs:
@@ -42,8 +42,7 @@ def added_file_passes(
 
 @dataclass(slots=True)
 class _Growth:
-    """Files that are read together: those that all of the needs lack, and none that one of them
-    has counted already."""
+    """Files that are read together: all of the aggregates lack all of them."""
 
     files: dict[DataFile, None] = field(default_factory=dict)
     needs: list[AggregateRequest] = field(default_factory=list)

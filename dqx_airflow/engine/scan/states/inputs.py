@@ -1,4 +1,4 @@
-"""The files that results depend on, as they were at one moment."""
+"""The files that results depend on, at one point in time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dqx_airflow.engine.sources.listing import DataFile, files_at
 
 @dataclass(frozen=True, slots=True)
 class LookedInto:
-    """A dataset that a result looks into: how it is read, of which date, and its files."""
+    """A dataset that a result looks into: how it is read, on which date, and its files."""
 
     scope: str
     date: date | None
@@ -40,23 +40,23 @@ class InputFiles:
         return " ".join((self.own.fingerprint, *(item.fingerprint for item in self.looked_into)))
 
     def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
-        """The files of the dataset that were added; None where anything else has changed."""
+        """The files added to the dataset; None if anything else has changed."""
         own, *looked_into = fingerprint.split(" ")
         is_same = looked_into == [item.fingerprint for item in self.looked_into]
         return self.own.added_since(own) if is_same else None
 
     def is_older_than(self, moment_ns: int) -> bool:
-        """False where a file may have been written again since a moment and look the same."""
+        """False if a file may have been rewritten since a timestamp and look the same."""
         chains = (self.own, *(item.chain for item in self.looked_into))
         return all(chain.is_older_than(moment_ns) for chain in chains)
 
 
 @dataclass(slots=True)
 class FileSnapshot:
-    """The files of datasets as they were at one moment.
+    """The files of datasets at one point in time.
 
-    :param listed: tells those at a path.
-    :param scope: tells how a dataset is read.
+    :param listed: returns the files at a path.
+    :param scope: returns how a dataset is read.
     """
 
     listed: Callable[[OpenDataset], Sequence[DataFile] | None]
@@ -67,7 +67,7 @@ class FileSnapshot:
     def inputs_of(
         self, need: AggregateRequest, dataset: OpenDataset, references: ReferenceTables
     ) -> InputFiles | None:
-        """All files that a need depends on; None where they are not known."""
+        """All files that an aggregate depends on; None if they are unknown."""
         if not need.is_storable:
             return None
         own = self._chain(dataset, need.date)
@@ -93,10 +93,10 @@ class FileSnapshot:
 
 
 def files_when_opened(dataset: OpenDataset) -> Sequence[DataFile] | None:
-    """The files that were there when a dataset was opened."""
+    """The files at the time a dataset was opened."""
     return dataset.files
 
 
 def files_now(dataset: OpenDataset) -> Sequence[DataFile] | None:
-    """The files that are there now."""
+    """The current files."""
     return None if dataset.files is None else files_at(dataset.location)
