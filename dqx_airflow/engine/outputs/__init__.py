@@ -1,1 +1,1 @@
-"""What leaves a scan: samples of failing rows, the quarantine, promoted rows, and their writers."""
+"""Outputs of a scan: samples of failing rows, the quarantine, promoted rows, and their writers."""

@@ -1,7 +1,7 @@
-"""Files that Spark writes into the folder of a Delta table, as the log of the table takes them up.
+"""Files that Spark writes into the folder of a Delta table, for its log.
 
 deltalake commits them: no row passes through the driver, and the session needs no Delta source.
-What no commit takes up is invisible to readers, and VACUUM removes it. The actions and their
+Files that no commit adds are invisible to readers, and VACUUM removes them. The actions and their
 statistics are those of the Delta protocol, "Add File and Remove File".
 """
 
@@ -25,7 +25,7 @@ from dqx_airflow.metrics.sql import quote_name
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """Files for a commit, their rows, and how many of these a condition counted."""
+    """Files for a commit, the number of their rows, and of those that satisfied a condition."""
 
     adds: tuple[AddAction, ...] = ()
     rows: int = 0
@@ -46,13 +46,13 @@ def write_files(
     """Writes the rows of a frame into a folder below the root of a table.
 
     :param partition_by: columns of the frame by which the table is partitioned.
-    :param constants: other columns by which it is, with the one value of each.
-    :param extremes_of: columns of dates, texts or whole numbers whose least and greatest value in
-        each file the log is told.
+    :param constants: other partition columns, with their single value.
+    :param extremes_of: columns of dates, strings or integers whose minimum and maximum in each file
+        the log records.
     :param count_if: a condition, as Spark SQL, on rows to be counted.
     """
     place = f"{root}/{folder}"
-    # As many files as the size of what is left asks for, not one for each file that was read.
+    # As many files as the size of the result requires, rather than one for each file that was read.
     hinted = frame.hint("rebalance", *(F.expr(quote_name(name)) for name in partition_by))
     hinted.write.mode("overwrite").partitionBy(*partition_by).parquet(place)
     written = spark.read.schema(frame.schema).parquet(place)
@@ -69,8 +69,8 @@ def write_files(
         "_file_modification_time", F.unix_millis("_file_modification_time")
     )
     adds, total, counted = [], 0, 0
-    # Spark renames what it has written, and the log is believed for no file that is younger than it
-    # says.
+    # Spark renames files after writing them, and the log is not trusted for files that are younger
+    # than its entry.
     now_ms = int(time.time() * 1000)
     for path, size, modified_ms, count, odd, *found in rows.collect():
         name = unquote(path).rpartition(f"/{folder}/")[2]
@@ -87,7 +87,7 @@ def write_files(
 
 
 def _statistics(rows: int, found: Iterable[tuple[str, Any, Any, int]]) -> dict[str, Any]:
-    """What the log is told of columns, their least and greatest value and how many values."""
+    """The statistics of columns for the log: minimum, maximum and number of values."""
     told: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for column, least, most, values in found:
         told["nullCount"][column] = rows - values

@@ -1,4 +1,4 @@
-"""What a Delta table demands of its writers: the writer features of the Delta protocol."""
+"""Requirements of a Delta table on its writers: the writer features of the Delta protocol."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from deltalake import DeltaTable
 _HARMLESS = frozenset(
     {
         *("appendOnly", "changeDataFeed", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
-        # These matter where a column or a property makes use of them.
+        # Relevant only if a column or a property uses them.
         *("checkConstraints", "generatedColumns", "invariants"),
     }
 )
-"""The features of tables that ask nothing of who adds and removes whole files."""
+"""Table features that require nothing of writers that add and remove whole files."""
 _OF_COLUMNS = {
     "delta.invariants": "invariants",
     "delta.generationExpression": "generated columns",
@@ -20,7 +20,7 @@ _OF_COLUMNS = {
 
 
 def demands_of(table: DeltaTable) -> tuple[str, ...]:
-    """What a writer of the table has to know beyond files and a log."""
+    """The features that a writer of the table needs beyond files and a log."""
     configuration = table.metadata().configuration
     features = set(table.protocol().writer_features or ()) - _HARMLESS
     if any(name.startswith("delta.constraints.") for name in configuration):

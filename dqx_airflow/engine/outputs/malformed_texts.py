@@ -1,4 +1,4 @@
-"""A failing row as its file has it: a text that is no value of its type was judged as NULL."""
+"""Failing rows as their file has them: a string that is no value of its type was judged as NULL."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import replace
 from dqx_airflow.values import FailingRow
 
 WHOLE_LINE = "(the whole line)"
-"""The name under which a line is shown that is broken as a whole."""
+"""The column name under which a line is shown that is malformed as a whole."""
 
 
 def with_malformed_texts(
     failing: FailingRow, blamed: Collection[str], texts: Mapping[str, str]
 ) -> FailingRow:
-    """The row with the texts in the place of their NULLs.
+    """The row with the original strings instead of their NULLs.
 
-    Numbers keep the digits that they have, since nothing else of the row is read.
+    Numbers keep all of their digits, since nothing else in the row is parsed.
 
     >>> row = FailingRow("orders", "amount is NULL", '{"id":1.10,"amount":null}')
     >>> with_malformed_texts(row, ["amount"], {"amount": "twelve"})
     FailingRow(dataset='orders', reason='amount is malformed: amount is NULL', \
 row='{"id":1.10,"amount":"twelve"}')
 
-    :param blamed: the columns at fault: where the text is in one of them, the reason names it.
-    :param texts: those of the columns that are malformed; of a broken line, the line.
+    :param blamed: the columns at fault: the reason names the malformed ones.
+    :param texts: those of the malformed columns; for a malformed line, the line.
     """
     row = failing.row
     for column, text in texts.items():

@@ -1,9 +1,9 @@
-"""Who promoted which slice of a table, as the table itself keeps it: nobody replaces the rows of
-another.
+"""Which gate promoted which slice of a table, recorded in the table itself: no gate replaces the
+rows of another.
 
-A slice is a date, or the whole table, or the rows of either with certain values. The notes are the
-numbers of application transactions in the log of the table. These outlive the history of its
-commits, and two commits that note the same thing at the same time exclude each other.
+A slice is a date, or the whole table, or the rows of either with certain values. The records are
+the versions of application transactions in the log of the table. They outlive the history of its
+commits, and two commits that record the same transaction concurrently conflict.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import TypeAlias
 from dqx_airflow.values import DatasetRef, RunKey
 
 Noted: TypeAlias = Callable[[str], int | None]
-"""The number that a table has noted under a name; None where it has noted none."""
+"""The number recorded in a table under a name; None if there is none."""
 
 _DATED = "dqx:dated"
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What a promotion replaces.
+    """The rows that a promotion replaces.
 
-    :param on: the date; None where the table has no dates.
-    :param values: columns with the value that its rows have, as text.
+    :param on: the date; None if the table has no dates.
+    :param values: columns with the value of these rows, as strings.
     """
 
     on: date | None
@@ -40,23 +40,23 @@ class Slice:
 
     @property
     def name(self) -> str:
-        """The same for the same slice, and not for another one."""
+        """An identifier of the slice."""
         values = json.dumps(sorted(self.values), ensure_ascii=False) if self.values else ""
         return f"{self._day}{values}"
 
     @property
     def order(self) -> str:
-        """Under which the moment is noted at which the run started that promoted it last."""
+        """The name of the record of when the run started that last promoted the slice."""
         return f"dqx:promote:{self.name}"
 
     @property
     def columns(self) -> str:
-        """Under which is noted by which columns the date is cut into slices."""
+        """The name under which the columns are recorded by which the date is cut into slices."""
         return f"dqx:slicing:{self._day}"
 
     @property
     def cut(self) -> int:
-        """The number for the columns by which the date is cut; 0 where it is one slice."""
+        """The number for the columns by which the date is cut; 0 if it is a single slice."""
         return _number(*sorted(name for name, _ in self.values)) if self.values else 0
 
     @property
@@ -71,9 +71,9 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Promoter:
-    """Who promotes: a gate, in a scheduler run, as one of several mapped tasks or not.
+    """The author of a promotion: a gate, in a scheduler run, possibly an instance of a mapped task.
 
-    :param source: what it reads.
+    :param source: the path or table that it reads.
     """
 
     gate: str
@@ -88,9 +88,10 @@ class Promoter:
         return cls(key.gate, key.dag_run_id, index, source)
 
     def notes(self, place: Slice, order: int, noted: Noted) -> dict[str, int]:
-        """What a commit notes that promotes a slice, by name.
+        """The records of a commit that promotes a slice, by name.
 
-        What is the same for all slices is noted once: to note it again would exclude the others.
+        A record that is the same for all slices is written only once: writing it again would
+        conflict with the other slices.
         """
         found = {
             place.order: order,
@@ -105,7 +106,7 @@ class Promoter:
         return {**found, **{name: it for name, it in shared.items() if noted(name) != it}}
 
     def objection(self, place: Slice, noted: Noted) -> tuple[str, str] | None:
-        """Why the slice is not for this gate to replace, and what to do; None where it is."""
+        """Why this gate must not replace the slice, and how to resolve that; None if it may."""
         if place.on is None and noted(_DATED) is not None:
             return (
                 "dates were promoted there one by one, but this dataset has no date_column and "
@@ -117,7 +118,7 @@ class Promoter:
             return "another gate promotes the whole table", _OWN_PLACE
         cut = noted(place.columns)
         if cut is None and noted(place.whole.order) is not None:
-            cut = 0  # promoted before this was noted
+            cut = 0  # promoted before this was recorded
         if cut is not None and cut != place.cut and not self._may_cut(place, cut, noted):
             others = "other columns" if place.cut else "columns, with promote_slice"
             whole = f"{place.whole} was promoted there as a whole, by another gate"
@@ -153,7 +154,7 @@ class Promoter:
         return gate is not None and gate != _number(self.gate)
 
     def _may_cut(self, place: Slice, cut: int, noted: Noted) -> bool:
-        """A gate may cut up what it promoted as one: nothing is lost by that."""
+        """True if the gate may cut what it promoted as a whole: nothing is lost by that."""
         return cut == 0 and noted(_of(place.whole, "gate")) == _number(self.gate)
 
 
@@ -170,6 +171,6 @@ def _of(place: Slice, what: str) -> str:
 
 
 def _number(*texts: str) -> int:
-    """A whole number of 62 bits that stands for texts."""
+    """A 62-bit integer that identifies strings."""
     digest = hashlib.sha256("\0".join(texts).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 2 | 1

@@ -1,11 +1,11 @@
-"""Promotion: the very rows that were validated, into another Delta table, in one commit.
+"""Promotion: copies exactly the validated rows into another Delta table, in one commit.
 
-Of a dataset with dates its date is replaced in the target, else all that the target holds; of
-either, with `promote_slice`, only the rows with its values. What another gate, or another map
-index, has promoted is never replaced.
+For a dataset with dates, its date is replaced in the target, or else everything in the target; with
+`promote_slice`, only the rows of either with its values. What another gate, or another map index,
+has promoted is never replaced.
 
-What else a table needs than files and a log (constraints, deletion vectors...), and every table of
-a catalog, is written by Spark's Delta source, where the session has it.
+A table that requires more of a writer than files and a log (constraints, deletion vectors...), and
+every catalog table, is written by Spark's Delta source, if the session has it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
 _log = logging.getLogger("dqx.gate")
 
 _VIOLATED = re.compile(r"\[DELTA_\w*VIOLAT\w*\] (.+?)(?: with values)?:?$", re.MULTILINE)
-"""What Delta says of rows that break a constraint of the table, without their values."""
+"""Delta's message about rows that break a constraint of the table, without their values."""
 
 
 def promote(
@@ -53,13 +53,13 @@ def promote(
     run_id: str,
     started: datetime,
 ) -> tuple[dict[str, Promotion], tuple[Verdict, ...]]:
-    """Promotes the datasets that the request names; what became of each, by name.
+    """Promotes the datasets that the request names, and returns the result for each, by name.
 
-    Each is a commit of its own. Repeated, it replaces what it wrote; a run that started earlier
-    than the one that promoted last promotes nothing. Nor is anything promoted where a target is
-    known to refuse its rows: a verdict tells why.
+    Each promotion is a separate commit. Repeating it replaces what it wrote; a run that started
+    before the one that promoted last promotes nothing. Nothing is promoted either if a target is
+    known to reject its rows: a verdict gives the reason.
 
-    :param snapshots: what was validated.
+    :param snapshots: the validated snapshots.
     :raises PromotionError: a dataset cannot be promoted as it is now.
     """
     rows = {snapshot.name: snapshot.rows for snapshot in snapshots}
@@ -101,7 +101,7 @@ def promote(
 
 
 def _check(target: PromotionTarget) -> None:
-    """Finds out without a write what the target would refuse.
+    """Detects without a write what the target would reject.
 
     :raises RefusedPromotionError: the target does not take the rows.
     :raises PromotionError: the target cannot be read.
@@ -124,7 +124,7 @@ def _check(target: PromotionTarget) -> None:
 
 
 def _promote(target: PromotionTarget) -> Promotion:
-    """What became of the promotion: the new version and the number of rows.
+    """The result of a promotion: the new version and the number of rows.
 
     :raises RefusedPromotionError: the target does not take the rows.
     :raises PromotionError: they cannot be promoted as it is now.
@@ -151,7 +151,7 @@ def _failures(target: PromotionTarget) -> Iterator[None]:
 
 
 def _is_by_spark(target: PromotionTarget) -> bool:
-    """True where Spark's Delta source has to write the target; a log and files do not do.
+    """True if Spark's Delta source has to write the target, because files and a log are not enough.
 
     :raises RefusedPromotionError: this session does not have it.
     """
@@ -162,7 +162,7 @@ def _is_by_spark(target: PromotionTarget) -> bool:
 
 
 def _needs_spark(target: PromotionTarget) -> str | None:
-    """Why Spark's Delta source has to write the target; None where files and a log will do."""
+    """Why Spark's Delta source has to write the target; None if files and a log are enough."""
     if is_table(target.location):
         return "Spark's Delta source writes catalog tables"
     table = target.table()

@@ -1,4 +1,4 @@
-"""A promotion whose files Spark writes and whose commit deltalake makes."""
+"""Promotions whose files Spark writes and whose commit deltalake makes."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def promote_by_files(target: PromotionTarget) -> Promotion:
 
 
 def _commit(target: PromotionTarget, folder: str) -> None:
-    """Commits once. What of the target may have changed since is found out by the commit.
+    """Commits once. The commit detects any concurrent change of the target.
 
-    :raises CommitFailedError: another writer came first.
+    :raises CommitFailedError: another writer was first.
     """
     table = target.table()
     if table is None:
@@ -53,7 +53,7 @@ def _commit(target: PromotionTarget, folder: str) -> None:
     target.check_slice(table)
     done = table.transaction_version(target.slice.order)
     if done == target.order:
-        return  # the commit of which nobody could tell whether it was one
+        return  # the commit that may or may not have succeeded
     if done is not None and done > target.order:
         raise target.late()
     target.check_columns(struct_of(table))
@@ -62,7 +62,7 @@ def _commit(target: PromotionTarget, folder: str) -> None:
     replaced = log.files_of(target.replaced.on, target.replaced.values)
     kept = _kept(target, log, replaced, folder, columns)
     files = _checked(target, _written(target, target.replaced.frame(), f"{folder}/rows", columns))
-    # deltalake labels a commit by its mode, and finds out itself what an overwrite removes.
+    # deltalake labels a commit by its mode, and determines itself what an overwrite removes.
     is_whole = len(replaced) == len(log.files_of(None))
     removes, partition = list[RemoveAction](), None
     if not is_whole and log.is_partitioned_by_date and not target.slice.values:
@@ -116,7 +116,7 @@ def _written(
 
 
 def _checked(target: PromotionTarget, files: WrittenFiles) -> WrittenFiles:
-    """The files, if they hold what was validated."""
+    """The files, if they contain exactly what was validated."""
     change = target.dataset.change
     if change is None and target.rows is not None and files.rows != target.rows:
         change = f"{target.rows} rows were validated, and {files.rows} of them have the date"
@@ -134,15 +134,15 @@ def _kept(
     folder: str,
     columns: Sequence[str],
 ) -> WrittenFiles:
-    """What the files that are replaced hold besides the slice, written anew."""
+    """The rows of replaced files that are outside the slice, written again."""
     is_exact = log.is_partitioned_by_date and not target.slice.values
     if target.replaced.condition is None or is_exact or not replaced:
         return WrittenFiles()
     frame = frame_of_parts(target.spark, log, log.parts_with(replaced))
     is_other = f"NOT coalesce({target.replaced.condition}, false)"
     kept = _written(target, frame.where(is_other), f"{folder}/kept", columns)
-    # A session may be told to pass over files that are missing or corrupt: theirs are the rows
-    # of others, too.
+    # A session may be configured to skip missing or corrupt files, which may contain the rows of
+    # others.
     read, others = frame.select(F.count("*"), F.count_if(F.expr(is_other))).collect()[0]
     logged = log.rows_in(replaced)
     if others != kept.rows or (logged is not None and logged != read):

@@ -32,7 +32,7 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
         writer = writer.option("replaceWhere", target.replaced.condition)
     if not is_there:
         writer = writer.partitionBy(*target.partition_columns)
-    # Spark leaves out a write whose number is no greater than that of the last one.
+    # Spark skips a write whose number is not greater than that of the last one.
     facts = {**target.facts, NOTES: target.by.notes(target.slice, target.order, noted)}
     writer = writer.options(
         txnAppId=target.slice.order, txnVersion=target.order, userMetadata=json.dumps(facts)

@@ -1,4 +1,4 @@
-"""The target of a promotion: what it has, what it refuses, who has promoted to it."""
+"""The target of a promotion: its state, what it rejects, and which gate promoted to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dqx_airflow.metrics.sql import quote_name
 
 RUN_ID, ROWS, GATE, SLICE = "dqx_run_id", "dqx_rows", "dqx_gate", "dqx_slice"
 NOTES = "dqx_notes"
-"""Where a commit of Spark holds what a commit of deltalake notes as application transactions."""
+"""The commit entry in which Spark records what deltalake records as application transactions."""
 _MOST_COMMITS = 200
 
 
@@ -30,10 +30,10 @@ _MOST_COMMITS = 200
 class PromotionTarget:
     """The target of one dataset.
 
-    :param location: the path of a Delta table, or the name of a table of a catalog.
-    :param slice: what is replaced.
-    :param by: who replaces it.
-    :param rows: how many rows were validated, where that is known.
+    :param location: the path of a Delta table, or the name of a catalog table.
+    :param slice: the rows to replace.
+    :param by: the gate that replaces them.
+    :param rows: the number of validated rows, if known.
     """
 
     spark: SparkSession
@@ -47,23 +47,23 @@ class PromotionTarget:
 
     @property
     def replaced(self) -> ReplacedRows:
-        """What is replaced there, and by which rows."""
+        """The rows that are replaced in the target, and those that replace them."""
         return ReplacedRows(self.spark, self.dataset, self.slice)
 
     @property
     def order(self) -> int:
-        """Of two runs, the one that started later wins, whoever comes to its end first."""
+        """Of two runs, the one that started later wins, in whatever order they end."""
         return int(self.started.timestamp() * 1000)
 
     def failed(self, reason: str, hint: str = "") -> PromotionError:
-        """The error of a promotion that may succeed another time."""
+        """The error of a promotion that may succeed later."""
         name = self.dataset.ref.name
         return PromotionError(
             f"dataset '{name}' passed, but cannot be promoted to {self.location}: {reason}", hint
         )
 
     def late(self) -> PromotionError:
-        """The error of a run that another one has overtaken."""
+        """The error of a run that a later one has overtaken."""
         return self.failed("a run of a gate that started later has already promoted")
 
     def outside(self, how_many: str) -> RefusedPromotionError:
@@ -87,9 +87,9 @@ class PromotionTarget:
             )
 
     def check_slice(self, table: DeltaTable | None) -> None:
-        """Refuses to replace what another gate, or another map index, has promoted.
+        """Rejects a replacement of what another gate, or another map index, has promoted.
 
-        :param table: the target; None where Spark has to tell of it.
+        :param table: the target; None if only Spark can read it.
         """
         objection = self.by.objection(self.slice, self.noted_in(table))
         if objection is None:
@@ -99,7 +99,7 @@ class PromotionTarget:
         raise RefusedPromotionError(f"{problem} ({who})" if who else problem, advice)
 
     def noted_in(self, table: DeltaTable | None) -> Noted:
-        """Looks up what earlier promotions noted; arguments as of `check_slice`."""
+        """Looks up the records of earlier promotions; arguments as for `check_slice`."""
         counts: dict[str, int] = {}
         if table is None:
             for commit in reversed(self.commits_of_spark()):
@@ -114,7 +114,7 @@ class PromotionTarget:
         return noted
 
     def _last_promoter(self, table: DeltaTable | None) -> str:
-        """Which gate has promoted last to the same date, as far as the history tells."""
+        """The gate that last promoted to the same date, if the history still has it."""
         commits = self.commits_of_spark() if table is None else table.history(_MOST_COMMITS)
         day = self.slice.whole.name
         for commit in commits:
@@ -126,7 +126,7 @@ class PromotionTarget:
         return ""
 
     def commits_of_spark(self) -> list[dict[str, Any]]:
-        """What promotions by Spark have told of themselves, the newest first."""
+        """The entries of promotions by Spark, newest first."""
         commits = (
             self.spark.sql(f"DESCRIBE HISTORY {self.named}")
             .where(f"get_json_object(userMetadata, '$.{RUN_ID}') IS NOT NULL")
@@ -138,14 +138,14 @@ class PromotionTarget:
 
     @property
     def partition_columns(self) -> list[str]:
-        """Those of a target that is made now."""
+        """The partition columns of a new target."""
         if self.dataset.log is not None:
             return list(self.dataset.log.table.metadata().partition_columns)
         dates = self.dataset.dates
         return [] if dates is None or dates.is_timestamp else [dates.name]
 
     def table(self) -> DeltaTable | None:
-        """The Delta table at the location, None where there is none."""
+        """The Delta table at the location, or None."""
         try:
             return DeltaTable(self.location)
         except TableNotFoundError:
@@ -153,7 +153,7 @@ class PromotionTarget:
 
     @property
     def named(self) -> str:
-        """The target in Spark SQL."""
+        """The name of the target in Spark SQL."""
         return self.location if is_table(self.location) else f"delta.{quote_name(self.location)}"
 
     def is_there(self) -> bool:
@@ -164,7 +164,7 @@ class PromotionTarget:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a commit tells of itself to those who read the history of the table."""
+        """The information of a commit for readers of the table history."""
         index = self.by.map_index
         return {
             RUN_ID: self.run_id,

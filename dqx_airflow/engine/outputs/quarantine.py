@@ -1,4 +1,4 @@
-"""Quarantine: the failing rows of a dataset, whole and unmasked, in a Delta table of their own.
+"""Quarantine: the complete, unmasked failing rows of a dataset, in a Delta table of its own.
 
 Each run key has a partition, which a later attempt replaces.
 """
@@ -34,7 +34,7 @@ _log = logging.getLogger("dqx.gate")
 
 RUN_ID, RUN_KEY, DATE, REASONS = "dqx_run_id", "dqx_run_key", "dqx_date", "dqx_reasons"
 LINE = "dqx_line"
-"""The line of a csv or json file, where it is broken as a whole."""
+"""The line of a CSV or JSON file that is malformed as a whole."""
 
 _OWN_COLUMNS = (
     StructField(RUN_KEY, StringType()),
@@ -52,12 +52,12 @@ def quarantine_rows(
     faults: Sequence[tuple[FailingRows, ...]],
     run_id: str,
 ) -> dict[str, int]:
-    """How many rows of each dataset that the request quarantines went into its table.
+    """The number of rows of each quarantined dataset that went into its table.
 
-    These are the rows of the target date that count against an assertion which failed with a
-    severity of `fail_on` or worse, each once, with the names of all such assertions: what is left
-    of the dataset are the valid rows. What an earlier attempt at the run key left there is
-    replaced, also by nothing.
+    These are the rows of the target date that violate a failed assertion with a severity of
+    `fail_on` or worse, each once, with the names of all such assertions: the remaining rows of the
+    dataset are valid. They replace the rows of an earlier attempt at the run key, also if there are
+    none.
 
     :param faults: those of each verdict.
     :raises StoreError: a quarantine cannot be written.
@@ -65,7 +65,7 @@ def quarantine_rows(
     counts = {}
     for name, path in request.quarantine:
         if name not in opened:
-            continue  # it could not be read, and the report says so
+            continue  # it could not be read, as the report says
         blamed = [
             (fault, verdict.name)
             for verdict, found in zip(verdicts, faults, strict=True)
@@ -83,7 +83,7 @@ def quarantine_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Quarantine:
-    """The quarantine of one dataset, as one attempt fills it."""
+    """The quarantine of one dataset, as filled by one attempt."""
 
     spark: SparkSession
     dataset: OpenDataset
@@ -93,18 +93,18 @@ class _Quarantine:
 
     @property
     def folder(self) -> str:
-        """Where the files of this attempt are, below the path."""
+        """The folder for the files of this attempt, below the path."""
         return f"run-{self.run_id}"
 
     def fill(self, blamed: Sequence[tuple[FailingRows, str]], references: ReferenceTables) -> int:
-        """Puts the blamed rows there; returns how many they are.
+        """Writes the failing rows, and returns their number.
 
         :param blamed: faults, each with the name of its assertion.
         """
         try:
             if not blamed and self._is_empty():
                 return 0
-            self._fitting_table()  # before anything is written into what is no quarantine
+            self._fitting_table()  # before anything is written into a table that is no quarantine
             what = f"{self.dataset.ref.name}: quarantine"
             with spark_failures(), jobs_called(self.spark, what):
                 files = self._written(blamed, references) if blamed else WrittenFiles()
@@ -135,7 +135,7 @@ class _Quarantine:
     def _frame(
         self, blamed: Sequence[tuple[FailingRows, str]], references: ReferenceTables
     ) -> DataFrame:
-        """The blamed rows, with the columns that tell of the quarantine before their own."""
+        """The failing rows, with the columns of the quarantine before their own."""
         faults = list(dict.fromkeys(fault for fault, _ in blamed))
         frame = rows_with_faults(self.spark, self.dataset, references, faults)
         conditions = {}
@@ -167,7 +167,7 @@ class _Quarantine:
 
     @property
     def _columns(self) -> list[tuple[StructField, str]]:
-        """What is kept of the dataset, as Spark SQL: what was cast from texts as it was written."""
+        """The columns to keep, as Spark SQL: values cast from strings are kept as written."""
         fields, texts = self.dataset.struct.fields, self.dataset.texts
         if texts is None:
             return [(field, quote_name(field.name)) for field in fields]
@@ -185,13 +185,13 @@ class _Quarantine:
             return None
 
     def _is_empty(self) -> bool:
-        """True where no attempt at the run key has left anything."""
+        """True if no attempt at the run key has left any rows."""
         table = self._table()
         own = [(RUN_KEY, "=", str(self.run_key))]
         return table is None or not table.partitions(file_pruning_predicate=own)
 
     def _commit(self, files: WrittenFiles) -> None:
-        """Makes the files what the run key has in the table, in one commit."""
+        """Replaces the rows of the run key by the files, in one commit."""
 
         def commit() -> None:
             table = self._fitting_table()
@@ -206,9 +206,9 @@ class _Quarantine:
         committed(commit)
 
     def _fitting_table(self) -> DeltaTable:
-        """The table, with the columns of the dataset as it is now.
+        """The table, with the current columns of the dataset.
 
-        :raises ValueError: what is there is no such table, or has other types.
+        :raises ValueError: it is not a quarantine, or has other types.
         """
         struct = StructType([*_OWN_COLUMNS, *(field for field, _ in self._columns)])
         wanted = Schema.from_json(nullable(struct).json())

@@ -1,4 +1,4 @@
-"""What a promotion replaces in its target, as Spark SQL, and the rows that take its place."""
+"""The rows that a promotion replaces in its target, as Spark SQL, and their replacement."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WITH_STATISTICS = ("string", "tinyint", "smallint", "int", "bigint", "date")
 
 @dataclass
 class RefusedPromotionError(DqxError):
-    """The target does not take the rows, however often they come."""
+    """The target rejects the rows, and would reject them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +34,28 @@ class ReplacedRows:
 
     @property
     def on(self) -> date | None:
-        """The date that is replaced; None where the dataset has no dates."""
+        """The date that is replaced; None if the dataset has no dates."""
         return self.slice.on
 
     def frame(self) -> DataFrame:
         """The rows that go to the target.
 
         A row whose date cannot be read is validated with every date, and replaced with none: it
-        stays behind, and then the numbers of rows differ.
+        stays behind, and the numbers of rows then differ.
         """
         frame = rows_of(self.dataset, self.on or date.min)
         return frame if self.of_date is None else frame.where(self.of_date)
 
     @property
     def of_date(self) -> str | None:
-        """The rows of the date, as Spark SQL; None where the dataset has no dates."""
+        """The rows of the date, as Spark SQL; None if the dataset has no dates."""
         if self.dataset.dates is None or self.on is None:
             return None
         return self.dataset.dates.filter({self.on})
 
     @property
     def of_slice(self) -> str | None:
-        """The rows with the values of the slice, as Spark SQL; None where it has none."""
+        """The rows with the values of the slice, as Spark SQL; None if it has none."""
         parts = [
             f"{quote_name(name)} <=> CAST({quote_literal(text)} AS "
             f"{self.dataset.struct[name].dataType.simpleString()})"
@@ -65,7 +65,7 @@ class ReplacedRows:
 
     @property
     def condition(self) -> str | None:
-        """What is replaced in the target, as Spark SQL; None where it is everything."""
+        """The rows replaced in the target, as Spark SQL; None if it is everything."""
         parts = [f"({part})" for part in (self.of_date, self.of_slice) if part is not None]
         return " AND ".join(parts) or None
 
@@ -76,25 +76,25 @@ class ReplacedRows:
 
     @property
     def date_column(self) -> str:
-        """The column by which rows have dates."""
+        """The column with the date of a row."""
         assert self.dataset.dates is not None
         return self.dataset.dates.name
 
     @property
     def date_value(self) -> date | str | int:
-        """The date as that column has it."""
+        """The date as a value of that column."""
         assert self.dataset.dates is not None
         assert self.on is not None
         return self.dataset.dates.value(self.on)
 
     def value_of(self, name: str, text: str) -> Any:
-        """A string as a value of a column; None where it is none."""
+        """A string as a value of a column; None if it is not one."""
         kind = self.dataset.struct[name].dataType.simpleString()
         query = f"SELECT try_cast({quote_literal(text)} AS {kind})"
         return self.spark.sql(query).collect()[0][0]
 
     def check_values(self) -> None:
-        """Refuses a slice by what is no column of the dataset, or by what is no value of it."""
+        """Rejects a slice by a missing column, or by a value of another type."""
         for name, text in self.slice.values:
             if name not in self.dataset.struct.names:
                 advice = did_you_mean(name, self.dataset.struct.names)

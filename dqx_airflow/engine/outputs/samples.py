@@ -1,7 +1,7 @@
-"""Samples of failing rows: one more pass over a dataset, and only where assertions failed.
+"""Samples of failing rows: one more pass over a dataset, only if assertions failed.
 
-All faults of a dataset share the pass. It keeps no more than the wanted rows of each, and brings
-no value of a masked column out of Spark.
+All faults of a dataset share the pass. It keeps only the wanted rows of each, and no value of a
+masked column leaves Spark.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def with_failing_rows(
 ) -> tuple[Verdict, ...]:
     """The verdicts with a sample of at most `most` failing rows each.
 
-    Nothing that goes wrong here changes what a verdict says: then its note tells what did.
+    An error here does not change a verdict: its note reports the error.
 
     :param faults: those of each verdict.
     """
-    # Equal faults of several assertions are one.
+    # Equal faults of several assertions count as one.
     distinct = dict.fromkeys(fault for found in faults for fault in found) if most > 0 else {}
     names = dict.fromkeys(fault.request.dataset for fault in distinct)
     samples: dict[FailingRows, _Sample] = {}
@@ -87,7 +87,7 @@ def rows_with_faults(
     references: ReferenceTables,
     faults: Sequence[FailingRows],
 ) -> DataFrame:
-    """The rows of the target date, with all that the conditions of the faults name."""
+    """The rows of the target date, with all columns that the conditions of the faults name."""
     requests = [fault.request for fault in faults]
     lookups = tuple(dict.fromkeys(item for request in requests for item in lookups_of(request)))
     frame = rows_with_texts(dataset, references.date)
@@ -112,7 +112,7 @@ def _with_sample(verdict: Verdict, samples: Sequence[_Sample], most: int) -> Ver
 def _differing(
     spark: SparkSession, fault: FailingRows, references: ReferenceTables, plan: Plan, most: int
 ) -> _Sample:
-    """The rows of two datasets that differ; whatever goes wrong, the verdict stands."""
+    """The rows of two datasets that differ; an error does not change the verdict."""
     for name in fault.request.datasets:
         sampler = _Sampler(spark, references.opened[name], references, plan, most)
         objection = sampler.objection()
@@ -148,12 +148,12 @@ class _Sampler:
             with jobs_called(self.spark, f"{self.dataset.ref.name}: failing rows"):
                 for taken in side_by_side(self.spark, self._attempt, list(filter(None, passes))):
                     found.update(taken)
-        except Exception as error:  # Spark is gone, and the verdicts stand
+        except Exception as error:  # Spark is gone, and the verdicts are final
             return self.failed(faults, type(error).__name__)
         return found
 
     def objection(self) -> str | None:
-        """A mask for a column that is not there may be a slip, and then something else is bare."""
+        """A mask for a missing column may be a typo that leaves another column unmasked."""
         schema, ref = self.dataset.schema, self.dataset.ref
         for what, columns in (("to mask", ref.masked), ("for the keys of rows", ref.keys)):
             for column in columns:
@@ -163,12 +163,12 @@ class _Sampler:
         return None
 
     def _attempt(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
-        """The samples of faults of one kind; the guilty one is found by halving."""
+        """The samples of faults of one kind; a failing condition is isolated by halving."""
         try:
             if faults[0].repeated:
                 return {faults[0]: self._repeated(faults[0])}
             return self._matching(faults)
-        except Exception as error:  # whatever it is, the verdicts stand
+        except Exception as error:  # whatever it is, the verdicts are final
             if isinstance(error, PySparkException) and len(faults) > 1:
                 half = len(faults) // 2
                 return {**self._attempt(faults[:half]), **self._attempt(faults[half:])}
@@ -181,7 +181,7 @@ class _Sampler:
         return dict.fromkeys(faults, _Sample(note=f"no failing rows are shown: {reason}"))
 
     def _matching(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
-        """Rows by the conditions of the faults, all in one pass.
+        """Rows that match the conditions of the faults, in one pass.
 
         Each partition keeps the first rows of each fault, before anything is shuffled.
         """
@@ -221,7 +221,7 @@ class _Sampler:
         return {item: _Sample(tuple(own)) for item, own in zip(faults, rows, strict=True)}
 
     def _repeated(self, fault: FailingRows) -> _Sample:
-        """The combinations that several rows have in common, the most frequent first."""
+        """The combinations that several rows share, the most frequent first."""
         frame = rows_with_faults(self.spark, self.dataset, self.references, [fault])
         frame = frame.where(fault.condition) if fault.condition else frame
         columns = [F.expr(quote_name(column)) for column in fault.repeated]
@@ -237,13 +237,13 @@ class _Sampler:
         )
 
     def _json(self, fault: FailingRows) -> str:
-        """The row as JSON: its keys, then the columns at fault; without keys all columns."""
+        """The row as JSON: its keys and the columns at fault, or all columns if it has no keys."""
         if fault.request.definition.is_of_texts and self.dataset.texts is not None:
             return self._json_of_texts(fault, self.dataset.texts)
         return self._object(self._columns(fault))
 
     def _columns(self, fault: FailingRows) -> tuple[str, ...]:
-        """The columns that are shown of the rows of a fault."""
+        """The displayed columns of the failing rows of a fault."""
         rest = () if self.dataset.ref.keys else self.dataset.struct.names
         columns = dict.fromkeys((*self.dataset.ref.keys, *fault.columns, *rest))
         return tuple(columns)[:_MOST_COLUMNS]
@@ -253,7 +253,7 @@ class _Sampler:
         return f"to_json(named_struct({pairs}), map('ignoreNullFields', 'false'))"
 
     def _json_of_texts(self, fault: FailingRows, text_columns: TextColumns) -> str:
-        """The malformed texts behind the keys, without keys all texts; the line if it is broken."""
+        """The keys and the malformed strings, or all strings, or the line if it is malformed."""
         ref = self.dataset.ref
         asked = texts_of(fault.request, self.dataset.schema, text_columns.columns).columns
         cells = {key: self._text_cell(key, text_columns) for key in ref.keys}
@@ -269,15 +269,15 @@ class _Sampler:
         return f"to_json(named_struct({', '.join([*pairs, whole])}))"
 
     def _line(self, text_columns: TextColumns) -> str:
-        """What is shown of a line that is broken as a whole; it may hold masked values."""
+        """The display of a line that is malformed as a whole; it may contain masked values."""
         line = quote_literal(MASK) if self.dataset.ref.masked else cut(text_columns.line)
         return f"CASE WHEN {text_columns.line} IS NOT NULL THEN {line} END"
 
     def _malformed(self, faults: Sequence[FailingRows]) -> str:
-        """The malformed texts of the columns that are shown, as JSON: their values are NULL.
+        """The malformed strings of the displayed columns, as JSON: their values are NULL.
 
-        Of a line that is broken as a whole it is the line. NULL where there is neither, and for
-        faults that show texts anyway.
+        For a line that is malformed as a whole it is the line. NULL if there is neither, and for
+        faults that display strings anyway.
         """
         texts, fault = self.dataset.texts, quote_name(_FAULT)
         if texts is None:
@@ -298,23 +298,23 @@ class _Sampler:
         return f"nullif(CASE {fault} {' '.join(cases)} END, '{{}}')" if cases else _NO_TEXT
 
     def _text_cell(self, column: str, text_columns: TextColumns) -> str:
-        """What is shown of the text of a column."""
+        """The display of the string of a column."""
         if column not in text_columns.cast or is_masked(column, self.dataset.ref.masked):
             return self._cell_of(column, text_columns.text(column))
         return cut(text_columns.text(column))
 
     def _cell(self, column: str) -> str:
-        """What is shown of a column: masked, and cut where it may be long."""
+        """The display of a column: masked, and truncated if it may be long."""
         return self._cell_of(column, quote_name(column))
 
     def _cell_of(self, column: str, name: str) -> str:
-        """What is shown of a column that stands somewhere as Spark SQL."""
+        """The display of a column, given as Spark SQL."""
         spark_type = self._place(column).type
         is_hidden = is_masked(column, self.dataset.ref.masked)
         return shown_cell(name, spark_type, is_masked=is_hidden)
 
     def _order(self) -> str:
-        """By the keys, else by what the row holds, so that the same rows give the same sample."""
+        """By the keys, or else by the whole row, so that equal data give the same sample."""
         schema = self.dataset.schema
         keys = [key for key in self.dataset.ref.keys if _is_simple(self._place(key).type)]
         if keys:

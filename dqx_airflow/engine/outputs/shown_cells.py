@@ -1,4 +1,4 @@
-"""What is shown of the values of a column, as Spark SQL: masked, and cut where it may be long."""
+"""The display of values, as Spark SQL: masked, and truncated if they may be long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONGEST_BINARY = 32
 
 
 def shown_cell(value: str, spark_type: str, *, is_masked: bool) -> str:
-    """What is shown of a value of a type."""
+    """The display of a value of a type."""
     if is_masked:
         return f"CASE WHEN {value} IS NOT NULL THEN {quote_literal(MASK)} END"
     match family_of(spark_type):
@@ -30,6 +30,6 @@ def shown_cell(value: str, spark_type: str, *, is_masked: bool) -> str:
 
 
 def cut(text: str) -> str:
-    """The text, or its beginning."""
+    """The string, or its beginning."""
     beginning = f"concat(left({text}, {_LONGEST_TEXT - 1}), '\N{HORIZONTAL ELLIPSIS}')"
     return f"CASE WHEN char_length({text}) > {_LONGEST_TEXT} THEN {beginning} ELSE {text} END"

@@ -1,5 +1,6 @@
-"""Datasets as Spark reads them: opened, pinned to what is there now, every value accounted for.
+"""Datasets as Spark reads them: opened, pinned to their current version, with every value accounted
+for.
 
-`open.open_dataset` is the door and gives a `dataset.OpenDataset`. Each module beside it closes one
-way in which Spark would read other rows than the ones that were promised.
+Enter through `open.open_dataset`, which returns a `dataset.OpenDataset`. Each of the other modules
+closes one way in which Spark would read other rows than those that were promised.
 """

@@ -1,7 +1,7 @@
 """Tables, views and queries of the catalog, read as strictly as files at a path.
 
-Spark reads a table of text files (`USING csv`) leniently unless the table says otherwise: what does
-not fit its columns becomes NULL, without a word.
+Spark reads a table of text files (`USING csv`) leniently unless the table says otherwise: values
+that do not fit their column silently become NULL.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from dqx_airflow.values import DatasetRef
 
 _OF_TEXT = ("csv", "json", "xml")
 _STRICT = {"mode": "FAILFAST", "columnPruning": "false"}
-"""Without pruning, values of columns that no assertion is about are read as well."""
+"""Without column pruning, values of columns that no assertion uses are read as well."""
 _DETAILS = "# Detailed Table Information"
 _MOST_VIEWS = 20
-"""How many views may lie one behind the other."""
+"""The maximum nesting of views."""
 
 
 def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
-    """A table or view by its name; of a Delta table, the version that is there now.
+    """A table or view by name; a Delta table is pinned to its current version.
 
-    :raises DatasetError: it cannot be read as it is asked for.
+    :raises DatasetError: it cannot be read as requested.
     """
     require_strict_session(spark, ref, "what it reads of the catalog")
     about = _description(spark, table)
@@ -68,9 +68,9 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
 
 
 def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
-    """One SELECT over tables and views.
+    """A SELECT over tables and views.
 
-    :raises DatasetError: it is anything else, or reads what may lose values.
+    :raises DatasetError: it is another statement, or reads something that may lose values.
     """
     require_strict_session(spark, ref, "what it reads of the catalog")
     objection = objection_to_select(text)
@@ -85,9 +85,9 @@ def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
 
 
 def _require_strict(spark: SparkSession, ref: DatasetRef, table: str, depth: int = 0) -> None:
-    """Refuses a table of text files behind a query or a view, whose reads take no options.
+    """Rejects text-file tables behind a query or a view, where no reader options apply.
 
-    :raises DatasetError: values that do not fit its columns would be NULL.
+    :raises DatasetError: values that do not fit a column would become NULL.
     """
     about = _description(spark, table)
     kind = _text_format(about)
@@ -110,38 +110,38 @@ def _require_strict_views(
 
 
 def _tables_behind(about: Mapping[str, str]) -> Iterator[str]:
-    """The tables that a view reads, by full names: it may be of another database."""
+    """The full names of the tables that a view reads, possibly from other databases."""
     home = about.get("View Catalog and Namespace", "")
     for table in tables_of_select(about.get("View Text", "")):
         yield f"{home}.{table}" if home and "." not in table else table
 
 
 def _text_format(about: Mapping[str, str]) -> str | None:
-    """The format of the text files of a table, which may be named by the class of its reader."""
+    """The format of a table of text files, which may be given as the class of its reader."""
     provider = about.get("Provider", "").lower()
     return next((kind for kind in _OF_TEXT if kind in provider), None)
 
 
 def _has_mode(about: Mapping[str, str]) -> bool:
-    """True where the owner of a table has decided what becomes of values that do not fit."""
+    """True if the owner of a table has chosen what happens to values that do not fit."""
     properties = about.get("Storage Properties", "").strip("[]").lower().split(",")
     return any(item.strip().startswith("mode=") for item in properties)
 
 
 def _description(spark: SparkSession, table: str) -> Mapping[str, str]:
-    """What the catalog says of a table; nothing of a view of this session."""
+    """The catalog's description of a table; empty for a temporary view."""
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
     except PySparkException:
-        return {}  # reading it fails as well, and says why
+        return {}  # reading it fails as well, with the reason
     names = [str(row[0]) for row in rows]
-    # Before this line stand the columns, which may have any names.
+    # The columns come before this line, and may have any names.
     start = names.index(_DETAILS) if _DETAILS in names else len(rows)
     return {str(row[0]): str(row[1]) for row in rows[start:]}
 
 
 def _last_commit(spark: SparkSession, table: str, version: int) -> datetime | None:
-    """When the data of a Delta table was changed last, as far as its history still tells."""
+    """The time of the last data change of a Delta table, if its history still has it."""
     kept = ", ".join(map(quote_literal, sorted(KEEP_THE_DATA)))
     found = (
         spark.sql(f"DESCRIBE HISTORY {table} LIMIT {COMMITS_READ}")

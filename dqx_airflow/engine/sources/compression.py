@@ -1,12 +1,12 @@
-"""How files of text are compressed: Spark reads some kinds as if they were text, or crashes."""
+"""Compression of text files: Spark reads some kinds as if they were plain text, or crashes."""
 
 from __future__ import annotations
 
 import re
 
 _REFUSED = re.compile(
-    # Of the first three Hadoop has formats of its own. It takes the first bytes of any other for
-    # a length, and the JVM dies of the buffer.
+    # Hadoop has formats of its own for the first three. For any other, it takes the first bytes for
+    # a length, and the JVM runs out of memory.
     r"\.(lz4|snappy|deflate|"
     r"zip|7z|rar|xz|lzma|br|z|lzo|gzip|zstd|bzip2|tar|tar\.\w+|tgz|tbz2?|txz|tzst)$",
     re.IGNORECASE,
@@ -23,21 +23,21 @@ _BEGINNINGS = {
 }
 _BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
 _OF_TAR = slice(257, 262)
-"""Where a tar archive says that it is one."""
+"""The position of the magic bytes of a tar archive."""
 
 COMPRESSION_HINT = "use gzip (.gz), bzip2 (.bz2) or zstd (.zst) for each file, or no compression"
 
 
 def refused_suffix(path: str) -> str | None:
-    """The end of a name that says a compression or an archive which cannot be read as text."""
+    """The file name suffix of a compression or archive that cannot be read as text."""
     match = _REFUSED.search(path)
     return None if match is None else match[0]
 
 
 def left_compression(head: bytes) -> str | None:
-    """The compression or archive that bytes are still in, such as `zip`; None where none is seen.
+    """The compression or archive that bytes are still in, such as `zip`; None if none is detected.
 
-    :param head: the first bytes of a file, after the decompression that its name asks for.
+    :param head: the first bytes of a file, after the decompression that its name implies.
     """
     if _BZIP2.match(head):
         return "bzip2"

@@ -1,4 +1,4 @@
-"""The header lines of csv files: whether they are there, and which files have others."""
+"""The header lines of CSV files: whether there are any, and which files have different ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 _NO_NAME = re.compile(r"[+-]?[0-9][0-9.,:/eEtT+ZzE -]*|_c[0-9]+")
-"""A number, a date, or what Spark calls a column without a name."""
+"""A number, a date, or Spark's name for a column without one."""
 _NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
 _HINT = "write the header, or set the option header=false"
 
@@ -31,13 +31,13 @@ _THREADS = 16
 
 
 def has_header(ref: DatasetRef) -> bool:
-    """True for csv files whose first line names their columns."""
+    """True for CSV files whose first line names their columns."""
     options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
     return options.get("header", "true") == "true"
 
 
 def require_names(ref: DatasetRef, names: Sequence[str], file: str) -> None:
-    """Refuses a header that is a row, or no text at all.
+    """Rejects a header that is a row of data, or not text.
 
     :param names: the columns that Spark took from it.
     :param file: the path of the file, or of all of them.
@@ -56,17 +56,17 @@ def require_names(ref: DatasetRef, names: Sequence[str], file: str) -> None:
 def require_declared(
     ref: DatasetRef, names: Sequence[str], declared: Collection[str], file: str
 ) -> None:
-    """Refuses a header that does not name the declared columns as they are declared.
+    """Rejects a header that does not match the declared columns.
 
-    A column may be missing. But where none is there, the first line is no header.
+    A declared column may be missing. If all of them are, the first line is no header.
 
     :param names: the columns that Spark took from it.
-    :raises DatasetError: there is none of them, one comes twice, or has blanks around it.
+    :raises DatasetError: none is declared, one occurs twice, or has spaces around it.
     """
     require_names(ref, names, file)
     wanted = {name.casefold(): name for name in declared}
     there = {name.casefold() for name in names}
-    # Spark tells columns of one name apart by their positions.
+    # Spark adds positions to columns with the same name.
     for key, column in wanted.items():
         twice = [at for at, name in enumerate(names) if name.casefold() == f"{key}{at}"]
         if key not in there and len(twice) > 1:
@@ -92,10 +92,10 @@ def require_declared(
 
 
 def header_fault(message: str) -> str | None:
-    """What is wrong with the header of a file, of what Spark says about it; None where that is
+    """What is wrong with the header of a file, from Spark's message; None if the message is about
     something else.
 
-    What a file has instead of the header of others may be a row, so it is not quoted.
+    The first line of such a file may be a row of data, so it is not quoted.
     """
     if found := _OTHER_LENGTH.search(message):
         own, others = found.groups()
@@ -117,9 +117,9 @@ def _plain(name: str) -> str:
 
 
 def groups_by_header(location: str, files: Sequence[DataFile]) -> list[list[str]]:
-    """The paths of files, those with the same first line together.
+    """The paths of files, grouped by their first line.
 
-    No group at all where there is no need for them, or the files cannot be looked into.
+    No groups if they are not needed, or if the files cannot be read.
     """
     filled = [file for file in files if file.size > 0]
     paths = paths_of(location, filled)

@@ -1,4 +1,4 @@
-"""A dataset that was opened: what it has, and how its rows are read."""
+"""An opened dataset: its columns and metadata, and how its rows are read."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetRef, Field
 
 Reader: TypeAlias = Callable[[Collection[date | None]], DataFrame]
-"""A frame that holds at least the rows of some dates, and maybe others."""
+"""A frame with at least the rows of the given dates."""
 
 FilesReader: TypeAlias = Callable[[Collection[DataFile]], DataFrame]
-"""A frame with the rows of some of the files of a dataset."""
+"""A frame with the rows of some files of a dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenDataset:
     """A dataset that can be scanned.
 
-    `read` gives the frame for some dates: nothing of a Delta table is listed or read before it is
-    called. `dates` is the column that tells the date of a row, `log` the transaction log of a
-    Delta table, and `files` are those of a path as they were when it was opened. `texts` are those
-    from which the values are cast, where they are. `read_files` is there where some of the files
-    can be read without the others. `last_commit` gives the time of the last commit of a table that
-    changed its data, where that can be asked; None where no commit tells.
+    `read` returns the frame for some dates: until it is called, no file of a Delta table is listed
+    or read. `dates` is the column with the date of a row, `log` the transaction log of a Delta
+    table, and `files` are the files at a path when it was opened. `texts` are the strings from
+    which the values are cast, if any. `read_files` is set if some of the files can be read without
+    the others. `last_commit` returns the time of the last commit that changed the data of a table,
+    or None if no commit has it.
     """
 
     ref: DatasetRef
@@ -60,7 +60,7 @@ class OpenDataset:
 
     @property
     def change(self) -> str | None:
-        """What became of the files since the dataset was opened; None where they are the same.
+        """How the files have changed since the dataset was opened; None if they have not.
 
         New files are no change: they are not read.
         """
@@ -70,13 +70,13 @@ class OpenDataset:
         return f"{changed[0]} was changed or removed while it was read" if changed else None
 
     def of_files(self, files: Collection[DataFile]) -> OpenDataset:
-        """The dataset as if it had only some of its files, which can be read alone."""
+        """The dataset reduced to some of its files, which can be read separately."""
         read = self.read_files
         assert read is not None
         return replace(self, read=lambda _: read(files))
 
     @staticmethod
     def of_frame(ref: DatasetRef, frame: DataFrame, location: str) -> OpenDataset:
-        """A dataset that is read the same way for all dates."""
+        """A dataset that is read in the same way for all dates."""
         struct = frame.schema
         return OpenDataset(ref, struct, lambda _: frame, location, DateColumn.of(ref, struct))

@@ -1,6 +1,6 @@
-"""Which rows belong to a date: by a column of dates, of timestamps, or of text.
+"""The rows of a date, selected by a column of dates, timestamps or strings.
 
-A filter for dates compares the bare column with literals, so that Spark takes it to partitions,
+A date filter compares the bare column with literals, so that Spark can use it to skip partitions,
 files and row groups.
 """
 
@@ -24,16 +24,16 @@ from dqx_airflow.values import DatasetRef
 
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _LONGEST_STATISTIC = 32
-"""Statistics of longer text may be cut."""
+"""Statistics of longer strings may be truncated."""
 
 
 @dataclass(frozen=True, slots=True)
 class DateColumn:
-    """A column that tells the date of a row.
+    """A column with the date of a row.
 
     :param type: its Spark type.
-    :param pattern: how text, or a whole number, is a date.
-    :param zone: where the days of timestamps begin; that of the session where it is None.
+    :param pattern: how a string, or an integer, is a date.
+    :param zone: the time zone of the days of timestamps; None for that of the session.
     """
 
     name: str
@@ -43,9 +43,9 @@ class DateColumn:
 
     @classmethod
     def of(cls, ref: DatasetRef, struct: StructType) -> DateColumn | None:
-        """The date column of a dataset; None where it has no dates.
+        """The date column of a dataset; None if it has no dates.
 
-        :raises DatasetError: there is no such column, or it does not hold what the reference says.
+        :raises DatasetError: the column does not exist, or is not of the declared kind.
         """
         if ref.date_column is None:
             return None
@@ -91,14 +91,14 @@ class DateColumn:
         return self.type in _WHOLE_NUMBERS
 
     def value(self, on: date) -> date | str | int:
-        """What the column holds in rows of a date, unless it holds moments."""
+        """The value of the column in rows of a date, unless it holds timestamps."""
         if self.type == "date":
             return on
         text = date_text(self.pattern, on)
         return int(text) if self.is_number else text
 
     def filter(self, dates: Collection[date | None]) -> str:
-        """The condition for rows of the dates, as Spark SQL."""
+        """Spark SQL that selects the rows of the dates."""
         name, days = quote_name(self.name), _sorted(dates)
         if not self.is_timestamp:
             return f"{name} IN ({', '.join(quote_literal(self.value(on)) for on in days)})"
@@ -108,11 +108,11 @@ class DateColumn:
         )
 
     def date_of_row(self, dates: Collection[date | None]) -> str:
-        """The date of a row that the filter for the dates lets through, as Spark SQL."""
+        """Spark SQL for the date of a row that passed the filter for the dates."""
         name = quote_name(self.name)
         if self.type == "date":
             return name
-        # Not to_date(column): what is no date would stop it, and the zone may be another one.
+        # Not to_date(column): a value that is no date would fail it, and the time zone may differ.
         cases = " ".join(
             f"WHEN {name} {self._comparison(on)} THEN {quote_literal(on)}"
             for on in reversed(_sorted(dates))
@@ -120,26 +120,26 @@ class DateColumn:
         return f"CASE {cases} END"
 
     def _comparison(self, on: date) -> str:
-        """What tells rows of a date from those of earlier ones."""
+        """How rows of a date are distinguished from earlier ones."""
         if self.is_timestamp:
             return f">= {self._beginning(on)}"
         return f"= {quote_literal(self.value(on))}"
 
     def _beginning(self, on: date) -> str:
-        """The first moment of a day as a literal; Spark knows how long each day is in its zone."""
+        """The first instant of a day as a literal; Spark knows how long the day is in its zone."""
         zone = f" {self.zone}" if self.zone else ""
         kind = "TIMESTAMP_NTZ" if self.type == "timestamp_ntz" else "TIMESTAMP_LTZ"
         return kind + quote_literal(f"{on.isoformat()} 00:00:00{zone}")
 
     def may_lie(self, on: date, least: Any, most: Any) -> bool:
-        """False where no value from `least` to `most`, of a file's statistics, is of the date.
+        """False if no value from `least` to `most`, the statistics of a file, is on the date.
 
-        None stands for a bound that is not known.
+        None is an unknown bound.
         """
         if least is None or most is None:
             return True
         if isinstance(least, datetime):
-            # A moment is of one day or its neighbour, as the zone has it.
+            # The day of a timestamp depends on the time zone, by at most one day.
             margin = timedelta(days=1)
             return bool(least.date() - margin <= on <= most.date() + margin)
         wanted: Any = None if self.is_timestamp else self.value(on)
@@ -150,12 +150,12 @@ class DateColumn:
         return bool(least <= wanted <= most)
 
     def may_be_in(self, on: date, path: str) -> bool:
-        """False for a file in the folder of another date."""
+        """False for a file in the partition of another date."""
         folder = re.search(rf"/{re.escape(self.name)}=([^/]*)/", path, re.IGNORECASE)
         return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
 
     def _is_elsewhere(self, on: date, folder: str) -> bool:
-        """True where the value in the name of a partition's folder is not of the date, for sure."""
+        """True if the value in the name of a partition folder is certainly not the date."""
         if self.is_timestamp:
             return False
         wanted = self.value(on)
@@ -174,7 +174,7 @@ def _sorted(dates: Collection[date | None]) -> list[date]:
 
 
 def _stretches(days: list[date]) -> list[tuple[date, date]]:
-    """Days in a row as one stretch: its first day, and the day after its last."""
+    """Consecutive days as ranges: the first day, and the day after the last."""
     ranges: list[tuple[date, date]] = []
     for on in days:
         after = on + timedelta(1)

@@ -1,8 +1,8 @@
-"""Files of text whose columns are declared: every value is read as text, and cast here.
+"""Text files with declared columns: every value is read as a string, and cast here.
 
-So one value that is not of its type is one row that can be told, instead of a file that cannot be
-read, or a NULL without a word. A line with too few or too many values, or one that is no JSON, is
-kept whole beside what could be read of it, and is malformed in each of its columns.
+A value that is not of its type then is one row that can be reported, instead of a file that cannot
+be read, or a silent NULL. A line with too few or too many values, or one that is not JSON, is kept
+whole next to its readable part, and counts as malformed in each of its columns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 MOST_SAMPLED_BYTES = 64_000_000
-"""Of JSON, the columns are told by so much of the newest files."""
+"""The maximum size of JSON, newest files first, from which columns are inferred."""
 
 _LINE = "dqx: line"
 _LINES = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _LINE}
@@ -42,10 +42,10 @@ _VALUE = "value"
 
 @dataclass(frozen=True, slots=True)
 class TextColumns:
-    """The texts behind the values of a dataset, in hidden columns of its frames.
+    """The strings behind the values of a dataset, in hidden columns of its frames.
 
-    `columns` are those that the files hold, `cast` those of them that are no text themselves.
-    `has_lines` where lines are kept that are broken as a whole.
+    `columns` are those in the files, `cast` those of them that are not strings. `has_lines` is set
+    if lines are kept that are malformed as a whole.
     """
 
     columns: tuple[str, ...]
@@ -53,31 +53,31 @@ class TextColumns:
     has_lines: bool
 
     def text(self, column: str) -> str:
-        """The text of a column, as Spark SQL."""
+        """The string of a column, as Spark SQL."""
         return quote_name(_hidden(column) if column in self.cast else column)
 
     @property
     def line(self) -> str:
-        """The line, where it is broken as a whole, as Spark SQL."""
+        """The line if it is malformed as a whole, as Spark SQL."""
         return quote_name(_LINE) if self.has_lines else "CAST(NULL AS STRING)"
 
     def is_misfit(self, column: str) -> str:
-        """True where the text of a column is no value of its type, as Spark SQL."""
+        """True if the string of a column is not a value of its type, as Spark SQL."""
         if column not in self.cast:
             return "false"
         return f"({self.text(column)} IS NOT NULL AND {quote_name(column)} IS NULL)"
 
     @property
     def is_broken_line(self) -> str:
-        """True where the whole line is broken, as Spark SQL."""
+        """True if the whole line is malformed, as Spark SQL."""
         if not self.has_lines:
             return "false"
-        # Spark refuses to read nothing but the lines that are broken.
+        # Spark refuses to read only the column of malformed lines.
         another = f"if({self.text(self.columns[0])} IS NULL, '', ' ')"
         return f"(concat({self.line}, {another}) IS NOT NULL)"
 
     def is_malformed(self, columns: Collection[str], *, or_broken: bool) -> str:
-        """True where the text of one of the columns is no value, or the whole line is broken."""
+        """True if the string of a column is not a value, or the whole line is malformed."""
         conditions = [*map(self.is_misfit, columns), self.is_broken_line if or_broken else "false"]
         return f"({' OR '.join(conditions)})"
 
@@ -94,12 +94,12 @@ def read_texts(
     files: Sequence[DataFile] | None,
     plain: Callable[[Sequence[StructField]], DataFrame],
 ) -> tuple[DataFrame, TextColumns]:
-    """A frame with the columns that the files hold, of their declared types, and their texts.
+    """A frame with the columns in the files, of their declared types, and their strings.
 
-    The header of a csv file decides which column is which, and which of them it has: where files
-    have others, those of all of them are there. What is not declared stays as it is.
+    The header of a CSV file decides which column is which, and which of them it has; the frame has
+    the columns of all files. Undeclared columns stay as they are.
 
-    :param fresh_reader: gives a reader with the options of the dataset.
+    :param fresh_reader: returns a reader with the options of the dataset.
     """
     partitions = partition_names(files or ())
     declared = fresh_reader().schema(ref.schema or "").load(for_spark(path)).schema
@@ -167,10 +167,10 @@ def read_texts(
 
 
 def faults_of(ref: DatasetRef, struct: StructType, *, is_sampled: bool = False) -> dict[str, str]:
-    """What Spark's reader would leave out of the texts of a dataset, each with its condition.
+    """What Spark's reader would drop from the strings of a dataset, each with its condition.
 
     :param struct: the columns that are read.
-    :param is_sampled: true where they were found in some of the files.
+    :param is_sampled: true if they were inferred from some of the files.
     """
     if ref.format == "json":
         options = given_options(ref)
@@ -182,7 +182,7 @@ def faults_of(ref: DatasetRef, struct: StructType, *, is_sampled: bool = False) 
 
 
 def is_multi_line(ref: DatasetRef) -> bool:
-    """True where a value, or an object of JSON, may go on in the next line."""
+    """True if a value, or a JSON object, may continue on the next line."""
     options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
     return options.get("multiline") == "true"
 
@@ -192,7 +192,7 @@ def _struct(columns: Mapping[str, DataType]) -> StructType:
 
 
 def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:
-    """The frame with lines that may be read without its columns: Spark refuses that otherwise."""
+    """The frame with lines that can be read without its columns, which Spark refuses otherwise."""
     line = quote_name(_LINE)
     whole = f"substr(concat({line}, coalesce({quote_name(column)}, '')), 1, length({line}))"
     return frame.withColumn(_LINE, F.expr(whole))
@@ -210,11 +210,12 @@ def _keys(
     partitions: Collection[str],
     wanted: Mapping[str, DataType],
 ) -> dict[str, DataType]:
-    """The columns of JSON: those declared come first, the others are of the types that Spark finds.
+    """The columns of JSON: first the declared ones, then the others with the types that Spark
+    infers.
 
-    A declared column that no object has is not there, if all objects were looked at.
+    A declared column that no object has is missing, provided that all objects were read.
 
-    :param sample: the files to look into; none of them for all.
+    :param sample: the files to infer from; empty for all.
     """
     inferred = reader.options(**_LINES).load(list(sample) or for_spark(path)).schema
     found = {
@@ -236,7 +237,7 @@ def _value(ref: DatasetRef, name: str, kind: DataType, options: Mapping[str, str
             "read from text",
             "declare it as string",
         )
-    # As the only value of an object: only then Spark tells whether it was able to read it.
+    # As the only value of an object: only then does Spark report whether it could read it.
     struct = StructType([StructField(_VALUE, kind), StructField(_LINE, StringType())])
     whole = F.concat(F.lit(f'{{"{_VALUE}":'), F.expr(text), F.lit("}"))
     parsed = F.from_json(whole, struct, {**given_options(ref), **_LINES})

@@ -1,4 +1,4 @@
-"""What is wrong with a dataset, in the words of its users, with what to do about it."""
+"""Errors of datasets, in the words of users, with a hint to fix them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INSTEAD = {
     "Iceberg": "set format=iceberg and the path of the table, or give it as a catalog table",
     "Hudi": "give it as a catalog table",
 }
-"""What to say of a table in place of the format of its files."""
+"""The description of a table instead of the format of its files."""
 
 
 def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
@@ -38,7 +38,7 @@ def of_table(ref: DatasetRef, path: str, table: str) -> DatasetError:
 
 
 def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) -> DatasetError:
-    """What is wrong with a dataset, in the user's words where Spark's are not."""
+    """Why a dataset cannot be read, in the user's words instead of Spark's."""
     condition = error.getCondition() or ""
     if ref.path is not None and condition in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
         return nothing_there(ref, absolute(ref.path))
@@ -60,7 +60,7 @@ def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) ->
 
 
 def package_for(spark: SparkSession, kind: str) -> str:
-    """Which package makes a session read a format."""
+    """The package that lets a session read a format."""
     spark_version = ".".join(spark.version.split(".")[:2])
     packages = {
         "delta": f"io.delta:delta-spark_{spark_version}_2.13:4.4.0",

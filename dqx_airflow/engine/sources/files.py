@@ -39,8 +39,8 @@ from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 _STRICT = {
-    # Where a line does not fit, PERMISSIVE would make NULLs of it, which most rules let pass. And
-    # Spark has to read whole lines to see that, their names in each file included.
+    # For a line that does not fit, PERMISSIVE would return NULLs, which most rules let pass. To
+    # notice such lines Spark must read them whole, including the names in each file.
     "csv": {
         "header": "true",
         "inferSchema": "true",
@@ -49,24 +49,24 @@ _STRICT = {
         "columnPruning": "false",
     },
     "json": {"mode": "FAILFAST"},
-    # Its log knows counts and extremes of files that may be gone.
+    # Its log has counts and extremes of files that may no longer exist.
     "iceberg": {"aggregate-push-down-enabled": "false"},
 }
-"""What is read strictly unless the options of a dataset say otherwise."""
+"""Read strictly unless the options of a dataset say otherwise."""
 _OF_TABLES = ("parquet", "orc", "avro")
-"""The formats of files that tables are made of."""
+"""The file formats of tables."""
 
 
 def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     if ref.format in _OF_TABLES and (table := table_format(path)) is not None:
         raise of_table(ref, path, table)
-    # Listed before Spark does it, so that no change falls between.
+    # Listed before Spark lists them, so that no change goes unnoticed.
     files = files_at(path)
     chosen = [file for file in files or () if _is_chosen(ref, file)]
     require_text(ref, path, chosen)
     ref = with_json_layout(ref, path, chosen)
     options = given_options(ref)
-    if ref.format != "iceberg":  # its metadata say which files count
+    if ref.format != "iceberg":  # its metadata says which files count
         _require_whole_files(ref, files or ())
         _require_read_files(ref, path, files or ())
     if ref.schema is not None and partition_names(files or ()):
@@ -109,12 +109,12 @@ def _open_columns(
     files: Sequence[DataFile],
     texts: Callable[[Sequence[StructField]], DataFrame],
 ) -> OpenDataset:
-    """Files that hold values of their types."""
+    """Files whose values have types."""
     schema = ref.schema or _schema_as_written(spark, ref, path, files)
     reader = fresh_reader() if schema is None else fresh_reader().schema(schema)
     try:
         frame = reader.load(for_spark(path))
-        struct = frame.schema  # Spark Connect looks at the files only now.
+        struct = frame.schema  # Spark Connect only now looks at the files.
     except PySparkException as error:
         is_refused = ref.schema is None and error.getCondition() == UNREADABLE
         stored = read_stored(fresh_reader, path, files) if is_refused else None
@@ -135,7 +135,7 @@ def _open_columns(
         return opened
 
     def read_files(some: Collection[DataFile]) -> DataFrame:
-        # The folders have the types that Spark has found for those of all files.
+        # Folder values have the types that Spark inferred from all folders.
         reader = fresh_reader().schema(struct).option("basePath", partition_root(path) or path)
         try:
             with spark_failures():
@@ -149,14 +149,14 @@ def _open_columns(
 def _schema_as_written(
     spark: SparkSession, ref: DatasetRef, path: str, files: Sequence[DataFile]
 ) -> StructType | None:
-    """The schema of Parquet files, where Spark need not start a job to find the same one."""
+    """The schema of Parquet files, in cases in which Spark need not start a job to find it."""
     if ref.format != "parquet" or ref.options or GLOB.search(path) or merges_schemas(spark, ref):
         return None
     return schema_as_written(path, files)
 
 
 def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
-    """Refuses files without a byte, where even one without a row has some.
+    """Rejects empty files, where even a file without rows has some bytes.
 
     :raises DatasetError: there is one.
     """
@@ -171,7 +171,7 @@ def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
 
 
 def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
-    """Refuses files that Spark would not read: those in folders below that are no partitions.
+    """Rejects files that Spark would not read: those in subfolders that are no partitions.
 
     :raises DatasetError: there is one.
     """
@@ -189,7 +189,7 @@ def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -
 
 
 def _is_chosen(ref: DatasetRef, file: DataFile) -> bool:
-    """False for a file that the option pathGlobFilter leaves out."""
+    """False for a file that the option pathGlobFilter excludes."""
     options = {name.lower(): value for name, value in given_options(ref).items()}
     glob = options.get("pathglobfilter")
     return glob is None or matches_glob(file.path.rpartition("/")[2], glob)

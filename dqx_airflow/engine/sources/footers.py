@@ -1,7 +1,7 @@
-"""What the footers of Parquet and ORC files say against the way in which they would be read.
+"""Checks the footers of Parquet and ORC files against the way in which they are read.
 
-Spark makes NULL, or another number, of a value in an ORC file that is not of its column's type.
-And where folders tell a column that the files hold as well, it reads that of the folders alone.
+For a value in an ORC file that is not of its column's type, Spark returns NULL or another number.
+And if both folders and files have a column, it reads only that of the folders.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dqx_airflow.metrics.types import decimal_size, spelled_like
 from dqx_airflow.values import DatasetRef
 
 MOST_FILES = 1_000
-"""The newest ones are looked into."""
+"""The maximum number of files whose footers are read, newest first."""
 
 _THREADS = 16
 _WIDER = ("tinyint", "smallint", "int", "bigint")
@@ -36,7 +36,7 @@ _NESTED = re.compile(r"^(struct|array|map)<")
 def require_orc_types(
     ref: DatasetRef, struct: StructType, path: str, files: Sequence[DataFile]
 ) -> None:
-    """Refuses ORC files with a column that would lose values as it is read.
+    """Rejects ORC files with a column that would lose values when read.
 
     :raises DatasetError: there is one.
     """
@@ -58,7 +58,7 @@ def require_orc_types(
 
 
 def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
-    """Refuses Parquet files that hold a column of their folders, unless with the same value.
+    """Rejects Parquet files with a column of their folders, unless its value is the same.
 
     :raises DatasetError: there is one.
     """
@@ -69,7 +69,7 @@ def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[Data
         system, _ = FileSystem.from_uri(path)
         first = pq.read_schema(files[0].path, filesystem=system)
     except (OSError, ValueError, pa.ArrowException):
-        return  # Spark says what is wrong with it
+        return  # Spark reports what is wrong with it
     both = [name for name in first.names if spelled_like(name, told) is not None]
     if not both:
         return
@@ -101,7 +101,7 @@ def _newest(files: Sequence[DataFile]) -> list[DataFile]:
 
 
 def _holds(read: str, stored: str) -> bool:
-    """True where every value of the stored type is one of the type that is read."""
+    """True if every value of the stored type is a value of the type that is read."""
     read, stored = _ALIKE.get(read, read), _ALIKE.get(stored, stored)
     if read == stored or (_NESTED.match(read) and _NESTED.match(stored)):
         return read.split("<")[0] == stored.split("<")[0]
@@ -114,7 +114,7 @@ def _holds(read: str, stored: str) -> bool:
 
 
 def _has_value(footer: pq.FileMetaData, column: str, folder: str | None) -> bool:
-    """True where the statistics say that a column has the value of a folder in all rows."""
+    """True if a column has the value of a folder in all rows, according to the statistics."""
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         for position in range(group.num_columns):

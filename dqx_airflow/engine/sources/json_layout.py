@@ -1,4 +1,4 @@
-"""How JSON files are laid out: one value a line, or documents and arrays over several lines."""
+"""The layout of JSON files: one value per line, or documents and arrays over several lines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _THREADS = 16
 
 
 def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> DatasetRef:
-    """The dataset with `multiLine`, where its JSON files are documents and the options say nothing.
+    """The dataset with `multiLine` if its JSON files are documents and no option decides.
 
-    Spark reads one value a line otherwise. Files that cannot be looked into count as lines: Spark
-    says what is wrong with them.
+    Otherwise Spark reads one value per line. Files that cannot be read count as lines: Spark
+    reports what is wrong with them.
 
     :raises DatasetError: some files are documents, and others are not.
     """
@@ -51,7 +51,7 @@ def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) 
 
 
 def _is_document(system: FileSystem, file: DataFile) -> bool | None:
-    """True for a value over several lines; None where both layouts read the same, or neither.
+    """True for a value over several lines; None if both layouts read the same, or neither.
 
     :raises OSError: the file cannot be read.
     """
@@ -62,7 +62,7 @@ def _is_document(system: FileSystem, file: DataFile) -> bool | None:
     try:
         _, end = json.JSONDecoder().raw_decode(text)
     except json.JSONDecodeError as error:
-        # The beginning of a large value says as much as far as it can be read.
+        # The readable beginning of a large value is enough to decide.
         return True if len(head) == _MOST_BYTES and error.pos > len(first_line) else None
     except RecursionError:
         return None

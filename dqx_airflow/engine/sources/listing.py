@@ -1,4 +1,4 @@
-"""The files of a dataset at a path, listed without Spark, so that a change of them is seen."""
+"""The files of a dataset at a path, listed without Spark so that changes are noticed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 from dqx_airflow.engine.sources.paths import GLOB, escaped, for_spark, partition_root
 
 _HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
-"""Spark reads no file below these names, save for partitions such as `_day=2024-03-02`."""
+"""Names that Spark does not read, except for partitions such as `_day=2024-03-02`."""
 _PARTITION = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
 _TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{},]+", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file as a listing shows it, or a log.
+    """A file in a listing or a log.
 
-    :param changed_ns: when its inode was changed, which nobody can set back; 0 where there is none.
-    :param partition: what a log says of the columns by which its table is partitioned.
+    :param changed_ns: the change time of its inode, which cannot be set back; 0 if there is none.
+    :param partition: the values of the partition columns, according to a log.
     """
 
     path: str
@@ -35,7 +35,7 @@ class DataFile:
 
 
 def files_at(location: str) -> tuple[DataFile, ...] | None:
-    """The files that Spark reads at a path or a glob; None where they cannot be listed."""
+    """The files that Spark reads at a path or a glob; None if they cannot be listed."""
     try:
         system, path = FileSystem.from_uri(location)
         is_glob = GLOB.search(path) is not None and for_spark(location) == location
@@ -48,9 +48,9 @@ def files_at(location: str) -> tuple[DataFile, ...] | None:
 
 
 def data_file(system: FileSystem, info: FileInfo) -> DataFile:
-    """A file that was listed, and what this machine knows of it besides.
+    """A listed file, with what this machine knows about it.
 
-    :raises OSError: it is gone.
+    :raises OSError: it does not exist any more.
     """
     if not isinstance(system, LocalFileSystem):
         return DataFile(info.path, info.size, info.mtime_ns)
@@ -59,10 +59,10 @@ def data_file(system: FileSystem, info: FileInfo) -> DataFile:
 
 
 def unread_files(location: str, files: Sequence[DataFile]) -> list[DataFile]:
-    """The files at a path or a glob that Spark passes over.
+    """The files at a path or a glob that Spark skips.
 
-    It looks into folders that are partitions (`ds=2024-03-02`) and into no others; and where there
-    are partitions, what lies beside them is not read.
+    It reads folders that are partitions (`ds=2024-03-02`) and no others; and if there are
+    partitions, files next to them are not read.
     """
     try:
         _, path = FileSystem.from_uri(location)
@@ -88,7 +88,7 @@ def _has_partition(folders: Iterable[str]) -> bool:
 
 
 def matches_glob(name: str, glob: str) -> bool:
-    """True where a glob means the name of a file; also where it is none that we can read."""
+    """True if a glob matches the name of a file, or cannot be parsed here."""
     try:
         return re.fullmatch(_regex(glob), name) is not None
     except (ValueError, re.error):
@@ -96,7 +96,7 @@ def matches_glob(name: str, glob: str) -> bool:
 
 
 def is_folder(location: str) -> bool:
-    """True for a folder; False also where nobody can tell."""
+    """True for a folder; False also if that is unknown."""
     try:
         system, path = FileSystem.from_uri(location)
         (found,) = system.get_file_info([path])
@@ -106,15 +106,15 @@ def is_folder(location: str) -> bool:
 
 
 def changed_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> list[str]:
-    """The files that are there no more, or have other contents."""
+    """The files that no longer exist, or have other contents."""
     there = set(after)
     return [file.path for file in before if file not in there]
 
 
 def newest_paths(location: str, files: Collection[DataFile], most_bytes: int) -> list[str]:
-    """The newest of the files below a location, as paths for a reader of Spark, at least one.
+    """The newest files below a location, at least one, as paths for a Spark reader.
 
-    None of them where all are no larger together, or where their paths cannot be told.
+    Empty if all files together are no larger than the limit, or if their paths are unknown.
     """
     if sum(file.size for file in files) <= most_bytes or for_spark(location) != location:
         return []
@@ -132,7 +132,7 @@ def newest_paths(location: str, files: Collection[DataFile], most_bytes: int) ->
 
 
 def paths_of(location: str, files: Iterable[DataFile]) -> list[str]:
-    """The files at a path or a glob, as paths for a reader of Spark; none if it cannot be told."""
+    """The files at a path or a glob, as paths for a Spark reader; empty if unknown."""
     _, root = FileSystem.from_uri(location)
     if not location.rstrip("/").endswith(root.rstrip("/")):
         return []
@@ -141,13 +141,13 @@ def paths_of(location: str, files: Iterable[DataFile]) -> list[str]:
 
 
 def partition_names(files: Iterable[DataFile]) -> list[str]:
-    """The columns that the folders of files tell: `ds` for `.../ds=2024-03-02/a.csv`."""
+    """The columns named by the folders of files: `ds` for `.../ds=2024-03-02/a.csv`."""
     names = (name for file in files for name in _PARTITION.findall(file.path))
     return list(dict.fromkeys(map(unquote, names)))
 
 
 def _below(system: FileSystem, place: FileInfo) -> list[FileInfo]:
-    """A file itself, or the files in a folder."""
+    """The file itself, or the files in a folder."""
     if place.type is FileType.File:
         return [place]
     if place.type is not FileType.Directory:
@@ -160,7 +160,7 @@ def _below(system: FileSystem, place: FileInfo) -> list[FileInfo]:
 
 
 def _matching(system: FileSystem, path: str) -> list[FileInfo]:
-    """The files and folders that a glob means, found from folder to folder."""
+    """The files and folders that match a glob, found folder by folder."""
     patterns = [""]
     places: list[FileInfo] = []
     for part in path.strip("/").split("/"):
@@ -182,7 +182,7 @@ def _matching(system: FileSystem, path: str) -> list[FileInfo]:
 def _regex(glob: str) -> str:
     """A glob for one name, as Hadoop reads it, as a regular expression.
 
-    :raises ValueError: it is none.
+    :raises ValueError: it is not a valid glob.
     """
     parts, position, depth = [], 0, 0
     while position < len(glob):

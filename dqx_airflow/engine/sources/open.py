@@ -1,4 +1,4 @@
-"""Opens datasets as Spark DataFrames, pinned to the version that is there now."""
+"""Opens datasets as Spark DataFrames, pinned to their current version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dqx_airflow.values import DatasetRef
 
 
 def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
-    """Opens a dataset. No Spark job runs for a Delta table at a path.
+    """Opens a dataset. For a Delta table at a path no Spark job runs.
 
     :raises DatasetError: there is nothing to read, or no way to read it.
     """
@@ -58,7 +58,7 @@ def _open(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
 
 
 def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:
-    """The dataset with a filter, tried on no rows, so that what is wrong with it is found here."""
+    """The dataset with its filter, tried on no rows so that errors in it are found here."""
     objection = objection_to_filter(condition)
     if objection is not None:
         raise DatasetError(
@@ -66,7 +66,7 @@ def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenD
             "write one predicate over its columns",
         )
     tried = spark.createDataFrame([], opened.struct).where(condition)
-    # Spark Connect looks at the condition when somebody asks for the schema.
+    # Spark Connect checks the condition when the schema is requested.
     struct = tried.schema
     alone = opened.read_files
     return replace(

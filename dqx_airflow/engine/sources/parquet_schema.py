@@ -16,24 +16,24 @@ from dqx_airflow.values import DatasetRef
 
 _WRITTEN_BY_SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _NO_CLASS = (ImportError, AttributeError)
-"""A type that somebody has defined in Python may be defined no longer."""
+"""A user-defined type of Python may no longer exist."""
 _SUMMARIES = ("_common_metadata", "_metadata")
-"""Files beside the data that Spark looks into first."""
+"""Summary files beside the data that Spark reads first."""
 
 
 def merges_schemas(spark: SparkSession, ref: DatasetRef) -> bool:
-    """True where the columns of all files are to be read, as an option or the session says."""
+    """True if an option or the session asks for the columns of all files."""
     name = "mergeSchema"
     said = {key.casefold(): value for key, value in ref.options}.get(name.casefold())
     return (said or spark.conf.get(f"spark.sql.{ref.format}.{name}")).lower() == "true"
 
 
 def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None:
-    """The schema that Spark finds for the files at a path, where it wrote them.
+    """The schema that Spark finds for the files at a path, if Spark wrote them.
 
-    Spark starts a job for it that reads the footer of the first file. None where it would not be
-    found there: Spark did not write the file, a summary is beside it, or it has a column that the
-    folders tell as well, whose type Spark takes from them.
+    Spark would start a job to read the footer of the first file. None if the result could differ:
+    Spark did not write the file, there is a summary file, or folders have one of its columns, whose
+    type Spark takes from them.
     """
     try:
         system, root = FileSystem.from_uri(path)

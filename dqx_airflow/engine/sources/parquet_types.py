@@ -1,7 +1,7 @@
-"""Parquet files with types that Spark has no reader for, read as the numbers that they store.
+"""Parquet files with types that Spark cannot read, read as the numbers that they store.
 
-Timestamps of nanoseconds, which pandas writes, become those of microseconds, and times of the day
-become texts: `06:30:00.000000`.
+Timestamps in nanoseconds, which pandas writes, are converted to microseconds, and times of day to
+strings: `06:30:00.000000`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dqx_airflow.engine.sources.paths import for_spark
 from dqx_airflow.metrics.sql import quote_name
 
 UNREADABLE = "PARQUET_TYPE_ILLEGAL"
-"""The condition of Spark's error."""
+"""Spark's error condition."""
 
 _THREADS = 16
 _OF_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -37,9 +37,9 @@ _UNSIGNED = {
 def read_stored(
     fresh_reader: Callable[[], DataFrameReader], path: str, files: Sequence[DataFile]
 ) -> DataFrame | None:
-    """A frame over Parquet files whose schema Spark refuses; None where there is no way.
+    """A frame over Parquet files whose schema Spark rejects; None if they cannot be read.
 
-    :param fresh_reader: gives a reader with the options of the dataset.
+    :param fresh_reader: returns a reader with the options of the dataset.
     """
     if not files or partition_names(files):
         return None
@@ -57,10 +57,10 @@ def read_stored(
 
 
 def _stored(kind: pa.DataType) -> DataType:
-    """The type of Spark as which values are read.
+    """The Spark type as which values are read.
 
     :raises PySparkException: there is none.
-    :raises ValueError: it is nested, and a part of it is one of those.
+    :raises ValueError: it is nested, and contains one of those types.
     """
     from pyspark.sql.pandas.types import from_arrow_type
 
@@ -76,7 +76,7 @@ def _stored(kind: pa.DataType) -> DataType:
 
 
 def _parts(kind: pa.DataType) -> Iterator[pa.DataType]:
-    """The types that are nested in one, however deep."""
+    """The types nested in a type, at any depth."""
     for number in range(kind.num_fields):
         part = kind.field(number).type
         yield part
@@ -88,7 +88,7 @@ def _is_unreadable(kind: pa.DataType) -> bool:
 
 
 def _value(field: pa.Field) -> str:
-    """The value of a column, from what is stored, as Spark SQL."""
+    """The value of a column, from the stored one, as Spark SQL."""
     column, kind = quote_name(field.name), field.type
     if pa.types.is_time(kind):
         timestamp = _timestamp(column, kind.unit)

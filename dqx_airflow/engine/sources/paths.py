@@ -1,4 +1,4 @@
-"""Paths of datasets: made absolute, and taken apart at globs and partitions."""
+"""Paths of datasets: made absolute, and split at globs and partitions."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from urllib.parse import unquote
 
 GLOB = re.compile(r"[*?\[\]{}\\]")
-"""What makes a path a glob to Spark."""
+"""The characters that make a path a glob to Spark."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _FILE_URI = re.compile(r"file:(//(localhost)?(?=/))?", re.IGNORECASE)
 
 
 def absolute(path: str) -> str:
-    """Local paths absolute: Spark and deltalake have different ideas of relative ones.
+    """Local paths as absolute ones: Spark and deltalake resolve relative paths differently.
 
-    `~` is the home of who runs the job. A file URI becomes a path: `%20` in it is a blank.
+    `~` is the home of the user who runs the job. A file URI becomes a path: `%20` in it is a space.
     """
     uri = _FILE_URI.match(path)
     if uri is not None:
@@ -31,19 +31,19 @@ def is_local(path: str) -> bool:
 
 
 def for_spark(path: str) -> str:
-    """The path for a reader of Spark: where a local folder has a glob for a name, escaped."""
+    """The path for a Spark reader, escaped if the name of a local folder looks like a glob."""
     is_name = is_local(path) and GLOB.search(path) is not None and Path(path).exists()
     return escaped(path) if is_name else path
 
 
 def escaped(path: str) -> str:
-    """The path without anything that Spark would take for a glob."""
+    """The path with all glob characters escaped."""
     return GLOB.sub(r"\\\g<0>", path)
 
 
 def partition_root(path: str) -> str | None:
-    """The folder below which the partitions are, where the path leads into one (`ds=2024-03-02`)
-    or several of them (`ds=2024-03-*`)."""
+    """The folder that contains the partitions, if the path leads to one (`ds=2024-03-02`) or
+    several of them (`ds=2024-03-*`)."""
     parts = path.split("/")
     for number, part in enumerate(parts):
         if "=" in part:

@@ -1,7 +1,8 @@
-"""Columns that files of a dataset do not have, or have besides: Spark takes those of one of them.
+"""Columns that some files of a dataset lack, or have in addition: Spark uses the columns of one
+file.
 
-The others are read as if they had the same: what is missing there is NULL, what is new is not seen.
-An assertion about columns is told what the files of the date have.
+The other files are read as if they had the same: missing columns are NULL, new ones are ignored.
+Assertions about columns use the columns of the files of the date.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import Field
 
 MOST_FILES = 100
-"""The newest ones are looked into: columns change with them."""
+"""The maximum number of files to compare, newest first: columns change over time."""
 
 _FIRST = (
     "files of the date have it, and the first file, from which Spark takes the columns, does not; "
     "set the option mergeSchema"
 )
 _CHOOSE_FILES = ("modifiedafter", "modifiedbefore", "pathglobfilter")
-"""Options of Spark's readers by which they pass over files that we list."""
+"""Reader options by which Spark skips files that are listed here."""
 _THREADS = 16
 
 
@@ -41,7 +42,8 @@ _THREADS = 16
 class SchemaDrift:
     """How the columns of files differ from those that Spark reads.
 
-    `missing` has for a column the path of a file without it, `new` those that Spark does not read.
+    `missing` maps a column to the path of a file without it, `new` are columns that Spark does not
+    read.
     """
 
     missing: Mapping[str, str]
@@ -49,11 +51,11 @@ class SchemaDrift:
 
     @property
     def unread(self) -> dict[str, str]:
-        """Why columns are not read, by their names in small letters."""
+        """Why columns are not read, by their names in lower case."""
         return {field.name.casefold(): _FIRST for field in self.new}
 
     def in_schema(self, schema: Schema) -> Schema:
-        """The columns that all files have, and those that some have besides."""
+        """The columns that all files have, and those that only some have."""
         kept = [
             Field(name, kind) for name, kind in schema.types.items() if name not in self.missing
         ]
@@ -66,14 +68,14 @@ NO_DRIFT = SchemaDrift(MappingProxyType({}), ())
 def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> SchemaDrift:
     """The drift of the files with the rows of a date.
 
-    Where schemas are merged, files may differ, and a column is missing that none of them has.
-    Files that cannot be looked into are passed over: the scan says what is wrong with them.
+    If schemas are merged, files may differ, and only a column that none of them has is missing.
+    Files that cannot be opened are skipped: the scan reports what is wrong with them.
     """
     return _drifts(spark, dataset, {on})[on]
 
 
 def has_drift(spark: SparkSession, dataset: OpenDataset, dates: Collection[date]) -> bool:
-    """True where `drift_of` finds something on one of the dates. Each file is read once."""
+    """True if `drift_of` finds a difference on one of the dates. Each file is read once."""
     return any(found.missing or found.new for found in _drifts(spark, dataset, dates).values())
 
 
@@ -116,7 +118,7 @@ def _drift(
     *,
     merged: bool,
 ) -> SchemaDrift:
-    """:param there: the columns of those files that were looked into, by path."""
+    """:param there: the columns of the files that were read, by path."""
     told = {name.casefold() for name in partition_names(files)}
     read = {name.casefold(): name for name in dataset.struct.names if name.casefold() not in told}
     missing: dict[str, str] = {}
@@ -125,7 +127,7 @@ def _drift(
         without = [path for path, columns in there.items() if key not in columns]
         if without and (not merged or len(without) == len(files)):
             missing[name] = without[0]
-    # With a declared schema it is no news that a file has more.
+    # With a declared schema, additional columns in a file are expected.
     for columns in there.values() if dataset.ref.schema is None else ():
         new |= {key: field for key, field in columns.items() if key not in {*read, *told, *new}}
     return SchemaDrift(missing, tuple(new[key] for key in sorted(new)))
@@ -143,13 +145,13 @@ def _of_orc(system: FileSystem, path: str) -> pa.Schema:
 
 
 _SCHEMA_IN = MappingProxyType({"parquet": _of_parquet, "orc": _of_orc})
-"""What reads the columns of a file, for the formats in which each file has its own."""
+"""Reads the columns of a file, for the formats in which each file has its own."""
 
 
 def columns_in(
     location: str, format: str, files: Sequence[DataFile]
 ) -> dict[str, dict[str, Field]]:
-    """The columns of each file by its path, and by their names in small letters."""
+    """The columns of each file by its path, and by their names in lower case."""
     read = _SCHEMA_IN[format]
     system, _ = FileSystem.from_uri(location)
 

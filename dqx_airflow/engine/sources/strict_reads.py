@@ -1,7 +1,8 @@
-"""What makes Spark fail where it would read nothing: options of each read, and what has none.
+"""Makes Spark fail where it would silently read nothing: by reader options, or by refusing a read
+without them.
 
-A cluster may be told to pass over files that are corrupt or gone. The options of a reader win over
-such a setting; the reads of tables of the catalog take none that reach all of their files.
+A cluster may be configured to skip files that are corrupt or missing. Reader options override such
+a setting; reads of catalog tables take no options that apply to all of their files.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NOTHING_IGNORED = MappingProxyType(
         "ignoreInvalidPartitionPaths": "false",
     }
 )
-"""The options of a reader of files by which it fails as it should."""
+"""The options of a file reader that make it fail."""
 
 _IGNORING = (
     *(f"spark.sql.files.{name}" for name in NOTHING_IGNORED),
@@ -30,9 +31,9 @@ _CHECKS_FOLDERS = "spark.sql.sources.validatePartitionColumns"
 
 
 def require_strict_session(spark: SparkSession, ref: DatasetRef, what: str) -> None:
-    """Refuses a session that passes over files, for a read that takes no options against it.
+    """Rejects a session that skips files, for a read that takes no options against it.
 
-    :raises DatasetError: the session does so.
+    :raises DatasetError: the session is configured so.
     """
     for name in _IGNORING:
         if spark.conf.get(name, "false").lower() == "true":
@@ -44,9 +45,10 @@ def require_strict_session(spark: SparkSession, ref: DatasetRef, what: str) -> N
 
 
 def require_checked_folders(spark: SparkSession, ref: DatasetRef) -> None:
-    """Refuses a session that takes a folder for NULL whose value is not of the declared type.
+    """Rejects a session that reads a partition folder as NULL if its value is not of the declared
+    type.
 
-    :raises DatasetError: the session does so.
+    :raises DatasetError: the session is configured so.
     """
     if spark.conf.get(_CHECKS_FOLDERS, "true").lower() != "true":
         raise DatasetError(

@@ -1,4 +1,4 @@
-"""Tables that are more than their files: these are also those of older versions."""
+"""Tables that are more than their files, which may also be those of older versions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dqx_airflow.engine.sources.listing import files_at, is_folder
 from dqx_airflow.engine.sources.paths import GLOB, for_spark, partition_root
 
 _LOGS = {"Delta": "_delta_log", "Hudi": ".hoodie"}
-"""The folder in a table that tells which of its files count."""
+"""The folder in a table with the list of its valid files."""
 
 
 def table_format(path: str) -> str | None:
-    """Whose table it is that files at a path belong to; None where they are files and no more."""
+    """The format of the table that files at a path belong to; None if they are plain files."""
     root = _named_folder(partition_root(path) or path)
     parent, _, folder = root.rpartition("/")
-    # The path may also be that of a file of the table, or of a folder in it.
+    # The path may also be a file of the table, or a folder in it.
     for place in filter(None, (root, parent)):
         for name, log in _LOGS.items():
             if is_folder(f"{place}/{log}"):

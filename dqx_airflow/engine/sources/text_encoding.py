@@ -1,4 +1,4 @@
-"""The encoding of files of text: Spark puts a replacement character where bytes do not fit it."""
+"""The encoding of text files: Spark puts a replacement character where bytes do not fit it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-"""What a file begins with that says so; the longer ones first, since they begin with others."""
+"""Byte order marks, longer ones first, since some of them begin with others."""
 _MOST_BYTES = 1_000_000
 _THREADS = 16
 
 
 def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> None:
-    """Refuses files of text in another encoding than they would be read in, or still compressed.
+    """Rejects text files that are in another encoding than they would be read in, or still
+    compressed.
 
-    So it does csv files whose header is missing because there is nothing in them: Spark skips such
-    a file beside others.
+    Also rejects CSV files whose header is missing because they are empty: Spark skips such a file
+    if there are others.
 
-    The first megabyte of each file is looked at. Files that cannot be opened are left to Spark.
+    The first megabyte of each file is checked. Files that cannot be opened are left to Spark.
 
     :raises DatasetError: there is one.
     """
@@ -72,7 +73,7 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
 def _objection(
     system: FileSystem, file: DataFile, encoding: str, *, needs_line: bool
 ) -> tuple[str, str] | None:
-    """What is wrong with the bytes of a file, and what to do about it."""
+    """What is wrong with the bytes of a file, and how to fix it."""
     try:
         with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
             head = bytes(stream.read(_MOST_BYTES))

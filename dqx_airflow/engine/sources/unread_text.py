@@ -1,9 +1,9 @@
-"""What Spark's readers of text files leave out without a word, found in the text itself.
+"""Finds text that Spark's readers silently drop.
 
-The parser of JSON stops behind the first value of a line, and takes the last of two fields with the
-same name, unless it looks for the columns of all objects. That of CSV, where values may hold line
-breaks, takes all that follows a quote that is never closed for one value. So the same files are
-read as plain text besides, in the same pass.
+The JSON parser stops after the first value of a line, and takes the last of two fields with the
+same name, unless it infers the columns from all objects. The CSV parser, if values may contain line
+breaks, takes everything after an unclosed quote for one value. So the same files are also read as
+plain text, in the same pass.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 
 RAISED = "dqx: "
-"""Begins the message of an error that a pass raises itself."""
+"""The prefix of errors that a pass raises itself."""
 
 TEXT_OPTIONS = frozenset(
     {"linesep", "pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore"}
     | {"basepath", "timezone"}
 )
-"""The options of text files that those of plain text take as well, in small letters."""
+"""Options of text files that also apply to plain text, in lower case."""
 
 _LINE = "value"
 """The column of plain text."""
@@ -45,27 +45,27 @@ _OPEN = "an unclosed quote, or one closed in the middle of a value"
 def json_faults(
     options: Mapping[str, str], struct: StructType, *, is_inferred: bool
 ) -> dict[str, str]:
-    """What may be wrong with a text of JSON, each with its condition as Spark SQL.
+    """Possible faults of JSON text, each with its condition as Spark SQL.
 
     :param options: those of the dataset.
-    :param struct: the columns that are read: deeper objects than theirs are not looked into.
-    :param is_inferred: true where Spark has looked at all objects to find their columns. Then it
-        has refused those that name a field twice.
+    :param struct: the columns that are read; objects nested deeper are not checked.
+    :param is_inferred: true if Spark has read all objects to infer their columns. It then has
+        rejected those that repeat a field.
     """
     value = f"trim(LEADING '\ufeff' FROM {_text(options)})"
     given = {name.lower(): text for name, text in options.items()}
     parsing = {name: given[name.lower()] for name in _PARSING if name.lower() in given}
     permissive = _map({**parsing, "mode": "PERMISSIVE"})
-    # An object without another one in it, and nothing behind it: most lines are, and no parser has
-    # to tell. Of the others, the value is put into an array with a second one that no data holds:
-    # whatever stands behind the first makes that array something else.
+    # An object without a nested one, and nothing after it: most lines are of this form, and need no
+    # parser. For the others, the value is put into an array with a second value that no data
+    # contains: anything after the first value makes that array something else.
     braces = f"length({value}) - length(replace({value}, '}}', ''))"
     is_flat = f"({value} LIKE '{{%}}' AND {braces} = 1)"
     last = str(uuid.uuid4())
     array = f"""from_json(concat('[', {value}, '\n,"{last}"]'), 'array<string>', {permissive})"""
     is_alone = _of_one(array, f"size(it) = 2 AND element_at(it, 2) = '{last}'")
     corrupt = _map({**parsing, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "c"})
-    # What is no JSON from its beginning on is told by Spark itself.
+    # Spark itself reports text that is not JSON from the beginning.
     begins = f"from_json({value}, 'array<struct<c:string>>', {corrupt}) IS NOT NULL"
     conditions = {_MORE: f"(NOT {is_flat} AND NOT {is_alone} AND {begins})"}
     if is_inferred:
@@ -79,7 +79,7 @@ def json_faults(
 
 
 def csv_faults(options: Mapping[str, str]) -> dict[str, str]:
-    """What may be wrong with the whole text of a CSV file, with its condition as Spark SQL."""
+    """Possible faults of a whole CSV file, each with its condition as Spark SQL."""
     given = {name.lower(): text for name, text in options.items()}
     quote, escape = given.get("quote", '"'), given.get("escape", "\\")
     if quote in ("", "\x00"):
@@ -91,7 +91,7 @@ def csv_faults(options: Mapping[str, str]) -> dict[str, str]:
     leading = blanks if given.get("ignoreleadingwhitespace", "").lower() == "true" else ""
     trailing = blanks if given.get("ignoretrailingwhitespace", "").lower() == "true" else ""
     end = rf"(?={trailing}(?:{between}|{break_}|\z))"
-    # Possessive, so that the length of a file is no matter of the stack.
+    # Possessive, so that the length of a file does not affect the stack.
     inner = quoted * 2
     if given.get("unescapedquotehandling", "").upper() == "STOP_AT_CLOSING_QUOTE":
         inner = rf"{quoted}(?!{trailing}(?:{between}|{break_}|\z))"
@@ -110,7 +110,7 @@ def csv_faults(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_faults_raised(frame: DataFrame, texts: DataFrame, faults: Mapping[str, str]) -> DataFrame:
-    """The frame, reading which fails where one of the conditions holds for a text.
+    """The frame, which fails to be read if one of the conditions is true for a text.
 
     :param texts: the same files, read as plain text.
     """
@@ -119,8 +119,8 @@ def with_faults_raised(frame: DataFrame, texts: DataFrame, faults: Mapping[str, 
         f"WHEN {condition} THEN raise_error({place}{quote_literal(problem)}))"
         for problem, condition in faults.items()
     )
-    # The error is also the value of each column: a filter for one of them must not be answered
-    # before a text was looked at.
+    # The error is also the value of each column: a filter on one of them must not be answered
+    # before the text was checked.
     faulty = texts.withColumn(_FAULT, F.expr(f"CASE {cases} END"))
     columns = [
         F.expr(quote_name(field.name))
@@ -135,9 +135,9 @@ def with_faults_raised(frame: DataFrame, texts: DataFrame, faults: Mapping[str, 
 def with_faults_as_lines(
     frame: DataFrame, texts: DataFrame, faults: Mapping[str, str], line: str
 ) -> DataFrame:
-    """The frame with one more row for each text for which one of the conditions holds.
+    """The frame with an additional row for each text for which one of the conditions is true.
 
-    :param line: the column of lines that are broken as a whole.
+    :param line: the column of lines that are malformed as a whole.
     """
     condition = " OR ".join(faults.values())
     columns = [
@@ -156,7 +156,7 @@ def plain_texts(
 ) -> DataFrameReader:
     """A reader of files as plain text, line by line or each as a whole.
 
-    :param reader: gives one for a format, with the options that all formats take.
+    :param reader: returns one for a format, with the options that all formats take.
     """
     taken = {name: text for name, text in options.items() if _is_taken(name)}
     texts = reader("text").options(**taken)
@@ -179,18 +179,18 @@ def _text(options: Mapping[str, str]) -> str:
 
 
 def _repeats(text: str, options: str) -> str:
-    """True where an object names a field twice."""
+    """True if an object repeats a field."""
     names = f"coalesce(json_object_keys({text}), map_keys({_object(text, options)}))"
     return _of_one(names, "size(it) <> size(array_distinct(it))")
 
 
 def _of_one(value: str, condition: str) -> str:
-    """Whether a condition holds for `it`, a value that is computed once; false where it is NULL."""
+    """Whether a condition is true for `it`, a value that is computed once; false if it is NULL."""
     return f"coalesce(exists(array({value}), it -> {condition}), false)"
 
 
 def _nested(texts: str, options: str) -> str:
-    """The objects and arrays that are values in those of some texts."""
+    """The objects and arrays nested in the values of some texts."""
     array = f"from_json(text, 'array<string>', {options})"
     values = f"map_values({_object('text', options)})"
     inside = f"coalesce(CASE WHEN text LIKE '[%' THEN {array} ELSE {values} END, array())"
@@ -208,7 +208,7 @@ def _map(options: Mapping[str, str]) -> str:
 
 
 def _depth(kind: DataType) -> int:
-    """How many objects lie in one another, at most, and arrays with them."""
+    """The maximum depth of nested objects and arrays."""
     match kind:
         case StructType():
             return 1 + max((_depth(field.dataType) for field in kind.fields), default=0)

@@ -1,4 +1,4 @@
-"""Finds a Delta table at a path and loads it at the version that is asked for."""
+"""Finds a Delta table at a path and loads the requested version."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.values import DatasetRef
 
 _UNKNOWN_TO_DELTALAKE = re.compile(r"[%\[\]\\]")
-"""What local paths must not hold: deltalake takes them for URLs that are quoted already."""
+"""Characters that local paths must not contain: deltalake takes such paths for quoted URLs."""
 
 
 def table_at(ref: DatasetRef, path: str) -> DeltaTable:
-    """The table, loaded at the version or the moment that the reference names, else the newest one.
+    """The table at the version or timestamp of the reference, or else the newest version.
 
     :raises DatasetError: there is none, or its log is broken.
     """
@@ -44,7 +44,7 @@ def table_at(ref: DatasetRef, path: str) -> DeltaTable:
 
 
 def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:
-    """The version that was the newest at the moment that is asked for."""
+    """The version that was the newest at the requested timestamp."""
     timestamp = timestamp_of(str(ref.timestamp))
     by_log = [
         commit["version"]
@@ -52,7 +52,7 @@ def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:
         if commit["timestamp"] <= timestamp.timestamp() * 1000
     ]
     if not by_log:
-        raise too_early(ref, path)  # deltalake would take the first version
+        raise too_early(ref, path)  # deltalake would load the first version
     table.load_as_version(timestamp)
     by_files = int(table.version())
     if by_files != max(by_log):
@@ -66,14 +66,14 @@ def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:
 
 @contextmanager
 def deltalake_failures(ref: DatasetRef, path: str) -> Iterator[None]:
-    """What deltalake complains about, as errors of the dataset."""
+    """Turns exceptions of deltalake into errors of the dataset."""
     try:
         yield
     except TableNotFoundError as error:
         raise nothing_there(ref, path) from error
     except DatasetError:
         raise
-    except Exception as error:  # it has no root for its exceptions
+    except Exception as error:  # deltalake has no base class for its exceptions
         raise DatasetError(
             f"dataset '{ref.name}': the Delta table at {path} cannot be read: {first_line(error)}",
             "check its _delta_log: a commit may be incomplete",

@@ -1,7 +1,7 @@
-"""The transaction log of a Delta table: its files, what it knows of them, how they are read.
+"""The transaction log of a Delta table: its files, their statistics, and how they are read.
 
-deltalake reads the log, without a JVM. What actions, statistics and table features mean is said
-in the Delta protocol (`PROTOCOL.md` of delta-io/delta), "Actions" and "Per-file Statistics".
+deltalake reads the log, without a JVM. Actions, statistics and table features are defined in the
+Delta protocol (`PROTOCOL.md` of delta-io/delta), "Actions" and "Per-file Statistics".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dqx_airflow.metrics.registry import Aggregate, Statistic
 from dqx_airflow.values import MetricValue
 
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""The features of tables that ask nothing of who reads their files."""
+"""Table features that require nothing of a reader of the files."""
 COMMITS_READ = 1000
 KEEP_THE_DATA = frozenset(
     {
@@ -39,15 +39,15 @@ KEEP_THE_DATA = frozenset(
         *("UPGRADE PROTOCOL", "ADD FEATURE", "DROP FEATURE", "CREATE TABLE"),
     }
 )
-"""The operations that leave the rows as they are: none of them makes data fresh."""
+"""Operations that leave the rows as they are: none of them makes data fresh."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _EXACT_EXTREMES = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
-"""The types whose minima and maxima the log holds as they are: text is cut, timestamps are
-rounded, and of floating point numbers it is silent about NaN."""
+"""Types whose minima and maxima in the log are exact: strings are truncated, timestamps rounded,
+and NaN is missing for floating-point numbers."""
 
 
 def struct_of(table: DeltaTable) -> StructType:
-    """The schema of a table as Spark has it."""
+    """The schema of a table in Spark's types."""
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
@@ -55,7 +55,7 @@ def struct_of(table: DeltaTable) -> StructType:
 class FileGroup:
     """Files that are read together.
 
-    :param values: of the columns by which they are partitioned, where their paths do not say it.
+    :param values: of the partition columns, if the paths do not have them.
     """
 
     uris: tuple[str, ...]
@@ -66,12 +66,11 @@ class FileGroup:
 class DeltaLog:
     """The log of a table at one version.
 
-    It speaks only for files that are there: whatever it says of some is held against storage.
+    It is trusted only about existing files: its entries are checked against storage.
 
     :param path: of the table, as Spark reads it.
-    :param is_of_now: false for a version that was asked for. Its files may have been removed
-        since.
-    :param is_trusted: false where its statistics are not to be used: it may lie about the rows.
+    :param is_of_now: false for a requested version, whose files may have been removed since.
+    :param is_trusted: false if its statistics must not be used: they may be wrong.
     """
 
     table: DeltaTable = field(repr=False)
@@ -88,8 +87,8 @@ class DeltaLog:
         return int(self.table.version())
 
     def committed_at(self) -> datetime | None:
-        """When the data of the table was changed last, as far as the log still tells; None for a
-        version that was asked for: deltalake numbers the commits of the newest one alone."""
+        """The time of the last data change of the table, if the log still has it; None for a
+        requested version: deltalake numbers only the commits of the newest one."""
         if not self.is_of_now:
             return None
         for commit in self.table.history(COMMITS_READ):
@@ -99,7 +98,7 @@ class DeltaLog:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """What a reader of the files has to know beyond Parquet."""
+        """The features that a reader of the files needs beyond Parquet."""
         found = set(self.table.protocol().reader_features or ()) - _READ_AS_PARQUET
         # Older protocols have no list of features.
         if self.table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
@@ -113,7 +112,7 @@ class DeltaLog:
 
     @cached_property
     def _files(self) -> list[dict[str, Any]]:
-        """The files, with all that the log knows of each."""
+        """The files, with everything that the log records about each."""
         rows: list[dict[str, Any]] = pyarrow.table(
             self.table.get_add_actions(flatten=True)
         ).to_pylist()
@@ -121,18 +120,18 @@ class DeltaLog:
 
     @cached_property
     def _loose(self) -> frozenset[str] | None:
-        """The files whose statistics are no more than bounds; None where nobody knows."""
+        """The files whose statistics are only bounds; None if that is unknown."""
         return loose_files(self.path, self.version)
 
     @cached_property
     def is_partitioned_by_date(self) -> bool:
-        """True where a file has rows of one date alone, and the log knows which."""
+        """True if each file has rows of a single date only, and the log knows which."""
         if self.dates is None or self.dates.is_timestamp:
             return False
         return self.dates.name in (self.table.metadata().partition_columns or ())
 
     def parts_of(self, dates: Collection[date | None]) -> list[FileGroup]:
-        """The files that may hold rows of the dates, by partition, else by their statistics."""
+        """The files that may hold rows of the dates, by partition or else by their statistics."""
         return self._parts(
             {row["path"]: row for on in dates for row in self._rows_of_date(on)}.values()
         )
@@ -143,7 +142,7 @@ class DeltaLog:
         return self._parts(row for row in self._files if row["path"] in paths)
 
     def _parts(self, rows: Iterable[dict[str, Any]]) -> list[FileGroup]:
-        """Files whose paths tell their partition as Spark understands it are one part."""
+        """Files whose paths name their partition in a way that Spark understands form one group."""
         columns = self.table.metadata().partition_columns
         parts: dict[tuple[tuple[str, Any], ...], list[str]] = {}
         for row in rows:
@@ -154,15 +153,15 @@ class DeltaLog:
         return [FileGroup(tuple(uris), values) for values, uris in parts.items()]
 
     def _uri(self, logged: str) -> str:
-        """Where a file is. The log has it as a URI, mostly relative to the table."""
+        """The location of a file. The log has it as a URI, usually relative to the table."""
         path = unquote(logged)
         return path if "://" in path or path.startswith("/") else f"{self.path}/{path}"
 
     def lost_file(self, dates: Collection[date | None]) -> str | None:
-        """A file that may have rows of the dates, and is gone, or not the one that the log names:
-        in a few words.
+        """A short description of a file that may have rows of the dates, and is missing or differs
+        from the log's entry.
 
-        None also where the files cannot be listed: then Spark will find out.
+        None also if the files cannot be listed: Spark then reports what is wrong.
         """
         return next(filter(None, map(self._lost_file, dates)), None)
 
@@ -184,7 +183,7 @@ class DeltaLog:
         return None
 
     def _stored(self, rows: Iterable[dict[str, Any]]) -> Mapping[str, StoredFile | None] | None:
-        """What is there in the place of files; None where they cannot be listed."""
+        """The stored files at given locations; None if they cannot be listed."""
         try:
             return self._storage.look_at([self._uri(row["path"]) for row in rows])
         except (OSError, ValueError, DeltaError):
@@ -197,8 +196,7 @@ class DeltaLog:
     def files_of(
         self, on: date | None, values: Mapping[str, Any] = MappingProxyType({})
     ) -> list[DataFile]:
-        """The files that may hold rows of the date with these values in some columns, as the log
-        has them."""
+        """The files in the log that may hold rows of the date with these values in some columns."""
         columns = self.table.metadata().partition_columns
         return [
             DataFile(
@@ -212,8 +210,8 @@ class DeltaLog:
         ]
 
     def files_held(self, on: date | None) -> list[DataFile] | None:
-        """The files that may hold rows of the date, with what storage says of them; None where they
-        are not those that the log names."""
+        """The files that may hold rows of the date, as storage has them; None if they differ from
+        the log's entries."""
         found = self._stored(self._rows_of_date(on))
         if found is None or self._lost_file(on) is not None:
             return None
@@ -224,8 +222,8 @@ class DeltaLog:
         ]
 
     def is_believed(self, dates: Collection[date | None]) -> bool:
-        """True where what the log says of the files of the dates is believed: they are those that
-        it names, and none was written after it was."""
+        """True if the log's entries for the files of the dates can be trusted: the files are those
+        that it names, and none was written after its entry."""
         return self.is_trusted and all(map(self._are_as_written, dates))
 
     def _are_as_written(self, on: date | None) -> bool:
@@ -240,7 +238,7 @@ class DeltaLog:
         )
 
     def _rows_of_date(self, on: date | None) -> list[dict[str, Any]]:
-        """What the log knows of the files that may hold rows of the date."""
+        """The log's entries for the files that may hold rows of the date."""
         if on not in self._by_date:
             self._by_date[on] = [
                 row for row in self._files if on is None or self._may_hold(row, on)
@@ -261,12 +259,12 @@ class DeltaLog:
         return column.may_lie(on, row.get(f"min.{column.name}"), row.get(f"max.{column.name}"))
 
     def rows_of(self, on: date | None) -> int | None:
-        """How many rows the files have that may hold the date; None where the log does not say."""
+        """The number of rows in the files that may hold the date; None if the log has none."""
         counts = [row.get("num_records") for row in self._rows_of_date(on)]
         return None if None in counts else sum(filter(None, counts))
 
     def rows_in(self, files: Iterable[DataFile]) -> int | None:
-        """How many rows some of the files have; None where the log does not say."""
+        """The number of rows in some of the files; None if the log does not have it."""
         paths = {file.path for file in files}
         counts = [row.get("num_records") for row in self._files if row["path"] in paths]
         return None if None in counts else sum(filter(None, counts))
@@ -274,8 +272,8 @@ class DeltaLog:
     def answers(self, aggregates: Iterable[Aggregate], on: date | None) -> dict[str, MetricValue]:
         """The aggregates that the log answers exactly for a date, by their SQL.
 
-        It does where every file holds rows of this date alone and has the statistics that are
-        needed, where no rows were deleted in place, and where the files are there as written.
+        It does if every file holds rows of this date only and has the necessary statistics, if no
+        rows were deleted in place, and if the files exist as they were written.
         """
         if self.features or not self.is_of_now:
             return {}
@@ -323,13 +321,13 @@ class DeltaLog:
 
 
 def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
-    """False where the partition or the statistics of a file rule out that a column has a value."""
+    """False if the partition or the statistics of a file exclude values in a column."""
     if f"partition.{column}" in row:
         found = row[f"partition.{column}"]
         return found == value or (found is not None and type(found) is not type(value))
     least: Any = row.get(f"min.{column}")
     most: Any = row.get(f"max.{column}")
-    # Of text the log may hold the beginning alone.
+    # The log may hold a prefix of a string only.
     if isinstance(value, str) and isinstance(least, str) and isinstance(most, str):
         return least <= value and (value <= most or value.startswith(most))
     if type(value) in (int, date) and type(least) is type(value) and type(most) is type(value):
@@ -338,9 +336,9 @@ def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
 
 
 def _tells(path: str, values: Sequence[tuple[str, Any]]) -> bool:
-    """True where the folders of a file name its partition so that Spark reads the right values.
+    """True if the folders of a file name its partition so that Spark reads the right values.
 
-    They need not: the log alone has to be right. And Spark unquotes letter by letter what
+    They need not: only the log must be right. And Spark unquotes character by character what
     deltalake quotes byte by byte.
     """
     folders = [part.split("=", 1) for part in path.split("/")[:-1] if "=" in part]
@@ -353,7 +351,7 @@ def _tells(path: str, values: Sequence[tuple[str, Any]]) -> bool:
 
 
 def _is_written(text: str, value: Any) -> bool:
-    """True where the name of a folder has a value for sure as the log has it."""
+    """True if a folder name certainly has a value as the log has it."""
     match value:
         case None:
             return text == _NO_VALUE
@@ -370,5 +368,5 @@ def _is_written(text: str, value: Any) -> bool:
 
 
 def _milliseconds(moment: Any) -> int:
-    """A time of modification, in milliseconds as the log has it."""
+    """A modification time in milliseconds, as in the log."""
     return int(moment.timestamp() * 1000 if isinstance(moment, datetime) else moment)

@@ -1,6 +1,6 @@
-"""Files of a Delta table whose statistics are bounds of their values, and not their extremes.
+"""Files of a Delta table whose statistics are bounds of their values rather than exact extremes.
 
-A writer says so by `tightBounds: false`, which deltalake does not tell: the log itself is read
+Writers mark them by `tightBounds: false`, which deltalake does not expose: the log itself is read
 (Delta protocol, "Per-file Statistics").
 """
 
@@ -28,9 +28,9 @@ _THREADS = 16
 
 
 def loose_files(root: str, version: int) -> frozenset[str] | None:
-    """The files of a version, by their paths in the log; None where the log does not tell.
+    """Such files of a version, by their paths in the log; None if the log does not tell.
 
-    :param root: where the table is.
+    :param root: the location of the table.
     """
     try:
         return _loose_files(file_system(root), version)
@@ -92,7 +92,7 @@ def _is_loose(statistics: str | None) -> bool:
 def _in_checkpoint(system: FileSystem, path: str) -> set[str]:
     """The files with loose bounds.
 
-    :raises ValueError: the checkpoint has its files elsewhere.
+    :raises ValueError: the checkpoint refers to further files.
     """
     with system.open_input_file(path) as file:
         parquet = pq.ParquetFile(file)

@@ -1,8 +1,8 @@
 """Opens a Delta table at a path, pinned to a version.
 
-It is read through Spark's Delta source where the session has it. Where it has not, the snapshot's
-files are read as Parquet; a table that needs more than that gets an error that says which package
-to add. Reader features are those of the Delta protocol, "Table Features".
+It is read through Spark's Delta source if the session has it. Otherwise the files of the snapshot
+are read as Parquet; for a table that needs more than that, the error names the package to add.
+Reader features are those of the Delta protocol, "Table Features".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
 
 _NO_PARTITIONS = {"recursiveFileLookup": "true"}
-"""Spark takes no values from folders then."""
+"""Spark then takes no values from folder names."""
 
 
 def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
@@ -77,7 +77,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
 
         def read_by_source(dates: Collection[date | None]) -> DataFrame:
             if not (features or log.is_believed(dates)):
-                return read(dates)  # Spark's source goes by the statistics of files as well
+                return read(dates)  # Spark's source uses the statistics of files as well
             check_files(dates)
             return frame
 
@@ -92,7 +92,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
 
 
 def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup]) -> DataFrame:
-    """Files of a Delta table, read as Parquet; an empty frame without any."""
+    """Files of a Delta table, read as Parquet; an empty frame if there are none."""
     frames = [_frame_of(spark, log, part) for part in parts]
     return reduce(DataFrame.unionAll, frames or [spark.createDataFrame([], log.schema)])
 
@@ -101,7 +101,7 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     known = dict(part.values)
     struct = StructType([field for field in log.schema if field.name not in known])
     reader = spark.read.schema(struct).options(**NOTHING_IGNORED)
-    # A folder that looks like a partition counts only where it says what the log says.
+    # A folder that looks like a partition counts only if it agrees with the log.
     is_told = bool(log.partitioned_by) and not known
     reader = reader.options(**({"basePath": log.path} if is_told else _NO_PARTITIONS))
     frame = reader.parquet(*map(escaped, part.uris))

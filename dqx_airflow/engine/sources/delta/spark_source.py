@@ -1,4 +1,4 @@
-"""Spark's own Delta source: whether a session has it, and what gives it to a session."""
+"""Spark's own Delta source: whether a session has it, and which settings add it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ EXTENSIONS = (
     "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog in its conf "
     "as well"
 )
-"""What has to be done besides giving the package."""
+"""The settings that are needed besides the package."""
 
 _EXTENDED_BY = {"spark.sql.extensions": "", "spark.sql.catalog.spark_catalog": "builtin"}
-"""The settings by which others get into Spark SQL, with their values where nobody does."""
+"""Settings by which other extensions get into Spark SQL, with their default values."""
 _MISSING = ("DATA_SOURCE_NOT_FOUND", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG")
 _NOWHERE = "/there-is-no-such-delta-table"
 
 
 def has_delta(spark: SparkSession) -> bool:
-    """True where the session reads and writes Delta tables itself.
+    """True if the session reads and writes Delta tables itself.
 
-    The source is asked: on some platforms it is there without being named, and elsewhere it is
-    named and its package is missing. But not in a plain session, which cannot have it and would
-    look for it in Python, too.
+    The source itself is asked: on some platforms it is available without being configured, and
+    elsewhere it is configured but its package is missing. A plain session is not asked: it cannot
+    have the source, and would look for one in Python, too.
     """
     if all(spark.conf.get(name, plain) == plain for name, plain in _EXTENDED_BY.items()):
         return False

@@ -1,7 +1,7 @@
-"""The data files of a Delta table as storage has them, whatever the log says of them.
+"""The data files of a Delta table as storage has them, whatever the log says.
 
-Each folder is listed once, those of an object store on a pool of threads. deltalake lists these,
-with the credentials by which it reads the log.
+Each folder is listed once, in an object store by a pool of threads. deltalake lists them, with the
+credentials with which it reads the log.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file that is there. `changed_ns` is the latest of its times, of this machine that of its
-    inode included, which nobody can set back."""
+    """An existing file. `changed_ns` is the latest of its times; on this machine that includes the
+    change time of its inode, which cannot be set back."""
 
     size: int
     changed_ns: int
@@ -40,13 +40,13 @@ class StoredFile:
 
 @dataclass(slots=True)
 class TableStorage:
-    """The storage of a table at a path, as Spark reads it. It remembers what it has seen."""
+    """The storage of a table at a path, as Spark reads it, with a cache of what was listed."""
 
     root: str
     _seen: dict[str, StoredFile | None] = field(default_factory=dict)
 
     def look_at(self, uris: Collection[str]) -> Mapping[str, StoredFile | None]:
-        """What is there in the place of each file: None where there is nothing.
+        """The stored file at each path, or None if it does not exist.
 
         :raises OSError: a folder cannot be listed.
         """
@@ -76,7 +76,7 @@ class TableStorage:
         listed = system.get_file_info(FileSelector(base, allow_not_found=True))
         there = {info.base_name: info for info in listed if info.type is FileType.File}
         missing = names.keys() - there.keys()
-        # Whatever a listing makes of a name: what it does not show is asked for, one by one.
+        # A listing may change a name: a file that it does not show is requested individually.
         for name in missing:
             (info,) = system.get_file_info([f"{base}/{name}".lstrip("/")])
             if info.type is FileType.File:

@@ -1,7 +1,7 @@
-"""What a driver or a database complains about, in the words of its users.
+"""Errors of JDBC drivers and databases, in the words of users.
 
-Spark says that it could not connect; why is in the exceptions behind that one. None of them holds
-a password: it is no part of the URL.
+Spark only reports that it could not connect; the reason is in the exceptions behind that one. None
+of them holds a password: it is not part of the URL.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _NO_TABLE = re.compile(
 
 @contextmanager
 def database_failures(ref: DatasetRef, connection: DatabaseConnection) -> Iterator[None]:
-    """Raises what goes wrong with a database as an error of its dataset.
+    """Raises database failures as errors of the dataset.
 
     :raises DatasetError: the table cannot be read.
-    :raises SparkError: the database does not respond: the same may work later.
+    :raises SparkError: the database does not respond, which may be temporary.
     """
     try:
         with spark_failures():

@@ -1,7 +1,6 @@
 """The key by which several connections share the read of a table, found in its indexes.
 
-Rows below the lower bound and above the upper one are read as well: bounds only say how the work is
-divided.
+Rows outside the bounds are read as well: bounds only define how the work is divided.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from dqx_airflow.databases import DatabaseKind
 from dqx_airflow.errors import RequestError
 
 DIVIDING = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
-"""The options that say how a read is divided, in small letters."""
+"""The options that define how a read is divided, in lower case."""
 
 _MOST = 8
-"""Each partition is a connection, of which a database has few."""
+"""Each partition needs a connection, and databases allow only a few."""
 _LEAST_KEYS = 100_000
-"""Below this number of keys for each, one more connection costs more than it saves."""
+"""With fewer keys per connection, another connection costs more than it saves."""
 _LEAST_DAYS = 30
 
-# Each answers with the first columns of indexes, the best first by `rank`. A role that may only
-# read sees them, which is not so in the information schema of PostgreSQL.
+# Each returns the leading columns of indexes, the best first by `rank`. A read-only role sees them
+# here, but not in PostgreSQL's information schema.
 _INDEXES = {
     "postgres": """
         SELECT a.attname AS name, CASE WHEN i.indisprimary THEN 0 WHEN i.indisunique THEN 1 ELSE 2
@@ -56,14 +55,14 @@ def partition_options(
     table: Sequence[str],
     struct: StructType,
 ) -> dict[str, str]:
-    """The options by which a read of a table is divided; none for one connection.
+    """The options that divide a read of a table; none for a single connection.
 
-    What is `given` counts: a `partitionColumn` without bounds gets them, `numPartitions` alone is
-    the most there may be.
+    `given` options take precedence: a `partitionColumn` without bounds gets them, and
+    `numPartitions` alone is an upper limit.
 
-    :param reader: gives one without these options.
+    :param reader: returns one without these options.
     :param table: the parts of its name.
-    :raises RequestError: the table cannot be divided by the column that is given.
+    :raises RequestError: the table cannot be divided by the given column.
     """
     options = {name.lower(): value for name, value in given.items() if name.lower() in DIVIDING}
     most, column = options.get("numpartitions", str(_MOST)), options.get("partitioncolumn")
@@ -95,7 +94,7 @@ def partition_options(
 
 
 def _number(lower: Any, upper: Any, most: int) -> int:
-    """How many connections are worth their cost for keys between two bounds."""
+    """The number of connections that pay off for keys between two bounds."""
     if lower is None:
         return 1
     span = upper - lower
@@ -109,7 +108,7 @@ def _key(
     table: Sequence[str],
     struct: StructType,
 ) -> str | None:
-    """A column of whole numbers or dates by which the database finds rows quickly."""
+    """An indexed column of integers or dates."""
     text = _INDEXES[database.kind].format(
         table=_literal(".".join(map(database.quoted, table))),
         schema=_literal(table[-2]) if len(table) > 1 else "NULL",

@@ -1,8 +1,8 @@
-"""A table of a database as a dataset: its columns, and how the rows of some dates are read.
+"""A database table as a dataset: its columns, and how the rows of some dates are read.
 
 Spark compiles no condition to SQL here: it writes timestamps in a zone that the database does not
-know of, and a database compares strings by rules of its own. What is asked of the database is the
-columns that are needed and the days around the dates; the rest is decided by Spark.
+know, and databases compare strings by their own rules. The database is asked for the necessary
+columns and the days around the dates; Spark decides the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import JDBC, DatasetRef
 
 _DEFAULTS = {
-    # Without it the driver of PostgreSQL keeps all rows in memory.
+    # Without it the PostgreSQL driver keeps all rows in memory.
     "fetchsize": "10000",
 }
 _OURS = {
@@ -32,11 +32,11 @@ _OURS = {
     "pushDownPredicate": "false",
 }
 _MARGIN = timedelta(days=2)
-"""Days of timestamps depend on a zone, and two zones are at most 26 hours apart."""
+"""The days of timestamps depend on the time zone, and two zones are at most 26 hours apart."""
 
 
 def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
-    """A table of a database, which has no versions: each pass reads it as it is then.
+    """A database table, which has no versions: each pass reads its current rows.
 
     :raises DatasetError: it cannot be read.
     :raises SparkError: the database does not respond.
@@ -77,7 +77,7 @@ def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
 def jdbc_reader(
     spark: SparkSession, connection: DatabaseConnection, options: dict[str, str]
 ) -> DataFrameReader:
-    """A reader with the credentials of a connection; Spark shows them nowhere."""
+    """A reader with the credentials of a connection, which Spark displays nowhere."""
     database = connection.database
     login = {"user": connection.user, "password": connection.password}
     return (
