@@ -12,7 +12,7 @@ from itertools import islice
 
 _SHOWN = 12
 _COMPARED = 600
-"""The maximum number of names compared: thousands of errors times thousands of names take seconds."""
+"""The maximum number of names compared: thousands of errors and names would take seconds."""
 _LENGTHS_OF_SLIPS = (3, 6)
 """From so many letters on a word is a slip of another one with one edit, or with two."""
 _LONGEST = 200

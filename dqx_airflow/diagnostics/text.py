@@ -14,7 +14,7 @@ _WIDEST_EXCERPT = 160
 _LONGEST_MESSAGE = 400
 
 MOST_SHOWN = 100
-"""The maximum number of findings in text output, which counts the others; JSON and SARIF have all."""
+"""The maximum number of findings in text output, which counts the others; JSON has all."""
 
 
 def draw(

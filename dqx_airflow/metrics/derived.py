@@ -179,7 +179,7 @@ ARITY: dict[str, tuple[int, int | None]] = {
 """The functions that a suite may call on metrics: fewest and most arguments."""
 
 CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
-"""Absolute change `abs((today - base) / base)` against `base`, the value n days before (seed 001)."""
+"""Absolute change `abs((today - base) / base)` against `base`, n days before (seed 001)."""
 
 USUAL = "usual"
 """The window that leaves the target date out: the median of `n` earlier days, `step` days apart."""

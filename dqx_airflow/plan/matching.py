@@ -20,7 +20,7 @@ from dqx_airflow.plan.row_types import TypeObjection, objection_to_comparison
 from dqx_airflow.plan.schema_check import Schema
 
 MOST_NEAR = 1_000
-"""Up to this many rows of one key on each side are compared with a tolerance; others must be equal."""
+"""The maximum number of rows of one key on each side that are compared with a tolerance."""
 
 
 @dataclass(frozen=True, slots=True)

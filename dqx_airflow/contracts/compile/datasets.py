@@ -258,7 +258,7 @@ def _unfound(place: RuleContext, own: str, other: str, present: str, equal: str)
 
 
 def _satisfied(predicate: str, share: float) -> CompiledClaim:
-    """A claim on the share of rows for which a Spark SQL predicate is true, of those where it is not NULL."""
+    """A claim on the share of rows for which a predicate is true, of those where it is not NULL."""
     return no_rows(sql(f"count_if(NOT ({predicate}))"), share, sql(f"count(({predicate}))"))
 
 

@@ -162,7 +162,7 @@ def _metric(demand: MetricRule) -> str:
 
 
 def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> CompiledClaim | None:
-    """The assertion that no row, or at most a share of the rows, matches; None for other conditions."""
+    """The assertion that no row, or at most a share of the rows, matches, else None."""
     condition = demand.condition
     if condition == Condition("==", 0) or (condition.op == "<=" and condition.bound == 0):
         return each_row(negation(bad))

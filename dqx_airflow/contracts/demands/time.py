@@ -51,8 +51,10 @@ class Prompt(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Retained(DemandBase):
-    """The earliest value of the column is at most this many seconds old. Without a column it is found
-    as that of `Fresh`."""
+    """The earliest value of the column is at most this many seconds old.
+
+    Without a column it is found as that of `Fresh`.
+    """
 
     dimension: ClassVar[str | None] = "conformity"
     is_service_level: ClassVar[bool] = True
