@@ -124,7 +124,7 @@ def _can_hold(kind: str, value: MetricValue) -> bool:
         case Family.NUMBER:
             return False
         case _:
-            return True
+            return not (kind.startswith("char(") and value.endswith(" "))
 
 
 def _word(value: MetricValue) -> str:
@@ -140,6 +140,8 @@ def _written(kind: str) -> str:
             return "true and false"
         case Family.NUMBER:
             return "numbers"
+        case _ if kind.startswith("char("):
+            return "strings without spaces at the end"
         case _:
             return "strings"
 

@@ -86,3 +86,26 @@ def told(report: GateReport) -> dict[str, tuple[object, ...]]:
         for one in report.verdicts
         if one.groups is not None or one.status is Status.ERROR
     }
+
+
+def test_groups_of_a_char_column_have_no_padding(spark: Any, tmp_path: Path) -> None:
+    spark.sql(f"CREATE TABLE padded (c CHAR(5), n INT) USING parquet LOCATION '{tmp_path}/padded'")
+    spark.sql("INSERT INTO padded VALUES ('ab', NULL), ('ab   ', 2), ('cd', 3), (NULL, 4)")
+    suite = """
+    assert null_count(n) == 0 for each C in ["ab"] name "nulls"
+    assert num_rows() == 1 for each c in ["cd", null] name "listed"
+    assert num_rows() <= 2 for each c name "each"
+    assert null_count(n) == 0 for each c in ["ab   "] name "padded"
+    """
+    try:
+        report = run_gate(
+            request(tmp_path, suite, [DatasetRef("orders", table="padded")]), lambda _: spark
+        )
+    finally:
+        spark.sql("DROP TABLE padded")
+    assert told(report) == {
+        "nulls": ("failed", 1, 1, '"ab"', 1),
+        "listed": ("passed", 2, 0, '"cd"', 1),
+        "each": ("passed", 3, 0, '"ab"', 2),
+        "padded": ("error", None, None, None, None),
+    }

@@ -226,6 +226,8 @@ class _GroupedScan:
 
     def _group_column(self, column: str) -> str:
         name = quote_name(column)
+        if self.dataset.char_type(column):
+            return f"rtrim({name})"
         is_truth = self.types.of_column(column) == "boolean"
         return f"CAST({name} AS STRING)" if is_truth else name
 
@@ -291,7 +293,10 @@ class _GroupedScan:
         """Adds the values of a request for some groups, from the results of its aggregates."""
         aggregates = self.parts[request]
         voids = tuple(voids_of(request, self.types))
-        types = tuple(map(self.types.of_column, self.grouping.columns))
+        types = tuple(
+            self.dataset.char_type(column) or self.types.of_column(column)
+            for column in self.grouping.columns
+        )
         own, values = len(aggregates) - len(voids), GroupValues(types=types)
         for group in groups:
             results = tuple(column[group] for column in columns)

@@ -14,6 +14,7 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_text import TextColumns
 from dqx_airflow.engine.sources.delta.log import DeltaLog
 from dqx_airflow.engine.sources.listing import DataFile, changed_files, files_at
+from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetRef, Field
 
@@ -22,6 +23,9 @@ Reader: TypeAlias = Callable[[Collection[date | None]], DataFrame]
 
 FilesReader: TypeAlias = Callable[[Collection[DataFile]], DataFrame]
 """A frame with the rows of some files of a dataset."""
+
+_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark, for which such columns are strings, says what their type is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,13 @@ class OpenDataset:
     @property
     def schema(self) -> Schema:
         return Schema.of(self.ref.name, self.fields)
+
+    def char_type(self, column: str) -> str | None:
+        """The type of a column whose strings Spark fills up with spaces, such as `char(5)`, and
+        compares without them; None for all others."""
+        name = spelled_like(column, self.struct.names)
+        found = self.struct[name].metadata.get(_CHAR_TYPE, "") if name is not None else ""
+        return found if found.startswith("char(") else None
 
     @property
     def change(self) -> str | None:
