@@ -1,4 +1,4 @@
-"""From a checked suite to what has to be computed, and from metric values to verdicts.
+"""From a checked suite to the values to compute, and from metric values to verdicts.
 
 Pure Python: no Spark, no clock. The date, the datasets and the metric values are arguments.
 """

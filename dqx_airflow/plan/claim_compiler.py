@@ -1,4 +1,4 @@
-"""What an assertion claims as a term of the plan and the condition that it has to meet."""
+"""Compiles the claim of an assertion into a term of the plan and a condition on it."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _HOLDING = {
 
 @dataclass(frozen=True, slots=True)
 class ClaimCompiler:
-    """Compiles the claims of one check, by what its terms are compiled with."""
+    """Compiles the claims of one check, with the context that its terms need."""
 
     terms: TermCompiler
 
     def compile(
         self, assertion: nodes.Assertion
     ) -> tuple[Term, Condition, nodes.Expression | nodes.Claim]:
-        """The term, its condition, and the node under which carets are drawn."""
+        """The term, its condition, and the node that carets are drawn under."""
         claim = assertion.claim
         if isinstance(claim, nodes.Rows):
             return (*self._rows(claim), claim)
@@ -130,7 +130,7 @@ class ClaimCompiler:
         return term, Condition("==", (Constant(wanted),), f"type {wanted}")
 
     def _composite(self, claim: nodes.Composite) -> tuple[Term, Condition]:
-        """The parts, each under the filters around it; no profile scales them."""
+        """The parts, each under the filters around it; profiles do not scale them."""
         parts = tuple(map(self._part, claim.parts))
         text = _HOLDING[claim.junctor].format(len(parts))
         return Claimed(claim.junctor, parts), Condition("hold", (), text)
@@ -184,7 +184,7 @@ class ClaimCompiler:
         return term, Condition("<=", (Constant(most),), text)
 
     def _within(self, metric: nodes.Expression, within: nodes.WithinStddev) -> Condition:
-        """Near the mean of the days before the target date, which is not among them."""
+        """Near the mean of the days before the target date, which is not one of them."""
         days = window_days(within)
         window = tuple(self.terms.term(metric, day) for day in range(1, days + 1))
         mean, count = Applied("mean", window), self.terms.term(within.count)
@@ -255,7 +255,7 @@ class ClaimCompiler:
         return self.terms.term(node)
 
     def _bound_text(self, node: nodes.Expression) -> str:
-        """The bound as written; the value beside it where a name stands for it."""
+        """The bound as written, followed by its value if it is a name."""
         text = show(node)
         if isinstance(node, nodes.Name) and node.text in self.terms.constants:
             constant = self.terms.constants[node.text].value
@@ -268,12 +268,12 @@ class ClaimCompiler:
 
 
 def claim_text(marked: nodes.Expression | nodes.Claim) -> str:
-    """A claim as a verdict shows it, without its condition where that is shown beside it."""
+    """A claim as a verdict displays it, without its condition if that is displayed separately."""
     return show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
 
 
 def datasets_measured(check: nodes.Check, term: Term, condition: Condition) -> tuple[str, ...]:
-    """The datasets that a claim measures, in its order; the first of its check if it is none."""
+    """The datasets that a claim measures, in its order; if none, the first one of its check."""
     requests = (request for part in (term, *condition.bounds) for request in requests_of(part))
     names = dict.fromkeys(name for request in requests for name in request.datasets)
     return tuple(names) or (check.datasets[0].text,)

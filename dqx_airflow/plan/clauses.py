@@ -1,4 +1,4 @@
-"""Verdicts on a compiled contract: each named after the clause that it enforces, not by our DQL."""
+"""Verdicts on a compiled contract: each named after the clause that it enforces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dqx_airflow.values import (
 def with_clauses(
     verdicts: Iterable[Verdict], contract: EnforcedContract | None
 ) -> tuple[Verdict, ...]:
-    """The verdicts with the paths and places of their clauses; those of no contract as they are."""
+    """The verdicts, with the paths and positions of their clauses in a contract."""
     if contract is None:
         return tuple(verdicts)
     clauses = {clause.assertion: clause for clause in contract.clauses}
@@ -29,12 +29,12 @@ def with_clauses(
 def verdicts_on_tables(
     contract: EnforcedContract | None, published: Mapping[str, tuple[str, str | None]]
 ) -> tuple[Verdict, ...]:
-    """Whether tables that say they are under the contract are under this very version of it.
+    """Whether tables that name this contract in their properties name this very version of it.
 
-    A table that names another version was written by somebody who promises something else: a
-    warning, since its data may keep the contract all the same.
+    A table that names another version was written under another promise. That is a warning, since
+    its data may satisfy the contract all the same.
 
-    :param published: the id and the version that tables name, by dataset.
+    :param published: the id and version that tables name, by dataset.
     """
     if contract is None:
         return ()
@@ -60,8 +60,8 @@ def verdicts_on_tables(
 
 
 def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...]:
-    """The verdicts on clauses that state a check and cannot be enforced: errors, and skipped where
-    somebody accepts that in the contract. A promise that is not looked at is not kept."""
+    """The verdicts on clauses that state a check and cannot be enforced: errors, or skipped if the
+    contract accepts that. A promise that is not checked is not kept."""
     return tuple(
         Verdict(
             name=clause.assertion,
@@ -82,7 +82,7 @@ def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...
 
 
 def told_as_unenforced(clause: UnenforcedClause) -> str:
-    """One line about a clause that is not enforced: its path, its severity, and why."""
+    """One line about a clause that is not enforced: its path, its severity, and the reason."""
     what = "accepted" if clause.is_accepted else "not checked"
     return f"{what}: {clause.path} ({clause.severity.value}): {_reason(clause)}"
 

@@ -27,7 +27,7 @@ _NOT_A_DATE = (
 
 
 class ConditionResult(NamedTuple):
-    """Whether a condition holds, why not, and what else there is to say."""
+    """Whether a condition holds, and if not, why, with an optional note."""
 
     status: Status
     reason: str | None = None
@@ -40,7 +40,7 @@ def compare_value(
     bounds: tuple[MetricValue, ...],
     voids: str | None,
 ) -> ConditionResult:
-    """:param voids: why metrics have no value, where more is known than that they have none."""
+    """:param voids: why metrics have no value, if more is known than that they have none."""
     condition = assertion.condition
     if condition.kind == "is None":
         return _passed(value is None)
@@ -91,7 +91,7 @@ def _all_hold(
 
 
 def _in_full(value: MetricValue, bound: MetricValue) -> str | None:
-    """All digits of two numbers that look alike in a few; None where they do not."""
+    """All digits of two numbers that look equal in a few digits, else None."""
     if value == bound or format_value(value) != format_value(bound):
         return None
     return f"in full, the value is {show_in_full(value)} and the limit {show_in_full(bound)}"
@@ -104,15 +104,15 @@ def _no_value(term: Term) -> str:
 
 
 def _comparable(*values: str) -> tuple[Any, ...]:
-    """The values as timestamps where all of them are dates or timestamps, else as they are."""
+    """The values as timestamps if all of them are dates or timestamps, else unchanged."""
     timestamps = tuple(map(_timestamp, values))
     return values if None in timestamps else timestamps
 
 
 def _has_no_order(*values: str) -> bool:
-    """True for a date, or timestamp, beside a string that is none: `2024-11-29` and `2024-3-2`.
+    """True for a date or timestamp next to a string that is neither: `2024-11-29` and `2024-3-2`.
 
-    As strings, the day in November would be the earlier one.
+    Compared as strings, the day in November would be the earlier one.
     """
     return None in map(_timestamp, values) and any(
         _DAY.match(value) and _timestamp(value) for value in values
@@ -120,13 +120,13 @@ def _has_no_order(*values: str) -> bool:
 
 
 def _timestamp(text: str) -> tuple[datetime, str] | None:
-    """The second and what is behind its point, which Python would cut off; None for other strings.
+    """The seconds and their fraction, which Python would truncate; None for other strings.
 
     So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T01:00:00+01:00` are equal: a timestamp
-    without a zone is one of UTC.
+    without a time zone is in UTC.
     """
     if not _DAY.match(text):
-        return None  # Python reads `20241129` and `2024-W48-5`, too: they may be any codes
+        return None  # Python also parses `20241129` and `2024-W48-5`, which may be any codes
     part = _PART_OF_SECOND.search(text)
     try:
         second = datetime.fromisoformat(_PART_OF_SECOND.sub("", text).removesuffix("Z"))

@@ -1,4 +1,4 @@
-"""What a suite needs of the datasets of a gate."""
+"""What a suite requires of the datasets of a gate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dqx_airflow.values import DatasetRef, Span
 
 
 def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[Diagnostic, ...]:
-    """What the suite asks of the datasets of a gate and does not get: a name, a date column."""
+    """The requirements that the datasets of a gate do not meet: a name, a date column."""
     given = {dataset.name: dataset for dataset in datasets}
     mistakes = []
     for name in datasets_of(suite.checks):
@@ -44,7 +44,7 @@ def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[
 
 
 def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
-    """The metric calls of a check that are asked of other dates than the target date."""
+    """The metric calls of a check for dates other than the target date."""
     claims = (claim for assertion in check.assertions for claim in simple_claims(assertion.claim))
     for claim in claims:
         if not isinstance(claim, nodes.Measure):

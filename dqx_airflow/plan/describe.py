@@ -1,4 +1,4 @@
-"""A plan as people read it: what is measured where and when, and what is asked of it."""
+"""A plan in readable form: what is measured where and when, and the conditions on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _INFIX = ("+", "-", "*", "/")
 
 
 def describe_plan(plan: Plan) -> str:
-    """The passes over the datasets first, the assertions in their order after them."""
+    """The passes over the datasets, then the assertions in order."""
     lines = [f"suite {plan.suite}", f"date  {plan.date.isoformat()}", ""]
     for dataset in dict.fromkeys(request.dataset for request in plan.requests):
         lines += _passes(plan, dataset)
@@ -100,7 +100,7 @@ def _passes(plan: Plan, dataset: str) -> Iterator[str]:
 
 
 def _read_after_an_append(reading: Pass) -> str:
-    """What is read where files were added to those that an earlier run has measured."""
+    """The reads after files were added to those that an earlier run has measured."""
     everything, unmerged = len(reading.sql), len(reading.unmerged)
     if unmerged == everything:
         return "all files"
@@ -108,7 +108,7 @@ def _read_after_an_append(reading: Pass) -> str:
 
 
 def _asking_for_earlier_days(plan: Plan, dataset: str, reading: Pass) -> Iterator[str]:
-    """The assertions that need what a pass computes on days before the date of the plan."""
+    """The assertions that need values of days before the date of the plan."""
     for assertion in plan.assertions:
         requests = (item for item in assertion.requests if item.dataset == dataset)
         earlier = (item for item in requests if item.date is not None and item.date < plan.date)
@@ -124,7 +124,7 @@ def _lookups(plan: Plan, dataset: str) -> Iterator[str]:
 
 
 def _stretches(days: Iterable[date]) -> str:
-    """The days, those that follow each other as `2024-11-01 to 2024-11-29 (29 days)`."""
+    """The days, with consecutive ones as `2024-11-01 to 2024-11-29 (29 days)`."""
     runs: list[list[date]] = []
     for day in days:
         if runs and runs[-1][-1] + timedelta(days=1) == day:

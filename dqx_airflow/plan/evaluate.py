@@ -60,8 +60,8 @@ def evaluate(
     """The verdict of every assertion, in the order of the plan, without masked values.
 
     :param scanned: the value of each request, or why it has none.
-    :param now: when the gate runs, with a zone; without it nothing has an age.
-    :param sample_rows: how many failing groups of an assertion are kept at most.
+    :param now: when the gate runs, with a time zone; without it nothing has an age.
+    :param sample_rows: the maximum number of failing groups to keep for an assertion.
     """
     measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return tuple(
@@ -81,7 +81,7 @@ def judge_one(
     *,
     now: datetime | None = None,
 ) -> Verdict:
-    """The verdict of one assertion, as `evaluate` finds it, without what is behind it."""
+    """The verdict of one assertion, as from `evaluate`, without its measurements."""
     measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return hidden(_judge(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan)
 
@@ -89,12 +89,12 @@ def judge_one(
 def decide(
     verdicts: Iterable[Verdict], fail_on: Severity, *, require_history: bool = False
 ) -> Outcome:
-    """The outcome of a gate: a violation counts more than what could not be evaluated.
+    """The outcome of a gate: a violation outweighs what could not be evaluated.
 
     An assertion of `fail_on` or worse that was not evaluated has not passed: the gate is warned at
-    best, and broken where it must not do without. A gate that checked nothing of its suite is
-    broken. An experimental assertion never makes it worse than warned, and neither does a clause of
-    a contract that cannot be enforced and is let through.
+    best, and broken if the assertion requires history. A gate that checked nothing of its suite is
+    broken. An experimental assertion never makes the outcome worse than warned, and neither does an
+    accepted clause of a contract that cannot be enforced.
 
     :param require_history: whether assertions that lack data of other dates break the gate.
     """
@@ -150,7 +150,7 @@ def _judge_groups(
     if (reason := misfit(assertion.groups, column_types(assertion, scanned))) is not None:
         return _verdict(assertion, assertion.requests, origin, Status.ERROR, reason)
     judged: dict[Group, Judged] = {}
-    # Groups with the same values, such as no NULL, are judged once.
+    # Groups with the same values, such as zero NULLs, are judged once.
     by_values: dict[tuple[object, ...], Judged] = {}
     for group in groups_of(assertion, seen_groups):
         values = view.key(group)
@@ -179,7 +179,7 @@ def _condition_text(assertion: PlannedAssertion) -> str:
 
 
 def _of_judged(verdict: Verdict, assertion: PlannedAssertion, judged: Judged) -> Verdict:
-    """The verdict with what was compared."""
+    """The verdict with the compared values."""
     return replace(
         verdict,
         value=judged.value,
@@ -194,7 +194,7 @@ def _of_judged(verdict: Verdict, assertion: PlannedAssertion, judged: Judged) ->
 
 
 def _judged(assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Judged:
-    """What became of the values of an assertion: of all rows, or of one group."""
+    """The judgement on an assertion: for all rows, or for one group."""
     requests = assertion.requests
     asked = with_answers(assertion, measured)
     gap = measured.gap(asked.requests)
@@ -207,13 +207,13 @@ def _judged(assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned
     if voids is None and any(hides_overflow(side, measured) for side in sides):
         voids = INFINITE
     if voids is not None and not assertion.condition.is_about_none:
-        # Neither `coalesce` nor a window hides what NaN or an overflow has done.
+        # Neither `coalesce` nor a window hides NaN or an overflow.
         value = scaled = None
     status, why, note = compare_value(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
         why = gap.reason
     if status is Status.FAILED and why is None and _is_age(assertion.term):
-        why = f"that is {format_duration(value)}"  # seconds say little where it is about days
+        why = f"that is {format_duration(value)}"  # seconds are hard to read for periods of days
     if status is Status.FAILED:
         details = [scanned.details[item] for item in requests if item in scanned.details]
         more = [text for text in dict.fromkeys(details) if text not in (why or "")]
@@ -225,7 +225,7 @@ def _judged(assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned
 def _notes_on_filters(
     requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned
 ) -> Iterator[str]:
-    """Which filters no row meets: what is asked of no rows seldom fails."""
+    """Notes on filters that no row satisfies: a metric of no rows seldom fails."""
     filters = dict.fromkeys(
         (item.dataset, item.date, item.where)
         for item in requests
@@ -242,8 +242,8 @@ def _judge_parts(
     measured: KnownValues,
     scanned: Scanned,
 ) -> Verdict:
-    """One verdict of several claims. Of those that were not evaluated nobody knows whether they
-    hold: then the others decide, or nothing does."""
+    """One verdict for several claims. Claims that were not evaluated are undecided: the others
+    decide, or nothing does."""
     parts = claimed.parts
     plan = measured.plan
     judged = [hidden(_judge(part, measured, scanned, 0), part, plan) for part in parts]
@@ -251,7 +251,7 @@ def _judge_parts(
     holding = statuses.count(Status.PASSED)
     is_if = claimed.junctor is nodes.Junctor.IF
     if is_if:
-        # The same as `any` with the opposite of the first claim.
+        # Equivalent to `any` with the negated first claim.
         statuses[0] = _opposite(parts[0], measured, scanned)
         holding = int(Status.PASSED in statuses)
     status = _joined(claimed.junctor, statuses)
@@ -259,7 +259,7 @@ def _judge_parts(
         is_unasked = is_if and statuses[0] is Status.PASSED
         note = f"nothing is asked for: {_part_words(parts[0], judged[0])}" if is_unasked else None
         return replace(verdict(status, None), value=holding, scaled_value=holding, note=note)
-    # Of `all` claims, those that hold say nothing about a failure.
+    # Of `all` claims, those that hold do not explain a failure.
     is_all = claimed.junctor is nodes.Junctor.ALL
     words = [
         _part_words(part, one)
@@ -274,7 +274,7 @@ def _judge_parts(
 
 
 def _joined(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
-    """What becomes of several claims, of an `if` with the opposite of its first one."""
+    """The combined status of several claims, with the negated first claim for `if`."""
     deciding, otherwise = Status.FAILED, Status.PASSED
     if junctor is not nodes.Junctor.ALL:
         deciding, otherwise = otherwise, deciding
@@ -283,7 +283,7 @@ def _joined(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
 
 
 def _opposite(part: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Status:
-    """What becomes of the opposite of a claim. Where a metric has no value, neither holds."""
+    """The negation of a claim's result. If a metric has no value, neither holds."""
     if isinstance(part.term, Claimed):
         junctor, parts = part.term.junctor, part.term.parts
         if junctor is nodes.Junctor.IF:
@@ -310,13 +310,13 @@ _HOLDS = {
 
 
 _WHOLE_CLAIMS = ("each row:", "rows of ", "columns of ", "column ")
-"""What begins so says its condition itself."""
+"""A claim with such a prefix contains its condition."""
 
 
 def _part_words(part: PlannedAssertion, verdict: Verdict, holds: str | None = None) -> str:
-    """What became of a claim: `null_count(x) == 0 does not hold (3)`.
+    """The result of a claim in words: `null_count(x) == 0 does not hold (3)`.
 
-    :param holds: what is said instead of `does not hold` and the like.
+    :param holds: replaces `does not hold` and the like.
     """
     why = verdict.reason
     is_composed = isinstance(part.term, Claimed)
@@ -329,7 +329,7 @@ def _part_words(part: PlannedAssertion, verdict: Verdict, holds: str | None = No
 
 
 def _origin(requests: Iterable[MetricRequest], scanned: Scanned) -> Origin | None:
-    """The way that took most of those by which the values were found."""
+    """The origin of most of the values."""
     ways = {scanned.origins[request] for request in requests if request in scanned.origins}
     return next((way for way in Origin if way in ways), None)
 
@@ -372,7 +372,7 @@ def _verdict(
 def void_requests(
     requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned
 ) -> Iterator[MetricRequest]:
-    """Those of the date of the plan whose value NaN or infinity took."""
+    """The requests on the date of the plan that have no value because of NaN or infinity."""
     for request in requests:
         is_read = request.definition.scan is not Scan.SCHEMA
         is_void = is_read and scanned.values.get(request) is None
@@ -381,7 +381,7 @@ def void_requests(
 
 
 def _voids(requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned) -> str | None:
-    """What took the values from metrics that have none, as far as it is known."""
+    """Why metrics have no value, as far as it is known."""
     voids = (scanned.details[request] for request in void_requests(requests, plan, scanned))
     return "; ".join(dict.fromkeys(voids)) or None
 

@@ -1,8 +1,8 @@
-"""The sizes in which decimals are added, subtracted and multiplied, so that no digit gets lost.
+"""Decimal types of operands for sums, differences and products that lose no digit.
 
-Where the exact result may have more than 38 digits, Spark silently rounds off the last of them. So
-the operands get narrower types, with which the result has room for all its digits: a value that
-does not fit its narrower type has no result, which is seen.
+If the exact result may have more than 38 digits, Spark silently rounds off the last ones. So the
+operands get narrower types for which the result has room: a value that does not fit its narrower
+type has no result, which is detected.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LEAST_SCALE = 6
 def exact_operands(
     op: str, left: str, right: str, are_literals: tuple[bool, bool] = (False, False)
 ) -> tuple[str, str]:
-    """The types of two operands, of which a decimal is one, for an exact result.
+    """The types of two operands, one of which is a decimal, for an exact result.
 
-    Quotients stay as Spark rounds them, and so do products of two columns for which less than 12
-    digits before the point would be left.
+    Quotients stay as Spark rounds them, and so do products of two columns that would have less than
+    12 integer digits left.
 
-    :param are_literals: whether an operand is a literal, whose type has just its digits.
+    :param are_literals: whether an operand is a literal, whose type has exactly its digits.
     """
     sizes = decimal_size(left), decimal_size(right)
     whole, scale = exact_size(op, *sizes)
@@ -44,8 +44,8 @@ def exact_operands(
 
 
 def exact_size(op: str, left: _Size, right: _Size) -> _Size:
-    """The digits before and behind the point that a result may have; of a quotient, those that
-    Spark gives it."""
+    """The integer and fractional digits that a result may need; for a quotient, those that Spark
+    gives it."""
     (precision, scale), (other_precision, other_scale) = left, right
     match op:
         case "*":
@@ -60,8 +60,7 @@ def exact_size(op: str, left: _Size, right: _Size) -> _Size:
 
 
 def rounded_size(whole: int, scale: int) -> _Size:
-    """The size that Spark gives to a result; where there is no room, digits behind the point give
-    way."""
+    """The size that Spark gives to a result; if there is no room, fractional digits are dropped."""
     if whole + scale <= LONGEST_DECIMAL:
         return whole + scale, scale
     return LONGEST_DECIMAL, max(LONGEST_DECIMAL - whole, min(scale, _LEAST_SCALE))

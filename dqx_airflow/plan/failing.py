@@ -1,8 +1,8 @@
-"""Which rows are to blame for failed assertions, as Spark SQL over a row and in words.
+"""The rows at fault for failed assertions, as Spark SQL over a row and in words.
 
-A value that is too large is blamed on the rows that raise it, one that is too small on those that
-lower it, as the entry of the metric tells. Where no row can be blamed (an average, a missing date)
-there is nothing.
+For a value that is too large, these are the rows that raise it; for one that is too small, the rows
+that lower it, according to the entry of the metric. If no row is at fault (an average, a missing
+date), there are none.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 
 @dataclass(frozen=True, slots=True)
 class FailingRows:
-    """Rows of a dataset on the target date that count against an assertion, and why.
+    """The rows of a dataset on the target date that violate an assertion, and why.
 
     `condition` is Spark SQL that is true for them. Rows that repeat each other share their values
-    of the columns `repeated`, and may have a condition besides. `columns` are those at fault,
-    `causes` what may have made the condition true besides what it says.
+    of the columns `repeated`, and may have a condition in addition. `columns` are those at fault,
+    `causes` other possible reasons for the condition to be true.
     """
 
     request: MetricRequest
@@ -72,8 +72,8 @@ class FailingRows:
 
     @property
     def is_of_two_datasets(self) -> bool:
-        """True where the rows are those that differ between two datasets: no condition over a row
-        tells which they are."""
+        """True if the rows are those that differ between two datasets, which no condition over one
+        row selects."""
         return self.request.definition.scan is Scan.MATCH
 
 
@@ -86,7 +86,7 @@ def faults_of(
     skip_dates: Collection[date] = (),
     now: datetime | None = None,
 ) -> tuple[tuple[FailingRows, ...], ...]:
-    """The faults behind each verdict of a plan; none where it did not fail, or failed in groups.
+    """The faults behind each verdict of a plan; none if it did not fail, or failed in groups.
 
     :param schemas: those of the datasets that could be read.
     :param skip_dates: dates that count as missing, as in `evaluate`.
@@ -111,7 +111,7 @@ def _failing_parts(
     skip_dates: Collection[date],
     now: datetime | None,
 ) -> Iterator[PlannedAssertion]:
-    """The claims that do not hold in a failed assertion; of `if`, what `then` claims."""
+    """The claims of a failed assertion that do not hold; for `if`, the one after `then`."""
     if not isinstance(assertion.term, Claimed):
         yield assertion
         return
@@ -123,7 +123,7 @@ def _failing_parts(
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
-    """How a value broke its condition: what lies beyond the `limit`, by the comparison `op`."""
+    """How a value violated its condition: it is beyond the `limit` of the comparison `op`."""
 
     is_above: bool
     op: str
@@ -162,7 +162,7 @@ def _faults(
         condition = rows.condition
         if rows.compared is not None:
             if not part.is_whole:
-                continue  # nothing tells how much of the limit falls upon this metric
+                continue  # the share of this metric in the limit is unknown
             condition = _beyond(rows.compared, request, schema, excess, assertion.multiplier)
             limit = MASK if is_limit_masked else format_value(excess.limit)
             times = "" if assertion.multiplier == 1 else f" * {exact_text(assertion.multiplier)}"
@@ -182,7 +182,7 @@ def _faults(
 def _void_faults(
     voids: Iterable[MetricRequest], scanned: Scanned, schemas: Mapping[str, Schema]
 ) -> Iterator[FailingRows]:
-    """The rows that take the values from metrics."""
+    """The rows because of which metrics have no value."""
     with_nan = METRICS["nan_count"].raised_by
     assert with_nan is not None
     for request in voids:
@@ -198,7 +198,7 @@ def _void_faults(
 
 
 def _chosen(request: MetricRequest, condition: str | None, types: RowTypes) -> str | None:
-    """The condition for the rows that a request is about."""
+    """The condition for the rows of a request."""
     if request.where is None:
         return condition
     where = predicate_sql(request.where.node, types)
@@ -208,7 +208,7 @@ def _chosen(request: MetricRequest, condition: str | None, types: RowTypes) -> s
 def _excess(
     condition: Condition, value: MetricValue, bounds: Sequence[MetricValue]
 ) -> _Excess | None:
-    """None where a value is neither too large nor too small, such as with `!=`."""
+    """None if a value is neither too large nor too small, for example with `!=`."""
     limit = bounds[0]
     match condition.kind:
         case "<":
@@ -245,7 +245,7 @@ def _with_tolerance(limit: MetricValue, condition: Condition, is_above: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class _RequestPart:
-    """A request of a term. `is_whole`: its value may itself be the value of the term."""
+    """A request in a term. `is_whole`: its value may be the value of the term."""
 
     request: MetricRequest
     is_above: bool
@@ -253,7 +253,7 @@ class _RequestPart:
 
 
 def _blamed(term: Term, is_above: bool, *, is_whole: bool) -> Iterator[_RequestPart]:
-    """The requests whose values are to blame where the value of a term lies above (or below)."""
+    """The requests whose values are at fault if the value of a term is too large (or too small)."""
     match term:
         case Measured(request=request):
             yield _RequestPart(request, is_above, is_whole)
@@ -285,7 +285,7 @@ def _is_positive(term: Term) -> bool:
 def _beyond(
     compared: str, request: MetricRequest, schema: Schema, excess: _Excess, multiplier: Exact
 ) -> str:
-    """The rows in which `compared` lies beyond the limit."""
+    """The rows in which `compared` is beyond the limit."""
     spark_type, limit = schema.type_of(request.arguments[0]), excess.limit
     assert limit is not None
     if isinstance(limit, str):
@@ -301,7 +301,7 @@ def _beyond(
 
 
 def _timestamp(text: str, spark_type: str) -> str:
-    """A limit as Spark reads it: a timestamp without a zone is one in UTC, whatever the session."""
+    """A limit as Spark reads it: a timestamp without a time zone is in UTC in any session."""
     timestamp = timestamp_in(text)
     if timestamp is None or spark_type == "date":
         return text

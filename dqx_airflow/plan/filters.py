@@ -1,8 +1,8 @@
-"""The rows that a request is about, where a filter chooses them: as Spark SQL, and in words.
+"""The rows selected by the filter of a request, as Spark SQL and in words.
 
-A row is chosen where its filter is true, and left out where that is false, or NULL for a NULL in
-the row. Where it is neither, because a value got lost on the way (overflow, division by zero) or is
-NaN, nobody knows where the row belongs: with one such row, a request has no value.
+A row is selected if its filter is true, and excluded if it is false, or NULL because of a NULL in
+the row. If it is neither, because a value was lost (overflow, division by zero) or is NaN, it is
+unknown where the row belongs: with a single such row, a request has no value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dqx_airflow.plan.row_types import RowTypes
 
 
 def undecided_rows(where: RowPredicate, types: RowTypes) -> Aggregate | None:
-    """The number of rows for which a filter has no answer; None where it always has one."""
+    """The number of rows that a filter cannot decide; None if it can decide all."""
     if not causes_of(where.node, types):
         return None
     chosen, left_out = (

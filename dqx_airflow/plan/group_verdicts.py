@@ -1,4 +1,4 @@
-"""From the judgements of all groups to the one verdict of their assertion."""
+"""Combines the judgements of all groups into the verdict of their assertion."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_GROUP = "there is no group to judge: no rows"
 
 
 class Judged(NamedTuple):
-    """What became of a value: whether its condition holds, why not, and what was compared."""
+    """The judgement on a value: whether its condition holds, if not why, and what was compared."""
 
     status: Status
     reason: str | None = None
@@ -46,7 +46,7 @@ class Judged(NamedTuple):
 
 
 def seen_in(assertion: PlannedAssertion, scanned: Scanned) -> frozenset[Group]:
-    """The groups that have rows, on any of the dates that an assertion asks for."""
+    """The groups that have rows on any date of an assertion."""
     return frozenset(
         group
         for request in assertion.requests
@@ -55,7 +55,7 @@ def seen_in(assertion: PlannedAssertion, scanned: Scanned) -> frozenset[Group]:
 
 
 def column_types(assertion: PlannedAssertion, found: Scanned) -> dict[str, tuple[str, ...]]:
-    """By dataset, the types of the columns that make the groups, where they are known."""
+    """By dataset, the types of the grouping columns, if known."""
     return {
         request.dataset: found.groups[request].types
         for request in assertion.requests
@@ -76,20 +76,20 @@ def groups_of(assertion: PlannedAssertion, seen: Iterable[Group]) -> tuple[Group
 
 @dataclass(frozen=True)
 class GroupView:
-    """What was found out, as one group of an assertion sees it."""
+    """The results of a scan for one group of an assertion."""
 
     assertion: PlannedAssertion
     found: Scanned
 
     def key(self, group: Group) -> tuple[object, ...]:
-        """What is known of a group: it is the same where all that `of` returns is."""
+        """A key for a group, equal if everything that `of` returns is equal."""
         return tuple(
             (type(value := known.values.get(group, empty)), value, known.details.get(group))
             for _, known, empty in self._known
         )
 
     def of(self, group: Group) -> Scanned:
-        """The values in a group: where it has no rows, those of an empty dataset."""
+        """The values of a group: without rows, those of an empty dataset."""
         values = dict(self._row_counts)
         details: dict[MetricRequest, str] = {}
         for request, known, empty in self._known:
@@ -108,15 +108,16 @@ class GroupView:
 
     @cached_property
     def _row_counts(self) -> dict[MetricRequest, MetricValue]:
-        """How many rows the datasets have, by which it is known whether there was data."""
+        """The numbers of rows of the datasets, which tell whether there was data."""
         counts = {row_count(request.dataset, request.date) for request in self.assertion.requests}
         return {count: self.found.values.get(count) for count in counts}
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsVerdict:
-    """The verdict on all groups, `worst` the judgement of the one that fails by most, or is the
-    nearest to it. `rows` are a sample of the groups that failed, the worst first."""
+    """The verdict on all groups. `worst` is the judgement on the group that fails by the largest
+    margin, or else is nearest to its limit; `rows` is a sample of the failed groups, worst first.
+    """
 
     status: Status
     reason: str | None
@@ -134,13 +135,13 @@ def verdict_on_groups(
     judged: Mapping[Group, Judged],
     most_rows: int,
 ) -> GroupsVerdict:
-    """The verdict: the share of the groups that has to pass, has passed.
+    """The verdict: passed if the required share of the groups has passed.
 
-    What could not be evaluated in one group, could not be evaluated. A group that was skipped has
-    not passed. Without any group nothing has.
+    If one group could not be evaluated, the assertion could not. A skipped group has not passed.
+    Without any group nothing has.
 
-    :param judged: the judgement of each group.
-    :param most_rows: how many groups the sample has at most.
+    :param judged: the judgement on each group.
+    :param most_rows: the maximum number of groups in the sample.
     """
     asked = assertion.groups
     assert asked is not None
@@ -187,7 +188,7 @@ def _suffices(passed: int, groups: int, asked: JudgedGroups) -> bool:
 
 @dataclass(frozen=True)
 class _Words:
-    """What is said of groups, without what must not be seen."""
+    """Texts about groups, without masked values."""
 
     assertion: PlannedAssertion
     plan: Plan
@@ -208,7 +209,7 @@ class _Words:
 
     @cached_property
     def _measured_name(self) -> str:
-        """What the value of a group is called."""
+        """The name of the value of a group."""
         match self.assertion.term:
             case Measured(request=request) if request.definition.is_internal:
                 return request.metric
@@ -226,7 +227,7 @@ class _Words:
         return said
 
     def count(self, failed: Sequence[Group], judged: Mapping[Group, Judged]) -> str:
-        """How many failed; which is the worst, and its value."""
+        """The number of failed groups, and the worst with its value."""
         said = f"{len(failed)} of {len(judged)} groups failed"
         if self.asked.share != 1:
             said += f", at least {100 * float(self.asked.share):.6g}% have to pass"
@@ -235,7 +236,7 @@ class _Words:
         return said if self._hides_groups else f"{said}, the worst is {self.name(failed[0])}{shown}"
 
     def row(self, group: Group, judged: Judged) -> FailingRow:
-        """A group with its value, and the limit that it breaks."""
+        """A group with its value, and the limit that it violates."""
         values = [MASK if self._hides_groups and one is not None else one for one in group]
         cells = dict(zip(self.asked.columns, map(_cell, values), strict=True))
         is_hidden = self._hides_values and judged.scaled is not None
@@ -248,7 +249,7 @@ class _Words:
 def expected_text(
     condition: Condition, bounds: tuple[MetricValue, ...], *, is_hidden: bool = False
 ) -> str:
-    """The condition as text, with the values of the metrics in it, where they are known."""
+    """The condition as text, with the values of its metrics, if known."""
     if not bounds or not any(True for bound in condition.bounds for _ in requests_of(bound)):
         return condition.text
     told = MASK if is_hidden else " and ".join(format_value(bound) for bound in bounds)
@@ -262,7 +263,7 @@ def _worst_first(
 
 
 def _excess(condition: Condition, judged: Judged) -> float:
-    """How far a value is beyond its limit; below 0 for one within. Infinite without a value."""
+    """The distance of a value beyond its limit; negative within it, infinite without a value."""
     value = _number(judged.scaled)
     bounds = [_number(bound) for bound in judged.bounds]
     if value is None or None in bounds:

@@ -1,4 +1,4 @@
-"""The groups that assertions ask for, and one grouping of rows that answers several."""
+"""The groups of assertions, and groupings of rows that serve several of them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from dqx_airflow.values import MetricValue
 
 
 def columns_of(for_each: nodes.ForEach) -> tuple[str, ...]:
-    """The columns whose values make the groups."""
+    """The columns that form the groups."""
     return tuple(column.text for column in for_each.columns if isinstance(column, nodes.Name))
 
 
 def groupings_of(
     suite: nodes.Suite, constants: Mapping[str, nodes.Constant]
 ) -> dict[tuple[str, ...], Grouping]:
-    """How rows are grouped by each set of columns: in one way for all assertions that name it.
+    """The grouping of rows for each set of columns, shared by all assertions that use it.
 
-    Where all of them list their groups, no other rows are grouped.
+    If all of them list their groups, other rows are not grouped.
 
-    :param constants: those of the suite, settled.
+    :param constants: those of the suite, evaluated.
     """
     asked: dict[tuple[str, ...], list[nodes.Assertion]] = {}
     for check in suite.checks:
@@ -52,7 +52,7 @@ def groupings_of(
 def judged_groups(for_each: nodes.ForEach, constants: Mapping[str, nodes.Constant]) -> JudgedGroups:
     """The groups that an assertion is judged for.
 
-    :param constants: those of the suite, settled.
+    :param constants: those of the suite, evaluated.
     """
     listed = None
     if for_each.groups is not None:
@@ -65,7 +65,7 @@ def judged_groups(for_each: nodes.ForEach, constants: Mapping[str, nodes.Constan
 
 
 def too_many_groups(dataset: str, grouping: Grouping, on: date | None) -> str:
-    """What is said where a dataset has more groups than there may be."""
+    """The message about a dataset with more groups than allowed."""
     columns = show_columns(grouping.columns)
     when = f" on {on}" if on else ""
     return (
@@ -76,8 +76,8 @@ def too_many_groups(dataset: str, grouping: Grouping, on: date | None) -> str:
 
 
 def only_listed(grouping: Grouping, types: RowTypes) -> RowPredicate | None:
-    """What is true of the rows of the groups that somebody asks about; None where all rows are
-    grouped, as where a value in a list can be none of its column: its assertion says so."""
+    """A predicate for the rows of the listed groups; None if all rows are grouped, also if a listed
+    value is impossible in its column: the assertion reports that."""
     if grouping.only is None:
         return None
     try:
@@ -88,10 +88,9 @@ def only_listed(grouping: Grouping, types: RowTypes) -> RowPredicate | None:
 
 
 def misfit(judged: JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | None:
-    """Why groups that are listed, or those of two datasets, can never be the same; None where they
-    can.
+    """Why listed groups, or those of two datasets, can never be equal; None if they can.
 
-    :param types: by dataset, those of the columns; without them nothing is known.
+    :param types: by dataset, those of the columns; empty if unknown.
     """
     for group in judged.listed or ():
         for dataset, kinds in types.items():
@@ -113,7 +112,7 @@ def misfit(judged: JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | 
 
 
 def _can_hold(kind: str, value: MetricValue) -> bool:
-    """Whether a column of a type can have a value, spelled like that."""
+    """Whether a column of a type can have a value, as it is spelled."""
     if not isinstance(value, str):
         return family_of(kind) is Family.NUMBER
     match family_of(kind):
@@ -132,7 +131,7 @@ def _word(value: MetricValue) -> str:
 
 
 def _written(kind: str) -> str:
-    """What the values of a column are, and how they are written if that is special."""
+    """The kind of values of a column, and how they are written if that is special."""
     match family_of(kind):
         case Family.TIME:
             return "dates: write 2024-03-02"
@@ -147,13 +146,13 @@ def _written(kind: str) -> str:
 
 
 def show_columns(columns: tuple[str, ...]) -> str:
-    """The columns of groups as they are written: `country`, `(country, channel)`."""
+    """The columns of groups as written: `country`, `(country, channel)`."""
     names = ", ".join(map(show_name, columns))
     return f"({names})" if len(columns) > 1 else names
 
 
 def show_group(group: Group) -> str:
-    """A group as it is written in a suite: `"CH"`, `("CH", 2024)`, NULL for a missing value.
+    """A group as written in a suite: `"CH"`, `("CH", 2024)`, NULL for a missing value.
 
     >>> show_group(("CH", None))
     '("CH", NULL)'
@@ -174,7 +173,7 @@ def _value(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> M
 
 
 def _most(assertion: nodes.Assertion) -> int:
-    """How many groups there may be."""
+    """The maximum number of groups."""
     for annotation in assertion.annotations:
         if annotation.name.text == "max_groups":
             for _, value in annotation.arguments:
@@ -196,9 +195,9 @@ def _only(
     asked: Iterable[nodes.ForEach],
     constants: Mapping[str, nodes.Constant],
 ) -> RowPredicate | None:
-    """What is true of the rows of all groups that are listed; None where something lists none.
+    """A predicate for the rows of all listed groups; None if an assertion does not list its groups.
 
-    Of several columns each is looked at by itself, so that a few other groups may be in it.
+    Each column is tested separately, so that a few other groups may be included.
     """
     asked = list(asked)
     if any(item.groups is None for item in asked):

@@ -1,4 +1,4 @@
-"""What must not be seen: the values of masked columns, in verdicts as well as in rows."""
+"""Hides the values of masked columns, in verdicts and in rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONDITION = re.compile(r"(.*?\[[A-Z][A-Z0-9_.]*\])")
 
 
 def is_masked(column: str, masked: Iterable[str]) -> bool:
-    """True for a masked column, a field in it, and a column with a masked field in it."""
+    """True for a masked column, a field of one, and a column with a masked field."""
     name = column.lower()
     return any(
         name == hidden or name.startswith(f"{hidden}.") or hidden.startswith(f"{name}.")
@@ -26,9 +26,9 @@ def is_masked(column: str, masked: Iterable[str]) -> bool:
 
 
 def reveals(request: MetricRequest, masked: Masked) -> bool:
-    """True where the value of a request is made of what a masked column holds.
+    """True if the value of a request derives from values of a masked column.
 
-    Counts, lengths and shares reveal nothing. Spark SQL of the user's does where it mentions a
+    Counts, lengths and shares reveal nothing. Spark SQL written by the user does if it mentions a
     masked column, and so do groups by one.
 
     :param masked: the masked columns of each dataset.
@@ -47,12 +47,12 @@ def reveals(request: MetricRequest, masked: Masked) -> bool:
 
 
 def reveals_any(term: Term, masked: Masked) -> bool:
-    """True where one of the requests of a term reveals what a masked column holds."""
+    """True if a request of a term reveals values of a masked column."""
     return any(reveals(request, masked) for request in requests_of(term))
 
 
 def reveals_comparison(assertion: PlannedAssertion, masked: Masked) -> bool:
-    """True where one of both sides of an assertion may reveal what a masked column holds."""
+    """True if a side of an assertion may reveal values of a masked column."""
     if not masked:
         return False
     sides = (assertion.term, *assertion.condition.bounds)
@@ -60,7 +60,7 @@ def reveals_comparison(assertion: PlannedAssertion, masked: Masked) -> bool:
 
 
 def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict:
-    """The verdict without what must not be seen. It was found with the real values."""
+    """The verdict without masked values. It was reached with the real values."""
     if not plan.masked:
         return verdict
     if verdict.status is Status.ERROR and verdict.reason:
@@ -68,7 +68,7 @@ def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict
     is_text_of_sql = isinstance(verdict.value, str) and _is_sql(assertion)
     if is_text_of_sql or reveals_any(assertion.term, plan.masked):
         value, scaled = _masked(verdict.value), _masked(verdict.scaled_value)
-        # Where there is a value, the reason says it in other words.
+        # If there is a value, the reason repeats it.
         reason = None if verdict.status is Status.FAILED and value else verdict.reason
         verdict = replace(verdict, value=value, scaled_value=scaled, reason=reason)
     if any(reveals_any(bound, plan.masked) for bound in assertion.condition.bounds):
@@ -80,7 +80,7 @@ def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict
 
 
 def without_values(reason: str) -> str:
-    """Why something failed, without what Spark quotes of the data: its error condition alone."""
+    """Why something failed, without Spark's quotes of the data: only its error condition."""
     condition = _CONDITION.match(reason)
     return f"{condition[1]} (the rest may quote masked columns)" if condition else reason
 

@@ -1,7 +1,7 @@
-"""What is compared of two datasets, and what their schemas say about it.
+"""What is compared between two datasets, and what their schemas say about it.
 
-Rows match by their keys: NULL matches NULL, NaN matches NaN, and -0.0 is 0.0. Of a key that occurs
-several times, as many rows match as there are on both sides; what is left is missing or extra.
+Rows match by their keys: NULL matches NULL, NaN matches NaN, and -0.0 equals 0.0. If a key occurs
+several times, as many rows match as both sides have; the remaining ones are missing or extra.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Match:
 
     @classmethod
     def of(cls, request: MetricRequest) -> Match:
-        """What a request about rows compares."""
+        """The comparison that a request about rows needs."""
         given = {argument.name: value for argument, value in request.given}
         compared = given.get("compared", ())
         return cls(
@@ -48,13 +48,14 @@ class Match:
 
     @property
     def keys_alone(self) -> Match:
-        """The same without values: what is missing and extra does not depend on them."""
+        """The same comparison by keys only: missing and extra rows do not depend on values."""
         return replace(self, compared=(), tolerance=None)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPair:
-    """A column of the dataset beside the one of the reference, under the name that is asked for."""
+    """A column of the dataset and its counterpart in the reference, under the name in the
+    assertion."""
 
     name: str
     left: ColumnPath
@@ -66,13 +67,13 @@ class ColumnPair:
 
     @property
     def is_floating(self) -> bool:
-        """True where one of the two is floating: then it takes part as one."""
+        """True if one of the two is a floating-point column: both are then compared as such."""
         return bool({self.left.type, self.right.type} & set(FLOATING))
 
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """How many rows differ, and how many rows the dataset has."""
+    """The number of rows that differ, and of those in the dataset."""
 
     missing: int
     extra: int
@@ -85,14 +86,14 @@ class Differences:
 
     @property
     def words(self) -> str:
-        """`2 rows missing, 1 changed`; nothing where none differs."""
+        """`2 rows missing, 1 changed`; empty if none differs."""
         counts = ((self.missing, "missing"), (self.extra, "extra"), (self.changed, "changed"))
         return listed([f"{count} {word}" for count, word in counts if count])
 
 
 @dataclass(frozen=True, slots=True)
 class PairedColumns:
-    """The columns of a match as the schemas have them."""
+    """The columns of a match as in the schemas."""
 
     keys: tuple[ColumnPair, ...]
     compared: tuple[ColumnPair, ...]
@@ -103,9 +104,10 @@ class PairedColumns:
 
 
 def pair_columns(match: Match, left: Schema, right: Schema) -> PairedColumns:
-    """The columns that are compared.
+    """The columns to compare.
 
-    :raises Objection: one of them does not exist, or has no values in common with its counterpart.
+    :raises Objection: a column does not exist, or cannot have values in common with its
+        counterpart.
     """
     compared = _all_columns(match, left, right) if match.compared is None else match.compared
     return PairedColumns(
@@ -115,9 +117,9 @@ def pair_columns(match: Match, left: Schema, right: Schema) -> PairedColumns:
 
 
 def answer_match(request: MetricRequest, differences: Differences, scanned: Scanned) -> None:
-    """Adds the value of a request about rows, with words where rows differ.
+    """Adds the value of a request about rows, with a description if rows differ.
 
-    :param differences: of the same keys; what is about keys alone passes over changed rows.
+    :param differences: for the same keys; a request about keys only ignores changed rows.
     """
     if Match.of(request).compared == ():
         differences = replace(differences, changed=0)
@@ -128,7 +130,7 @@ def answer_match(request: MetricRequest, differences: Differences, scanned: Scan
 
 
 def answer_columns(request: MetricRequest, left: Schema, right: Schema, scanned: Scanned) -> None:
-    """Adds how many columns differ, and which."""
+    """Adds the number of columns that differ, and their names."""
     differing = tuple(_differing_columns(left, right))
     scanned.values[request] = len(differing)
     if differing:
@@ -136,9 +138,9 @@ def answer_columns(request: MetricRequest, left: Schema, right: Schema, scanned:
 
 
 def shared_matches(requests: Iterable[MetricRequest]) -> dict[Match, list[MetricRequest]]:
-    """What has to be compared for requests about rows, each with those that it answers.
+    """The comparisons for requests about rows, each with the requests that it answers.
 
-    What is asked of keys alone is answered by any comparison of the same keys.
+    A request about keys only is answered by any comparison with the same keys.
     """
     matches = {request: Match.of(request) for request in requests}
     with_values = {match.keys_alone: match for match in matches.values() if match.compared != ()}
@@ -160,7 +162,7 @@ def _names(given: str | Arguments) -> tuple[str, ...]:
 
 
 def _all_columns(match: Match, left: Schema, right: Schema) -> tuple[str, ...]:
-    """The columns of both that are no keys.
+    """The columns of both that are not keys.
 
     :raises Objection: one of the two lacks a column of the other.
     """

@@ -1,8 +1,8 @@
-"""The metric values behind a verdict, as they are stored, so that it can be judged again.
+"""The metric values behind a verdict, as stored, so that it can be judged again.
 
-A request is known by a key that holds on other days too: the dataset, the metric, its arguments,
-and how many days before the date of the data it is asked for. Whatever else is measured, or from
-something else, has another key.
+The key of a request is valid on other days too: the dataset, the metric, its arguments, and the
+number of days before the date of the data. Anything else that is measured, or measured from another
+source, has another key.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from dqx_airflow.values import DatasetRef, MetricValue
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """What was found out about requests on one day, by their keys.
+    """The results of requests on one day, by their keys.
 
-    `failures` are why there is no value, `details` what is behind one. `skipped` are the days
-    before the date for which the data was known to be missing. `reads` tell by dataset how it was
-    read. `groups` are the values of what was asked for each group.
+    `failures` are the reasons for missing values, `details` explain values. `skipped` are the days
+    before the date whose data was known to be missing. `reads` identify by dataset how it was read.
+    `groups` are the values of grouped requests.
     """
 
     values: Mapping[str, MetricValue] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Measurements:
     groups: Mapping[str, GroupValues] = field(default_factory=dict)
 
     def __or__(self, other: Measurements) -> Measurements:
-        """What both know; on the same day they know the same."""
+        """The union of both; for the same day they agree."""
         return Measurements(
             {**self.values, **other.values},
             {**self.failures, **other.failures},
@@ -59,7 +59,7 @@ class Measurements:
         )
 
     def scanned(self, keys: Mapping[MetricRequest, str]) -> Scanned:
-        """What is known of some requests, as a scan would have found it."""
+        """The stored results of some requests, in the form that a scan returns."""
         return Scanned(
             {request: self.values[key] for request, key in keys.items() if key in self.values},
             {request: self.failures[key] for request, key in keys.items() if key in self.failures},
@@ -73,7 +73,7 @@ class Measurements:
 
 
 def request_key(request: MetricRequest, on: date) -> str:
-    """The key of a request of a plan for a date."""
+    """The key of a request in a plan for a date."""
     lag = None if request.date is None else (on - request.date).days
     arguments = [*map(_argument, request.arguments)]
     if request.where is not None:
@@ -85,8 +85,7 @@ def request_key(request: MetricRequest, on: date) -> str:
 
 
 def requests_behind(assertion: PlannedAssertion) -> tuple[MetricRequest, ...]:
-    """The requests of an assertion, and the numbers of rows by which it is known whether there was
-    data on other dates."""
+    """The requests of an assertion, and the row counts that tell whether other dates had data."""
     counts = (row_count(one.dataset, one.date) for one in assertion.requests if one.date)
     return tuple(dict.fromkeys((*assertion.requests, *counts)))
 
@@ -94,7 +93,7 @@ def requests_behind(assertion: PlannedAssertion) -> tuple[MetricRequest, ...]:
 def measurements_of(
     assertion: PlannedAssertion, plan: Plan, scanned: Scanned, skip_dates: Collection[date] = ()
 ) -> Measurements:
-    """What was found out about the requests of an assertion, but for what must not be seen."""
+    """The results of the requests of an assertion, except for masked ones."""
     keys = {
         request: request_key(request, plan.date)
         for request in requests_behind(assertion)
@@ -132,8 +131,7 @@ def measurements_of(
 def measured_json(
     assertion: PlannedAssertion, plan: Plan, scanned: Scanned, skip_dates: Collection[date] = ()
 ) -> str | None:
-    """The measurements of an assertion as JSON; None where there are none, as of one that is
-    disabled."""
+    """The measurements of an assertion as JSON; None if there are none, as for a disabled one."""
     measured = measurements_of(assertion, plan, scanned, skip_dates)
     if not measured.values and not measured.failures and not measured.groups:
         return None
@@ -151,7 +149,7 @@ def measured_json(
 
 
 def measurements_from(text: str | None) -> Measurements:
-    """The measurements of their JSON; none where it is None, or cannot be read."""
+    """The measurements from their JSON; empty if it is None, or cannot be read."""
     try:
         told = json.loads(text or "{}")
         return Measurements(
@@ -170,8 +168,8 @@ def measurements_from(text: str | None) -> Measurements:
 
 
 def reading_of(ref: DatasetRef, on: date) -> str:
-    """How a dataset is read, in a few digits: place, filter, columns, options. The date in a path,
-    or in a filter, makes no difference."""
+    """A short hash of how a dataset is read: place, filter, columns, options. A date in a path, or
+    in a filter, makes no difference."""
     place = (ref.path, ref.table, ref.query, ref.filter, *filter(None, (ref.conn_id,)))
     days = (ref.date_column, ref.date_format, ref.time_zone)
     parts = (*place, *days, ref.format, ref.schema, str(sorted(ref.options)))
@@ -196,8 +194,7 @@ def _argument(argument: Any) -> Any:
 
 
 def _told_groups(groups: GroupValues) -> list[list[Any]]:
-    """For each group its values, then the value of the metric, then what is behind it if it is
-    known."""
+    """For each group its values, then the value of the metric, then its details if known."""
     rows = []
     for group, value in groups.values.items():
         row = [[*map(_plain, group)], _plain(value)]
@@ -216,7 +213,7 @@ def _read_groups(rows: Iterable[Any], types: Iterable[str]) -> GroupValues:
 
 
 def _plain(value: MetricValue) -> Any:
-    """A value as JSON: what no number of JSON says exactly is an object."""
+    """A value as JSON: an object if no JSON number is exact."""
     return {"=": exact_text(value)} if isinstance(value, Fraction) else value
 
 

@@ -17,21 +17,21 @@ from dqx_airflow.values import MetricValue, Origin, PartialRun, Severity, Span
 
 @dataclass(frozen=True, slots=True)
 class RowPredicate:
-    """A predicate over rows as an argument of a request; literals stand for its constants."""
+    """A row predicate as an argument of a request, with literals instead of constants."""
 
     node: nodes.Expression
 
 
 Group: TypeAlias = tuple[MetricValue, ...]
-"""The values of the columns by which rows are grouped. A boolean is `"true"` or `"false"`."""
+"""The values of the grouping columns. A boolean is `"true"` or `"false"`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
     """The columns by which the rows of a dataset are grouped.
 
-    Rows that do not fit the predicate `only` belong to no group that somebody asks about. More
-    groups than `most` on one date are an error.
+    Rows that do not satisfy the predicate `only` belong to no group of interest. More groups than
+    `most` on one date are an error.
     """
 
     columns: tuple[str, ...]
@@ -44,8 +44,8 @@ class MetricRequest:
     """A metric of a dataset on a date. Equal requests are computed once.
 
     `date` is None for a dataset without a date column, whose rows belong to every date, and for
-    what the schema answers. With `where` it is about the rows for which that is true, with a
-    `grouping` it is asked for each group of them.
+    properties of the schema. With `where` it is about the rows for which that is true, with a
+    `grouping` it is computed for each group of them.
     """
 
     dataset: str
@@ -69,19 +69,19 @@ class MetricRequest:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """The datasets that are measured, its own first."""
+        """The measured datasets, its own first."""
         reference = self.reference
         return (self.dataset,) if reference is None else (self.dataset, reference)
 
     @property
     def given(self) -> Iterator[tuple[Argument, Any]]:
-        """What the metric takes, parameters last, each with what it is given."""
+        """The arguments of the metric, by parameter, parameters with names last."""
         metric = self.definition
         return zip((*metric.arguments, *metric.parameters), self.arguments, strict=True)
 
     @property
     def predicates(self) -> tuple[RowPredicate, ...]:
-        """What it asks of single rows: the predicates among its arguments, and its filter."""
+        """Its row predicates: those among its arguments, and its filter."""
         given = (*self.arguments, self.where)
         return tuple(item for item in given if isinstance(item, RowPredicate))
 
@@ -90,8 +90,8 @@ class MetricRequest:
 class Lookup:
     """Whether the value of `column` is among the values of `reference_column` of another dataset.
 
-    A scan joins the distinct reference values and names the outcome `alias`: NULL where the
-    value is missing there.
+    A scan joins the distinct reference values, and names the result `alias`: NULL if the value is
+    missing there.
     """
 
     dataset: str
@@ -101,7 +101,7 @@ class Lookup:
 
     @property
     def alias(self) -> str:
-        # Spark does not tell capitals in the names of columns from other letters.
+        # Spark's column names are case-insensitive.
         text = f"{self.column} in {self.reference}.{self.reference_column}"
         return "".join(f"^{letter}" if letter.isupper() else letter for letter in text)
 
@@ -113,7 +113,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The moment at which the gate runs, as ISO text in UTC."""
+    """The time at which the gate runs, as an ISO string in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """How many of some claims hold: `any` of them has to, or `all`, or the second `if` the first
-    does."""
+    """How claims combine: `any` of them must hold, or `all`, or the second `if` the first does."""
 
     junctor: nodes.Junctor
     parts: tuple[PlannedAssertion, ...]
@@ -148,7 +147,7 @@ class Condition:
     """`kind` is a comparison operator, `between`, `is None`, `is not None`, `fits` for types, or
     `hold` for claims.
 
-    `text` is the condition as people read it; `tolerance` belongs to == and !=.
+    `text` is the condition in readable form; `tolerance` applies to == and !=.
     """
 
     kind: str
@@ -164,7 +163,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What it costs to be wrong: a failure over sound data, and a pass over bad data."""
+    """The cost of errors: of a failure over correct data, and of a pass over bad data."""
 
     false_positive: float = 1.0
     false_negative: float = 10.0
@@ -176,11 +175,11 @@ DEFAULT_COST = Cost()
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroups:
-    """The groups that an assertion is judged for: the `listed` ones, whether they have rows or
-    not; without a list those that have rows on a date that the assertion asks for.
+    """The groups that an assertion is judged for: the `listed` ones, with or without rows; without
+    a list, those that have rows on a date of the assertion.
 
-    `share` of them have to pass. `text` is that as people read it. `rows` count the rows of the
-    groups where metrics have filters of their own, which leave no group out.
+    `share` of them must pass. `text` is that in readable form. `rows` count the rows of the groups
+    if metrics have filters of their own, which exclude no group.
     """
 
     columns: tuple[str, ...]
@@ -192,11 +191,11 @@ class JudgedGroups:
 
 @dataclass(frozen=True, slots=True)
 class PlannedAssertion:
-    """An assertion ready to be evaluated, with what the active profiles made of it.
+    """An assertion ready to be evaluated, after the active profiles were applied.
 
-    `disabled_by` names the profile that disabled it. `is_implicit` marks the assertions that
-    every dataset of a gate has, `is_experimental` those that never block. `requests` are those of
-    both sides of its condition, and those by which its groups are known.
+    `disabled_by` names the profile that disabled it. `is_implicit` marks the assertions that every
+    dataset of a gate has, `is_experimental` those that never block. `requests` are those of both
+    sides of its condition, and those that find its groups.
     """
 
     name: str
@@ -229,9 +228,8 @@ class PlannedAssertion:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a selection leaves of a suite: its checks, those `kept` of all assertions that it
-    `stated`, and the datasets that they read. `partial` tells what was left out; None where nothing
-    was."""
+    """What a selection leaves of a suite: its checks, the assertions `kept` of all that it
+    `stated`, and the datasets that they read. `partial` describes what was left out, or is None."""
 
     suite: nodes.Suite
     stated: tuple[PlannedAssertion, ...]
@@ -245,9 +243,9 @@ class Plan:
     """What a gate computes and decides for one date.
 
     `requests` are distinct, in a stable order; `lookups` are those that their predicates use.
-    `masked` are the columns of each dataset whose values must not be seen. With `require_history`
-    the suite asks that a gate is broken where an assertion lacks data of other dates. `reads` tell
-    how each dataset is read, see `plan.measured`. `partial` tells what was selected where
+    `masked` are the columns of each dataset whose values must be hidden. `require_history` is set
+    if the suite asks that a gate is broken when an assertion lacks data of other dates. `reads`
+    identify how each dataset is read, see `plan.measured`. `partial` describes the selection if
     assertions were left out.
     """
 
@@ -264,7 +262,7 @@ class Plan:
 
 
 def joined(plans: Sequence[Plan]) -> Plan:
-    """The last plan with the requests and lookups of all of them, to be measured together."""
+    """The last plan with the requests and lookups of all plans, to be measured together."""
     return replace(
         plans[-1],
         requests=tuple(dict.fromkeys(one for plan in plans for one in plan.requests)),
@@ -274,9 +272,9 @@ def joined(plans: Sequence[Plan]) -> Plan:
 
 @dataclass(slots=True)
 class GroupValues:
-    """The value of a request in each group that has rows; `details` are what is behind some.
+    """The value of a request in each group that has rows; `details` explain some of them.
 
-    `types` are those of the columns that make the groups, where they are known.
+    `types` are those of the grouping columns, if known.
     """
 
     values: dict[Group, MetricValue] = field(default_factory=dict)
@@ -286,10 +284,10 @@ class GroupValues:
 
 @dataclass(slots=True)
 class Scanned:
-    """What was found out about requests: the value of each, or why it has none.
+    """The results of requests: the value of each, or why it has none.
 
-    `details` say in words what is behind a value, where a number alone says little. `groups` are
-    the values of the requests that have a grouping.
+    `details` explain a value in words if a number alone says little. `groups` are the values of
+    grouped requests.
     """
 
     values: dict[MetricRequest, MetricValue] = field(default_factory=dict)
@@ -302,7 +300,7 @@ class Scanned:
         return request in self.values or request in self.groups or request in self.failures
 
     def of(self, requests: Iterable[MetricRequest]) -> Scanned:
-        """What was found out about some requests, in their order."""
+        """The results of some requests, in their order."""
         asked = tuple(requests)
         return Scanned(
             {one: self.values[one] for one in asked if one in self.values},
@@ -333,5 +331,5 @@ def requests_of(term: Term) -> Iterator[MetricRequest]:
 
 
 def row_count(dataset: str, on: date | None, where: RowPredicate | None = None) -> MetricRequest:
-    """The request for the number of rows, by which a scan knows whether there is data."""
+    """The request for the number of rows, which tells whether there is data."""
     return MetricRequest(dataset, "num_rows", (), on, where)

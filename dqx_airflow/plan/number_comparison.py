@@ -1,10 +1,9 @@
-"""How the numbers of a condition are compared: exactly, or with the one tolerance of floats.
+"""Compares the numbers of a condition: exactly, or with the single tolerance for floats.
 
-Exact numbers (counts, whole numbers, decimals, and what is computed of them) are compared as they
-are. A float carries the rounding of what made it, so two numbers of which one is a float are equal
-where they differ by a billionth of the larger one at most, for all six comparators alike. A float
-that was not computed but picked from a column, as extremes are, has no such rounding and takes no
-tolerance.
+Exact numbers (counts, integers, decimals, and results computed from them) are compared exactly. A
+float carries rounding errors, so two numbers, at least one of them a float, are equal if they
+differ by at most a billionth of the larger one, for all six comparators alike. A float that was not
+computed but taken from a column, such as an extreme, has no such error and no tolerance.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from dqx_airflow.exact import Number, nearest_float
 from dqx_airflow.plan.model import Applied, Claimed, Constant, Measured, Now, Term, requests_of
 
 FLOAT_TOLERANCE = Fraction(1, 10**9)
-"""Floats that differ by so much at most, relative to the larger one, are equal."""
+"""Floats that differ by at most this much, relative to the larger one, are equal."""
 
 _CLEARLY = 1e-8
-"""Floats that differ by more, relative to the larger one, are not near, however it is computed."""
+"""Floats that differ by more, relative to the larger one, are never near."""
 
 NEARLY_EQUAL = "equal within the tolerance of floating-point numbers (relative 1e-9)"
 
@@ -35,14 +34,14 @@ _ORDERS: dict[str, Callable[[int, int], bool]] = {
 }
 
 _PICKS = frozenset({"min", "max", "coalesce", "abs", "negative"})
-"""Functions whose value is one of their operands, the sign aside."""
+"""Functions whose value is one of their operands, except for the sign."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A number that is compared.
+    """A number in a comparison.
 
-    `is_picked`: no arithmetic made it; it is as a column holds it, or as somebody wrote it.
+    `is_picked`: it was not computed, but taken from a column or written by the user.
     """
 
     value: Number
@@ -51,14 +50,14 @@ class Side:
 
     @classmethod
     def of(cls, term: Term, value: Number, *, is_scaled: bool = False) -> Side:
-        """The value of a term; a multiple of it where that is compared instead."""
+        """The value of a term, or the multiple of it that is compared."""
         is_written = next(requests_of(term), None) is None
         return cls(value, not is_scaled and _picks(term), is_written)
 
     def beside(self, other: Side) -> Side:
         """The side as the other one can be compared with it.
 
-        The nearest float stands for a number that was written with a point: no column of floats
+        A number written with a decimal point is replaced by the nearest float: no column of floats
         holds 0.1 itself.
         """
         if self.is_written and isinstance(self.value, Fraction) and isinstance(other.value, float):
@@ -68,14 +67,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`order` is below 0, 0 or above 0, as the left number is smaller, equal or larger;
-    `exact_order` is that without the tolerance."""
+    """`order` is negative, 0 or positive if the left number is smaller, equal or larger;
+    `exact_order` is the same without the tolerance."""
 
     order: int
     exact_order: int
 
     def holds(self, op: str) -> bool:
-        """Whether `left op right`, op one of < <= > >= == !=."""
+        """Whether `left op right`, with op one of < <= > >= == !=."""
         return _ORDERS[op](self.order, 0)
 
     def is_decided_by_tolerance(self, op: str) -> bool:
@@ -85,7 +84,7 @@ class Compared:
 def compare(left: Side, right: Side) -> Compared:
     left, right = left.beside(right), right.beside(left)
     a, b = left.value, right.value
-    order = (a > b) - (a < b)  # Python compares floats with whole numbers and fractions exactly
+    order = (a > b) - (a < b)  # Python compares floats with integers and fractions exactly
     is_exact = not (isinstance(a, float) or isinstance(b, float))
     if order == 0 or is_exact or (left.is_picked and right.is_picked):
         return Compared(order, order)
@@ -98,9 +97,9 @@ def compare(left: Side, right: Side) -> Compared:
 
 
 def is_within(left: Number, right: Number, tolerance: Number) -> bool:
-    """Whether two numbers differ by the tolerance at most, which is inclusive.
+    """Whether two numbers differ by at most the tolerance, inclusive.
 
-    Of floats also where binary fractions miss it by a hair: |1.05 - 1| <= 0.05.
+    Floats also if they miss it only by binary rounding: |1.05 - 1| <= 0.05.
     """
     difference, most = abs(Fraction(left) - Fraction(right)), Fraction(tolerance)
     is_exact = not (isinstance(left, float) or isinstance(right, float))
@@ -108,7 +107,7 @@ def is_within(left: Number, right: Number, tolerance: Number) -> bool:
 
 
 def _picks(term: Term) -> bool:
-    """True where the value of a term is one that a column holds."""
+    """True if the value of a term is a value of a column."""
     match term:
         case Measured(request=request):
             return request.definition.is_picked

@@ -1,7 +1,8 @@
-"""What a scan reads of a dataset, and why: the passes over its rows, as far as a plan tells them.
+"""The reads of a dataset, and their reasons: the passes over its rows, as far as a plan determines
+them.
 
-What the transaction log or an earlier run answers is read in no pass: that is known when the gate
-runs, and not before.
+What the transaction log or an earlier run answers needs no pass; that is known only when the gate
+runs.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ LATER = (
 )
 
 MOST_COMPILED = 250
-"""So many aggregates share a pass over many rows, of which Spark compiles the fields of two each
-(`spark.sql.codegen.maxFields`): several passes of compiled code take less than one that is
-interpreted."""
+"""The maximum number of aggregates in a pass over many rows. Spark compiles two fields for each, up
+to `spark.sql.codegen.maxFields`; several compiled passes are faster than one that is interpreted.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One reading of the rows of some dates; no dates stand for all rows.
+    """A pass over the rows of some dates, or over all rows if there are none.
 
-    `columns` are those that are named, `has_sql` is true where Spark SQL may name others.
-    `unmerged` is the SQL whose results over parts of the rows tell nothing about all of them.
+    `columns` are those that are named, `has_sql` is set if Spark SQL may name others. `unmerged` is
+    the SQL whose results over parts of the rows cannot be merged.
     """
 
     sql: tuple[str, ...]
@@ -59,7 +60,7 @@ class Pass:
 
 
 def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
-    """The passes over a dataset, each with the reason why it is there."""
+    """The passes over a dataset, each with its reason."""
     requests = [request for request in plan.requests if request.dataset == dataset]
     for request in requests:
         if request.definition.scan is Scan.QUERY:
@@ -80,7 +81,7 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
     ]
     for reason in (ROWS, KEYS, VALUES, FREQUENCIES, STEPS, LATER):
         pairs = [(request, item) for request, item in asked if _reason(item, deferral) is reason]
-        # To count rows, no column is read.
+        # Counting rows reads no column.
         reading = [request for request, item in pairs if item.statistic is not Statistic.ROWS]
         if pairs:
             sql = (item.sql for _, item in pairs)
@@ -95,7 +96,7 @@ def _of_filter(request: MetricRequest) -> tuple[Aggregate, ...]:
 
 
 def _matches(plan: Plan, dataset: str) -> Iterator[Pass]:
-    """The passes over a dataset that is compared with others, or others with it."""
+    """The passes over a dataset for comparisons with others."""
     requests = [one for one in plan.requests if is_about_rows(one) and dataset in one.datasets]
     dates = (plan.date,) if row_count(dataset, plan.date) in plan.requests else ()
     for match in shared_matches(requests):
@@ -127,14 +128,14 @@ def _pass(
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """What a shortcut may answer is read `later`, if at all; `extra` is what it needs besides."""
+    """Aggregates that shortcuts may answer are read `later`, if at all; `extra` is what they need."""
 
     later: frozenset[Aggregate]
     extra: tuple[Aggregate, ...]
 
 
 def defer_answerable(aggregates: Iterable[Aggregate]) -> Deferral:
-    """Which aggregates wait for what their shortcuts ask, where less is computed then.
+    """The aggregates that wait for their shortcuts, if less is computed then.
 
     :param aggregates: those whose values are not known.
     """
@@ -154,7 +155,7 @@ def defer_answerable(aggregates: Iterable[Aggregate]) -> Deferral:
 
 
 def _buffer(aggregate: Aggregate) -> object:
-    """What Spark keeps while it reads rows: equal for an extreme and for the text of it."""
+    """What Spark keeps while it reads rows: equal for an extreme and for its string."""
     return (aggregate.statistic, aggregate.column) if aggregate.statistic else aggregate.sql
 
 
@@ -177,7 +178,7 @@ def _columns_of(request: MetricRequest) -> Iterator[str]:
 
 
 def _columns_in(node: nodes.Expression) -> list[str]:
-    """The columns of the dataset that a predicate names, not those that a lookup looks into."""
+    """The columns of the dataset that a predicate names, except those that a lookup looks into."""
     reasons: list[str] = []
 
     def note(part: object) -> object:

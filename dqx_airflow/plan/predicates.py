@@ -1,4 +1,4 @@
-"""Predicates over rows as Spark SQL text: quoted names, quoted literals, nothing that raises."""
+"""Row predicates as Spark SQL: quoted names, quoted literals, nothing that raises."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from dqx_airflow.plan.row_values import UNKNOWN, Cause, RowValue, nan_in, value_
 from dqx_airflow.plan.spark_comparisons import among, compared, within
 
 UNTYPED = RowTypes(lambda _: UNKNOWN)
-"""For a plan whose datasets nobody has opened yet."""
+"""For a plan whose datasets have not been opened yet."""
 
 _ITEM = quote_name(ITEM)
 
 
 def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> RowPredicate:
-    """The predicate with literals for its constants, which are settled ones."""
+    """The predicate with literals instead of its constants, which are evaluated."""
 
     def fill(part: object) -> object:
         match part:
@@ -44,7 +44,7 @@ def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> 
             case nodes.Number():
                 return _literal(part)
             case nodes.Call(name=nodes.Name(text="values")):
-                return part  # its names are those of a column and a dataset
+                return part  # its names are a column and a dataset
             case _:
                 return None
 
@@ -52,7 +52,7 @@ def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> 
 
 
 def _literal(node: nodes.Expression) -> nodes.Expression:
-    """A number as a literal of Spark: with a point it is a decimal, if that has enough digits."""
+    """A number as a Spark literal: a decimal if it has a point, and not too many digits."""
     match node:
         case nodes.Number(value=Fraction() as value):
             return replace(node, value=spark_number(value))  # type: ignore[arg-type]
@@ -71,8 +71,8 @@ def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
 
 
 def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Aggregate, ...]:
-    """The aggregates that a request needs, over the rows that it is about; those of NaN last, as
-    `voids_of` has them."""
+    """The aggregates that a request needs, over its rows; those for NaN last, in the order of
+    `voids_of`."""
     own = request.definition.aggregates(arguments_of(request, lambda node: _condition(node, types)))
     voids = voids_of(request, types).values()
     aggregates = (*(typed(item, types.of_column) for item in own), *voids)
@@ -83,8 +83,8 @@ def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Ag
 
 
 def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
-    """The columns with which a request has no value where one of their values is NaN, each with
-    the number of these."""
+    """The columns because of which a request has no value if they contain NaN, each with the number
+    of NaN."""
     if not request.definition.is_void_with_nan:
         return {}
     columns = [given for argument, given in request.given if argument.kind is ArgumentKind.COLUMN]
@@ -112,18 +112,17 @@ def _condition(node: nodes.Expression, types: RowTypes) -> RowCondition:
 def predicate_sql(
     node: nodes.Expression, types: RowTypes = UNTYPED, *, is_opposite: bool = False
 ) -> str:
-    """The predicate, or its opposite, as Spark SQL; a lookup is the column of its alias.
+    """The predicate, or its negation, as Spark SQL; a lookup is the column of its alias.
 
-    It is false, and so is its opposite, where a value that it tests is NaN, or has no result
-    although there were values to compute it from.
+    Both are false if a tested value is NaN, or has no result although its operands have values.
 
-    :param types: with them, comparisons are exact and all causes are looked at.
+    :param types: with them, comparisons are exact and all causes are considered.
     """
     return _PredicateWriter(types).write(node, is_opposite=is_opposite)
 
 
 def causes_of(node: nodes.Expression, types: RowTypes) -> tuple[Cause, ...]:
-    """Why the predicate may be false of a row, besides that its tests say so."""
+    """Reasons for a predicate to be false for a row, other than its tests."""
     found: dict[Cause, None] = {}
     _PredicateWriter(types, lambda causes: found.update(dict.fromkeys(causes))).write(node)
     return tuple(found)
@@ -131,13 +130,13 @@ def causes_of(node: nodes.Expression, types: RowTypes) -> tuple[Cause, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _PredicateWriter:
-    """Writes predicates; tells the causes of each test to `note`."""
+    """Writes predicates; passes the causes of each test to `note`."""
 
     types: RowTypes
     note: Callable[[Sequence[Cause]], object] = lambda _: None
 
     def write(self, node: nodes.Expression, *, is_opposite: bool = False) -> str:
-        """The predicate, or its opposite: which is that of its tests, since a test that fails for
+        """The predicate, or its negation, which is pushed down to its tests: a test that fails for
         a cause fails either way."""
         match node:
             case nodes.Junction(op=op, left=left, right=right):
@@ -153,7 +152,7 @@ class _PredicateWriter:
                     found = inner.write(predicate, is_opposite=is_opposite)
                     test = f"forall({items.sql}, {_ITEM} -> {found})"
                 else:
-                    # `exists` has no third truth value where a legacy option of Spark is set so.
+                    # `exists` has no third truth value if a legacy option of Spark is set so.
                     found = inner.write(predicate, is_opposite=is_opposite)
                     test = f"(NOT forall({items.sql}, {_ITEM} -> (NOT {found})))"
                 return self._sound(test, items.causes)
@@ -162,7 +161,7 @@ class _PredicateWriter:
                 return self._sound(f"(NOT {test})" if is_opposite else test, causes)
 
     def _among(self, items: RowValue) -> _PredicateWriter:
-        """The writer for a predicate about the items of an array."""
+        """The writer for a predicate over the items of an array."""
 
         def note(causes: Sequence[Cause]) -> None:
             self.note(
@@ -205,7 +204,7 @@ class _PredicateWriter:
                 values = [self._value(part) for part in parts]
                 return among(values[0], values[1:]), _causes(parts, values)
             case nodes.Member(operand=operand):
-                # NULL where the column is NULL: such a row is not evaluated.
+                # NULL if the column is NULL: such a row is not evaluated.
                 value, alias = self._value(operand), quote_name(lookup_of("", node).alias)
                 test = f"(CASE WHEN {value.sql} IS NOT NULL THEN {alias} IS NOT NULL END)"
                 return test, _causes([operand], [value])
@@ -235,11 +234,11 @@ class _PredicateWriter:
 
 
 def _causes(parts: Sequence[nodes.Expression], values: Sequence[RowValue]) -> list[Cause]:
-    """What went wrong in the making of the values that are compared, and which of them are NaN."""
+    """Failures while computing the compared values, and which of these are NaN."""
     causes = [cause for value in values for cause in value.causes]
     is_number = any(value.is_number for value in values)
     for part, value in zip(parts, values, strict=True):
-        # What is compared with a number is one.
+        # A value compared with a number is a number.
         known = replace(value, type="double") if value.type == UNKNOWN and is_number else value
         condition = nan_in(known)
         if condition is not None:
@@ -248,7 +247,7 @@ def _causes(parts: Sequence[nodes.Expression], values: Sequence[RowValue]) -> li
 
 
 def _matches(operand: nodes.Expression, text: str, pattern: str) -> str:
-    """What is quicker is asked first, and the pattern itself where that says no."""
+    """Faster tests come first, and the pattern itself only if they are negative."""
     quick = quick_pattern(pattern)
     plain = f"{text} RLIKE {quote_literal(quick)}"
     first = quicker(text, quick) if isinstance(operand, nodes.Name) else None
@@ -256,7 +255,7 @@ def _matches(operand: nodes.Expression, text: str, pattern: str) -> str:
 
 
 def _decided(text: str, condition: str, longest: int | None) -> str:
-    """The condition, which ends its assertion where a string is too long to be decided."""
+    """The condition, which fails its assertion if a string is too long to be decided."""
     if longest is None:
         return condition
     is_longer = f"octet_length({text}) > {longest} AND length({text}) > {longest}"

@@ -1,4 +1,4 @@
-"""Which profiles are active on a date, and what they make of an assertion."""
+"""The profiles that are active on a date, and their effect on an assertion."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dqx_airflow.values import Severity
 
 @dataclass(frozen=True, slots=True)
 class Adjustment:
-    """What the active profiles do to one assertion.
+    """The effect of the active profiles on one assertion.
 
-    Multipliers compound, of several severities the last one counts, `profiles` are the names of
-    those that had a rule for the assertion, in definition order.
+    Multipliers compound, the last severity wins, and `profiles` are the names of those with a rule
+    for the assertion, in definition order.
     """
 
     severity: Severity
@@ -29,7 +29,7 @@ class Adjustment:
 
 
 def active_profiles(suite: nodes.Suite, on: date) -> tuple[nodes.Profile, ...]:
-    """The profiles whose period holds `on`, in definition order."""
+    """The profiles whose period contains `on`, in definition order."""
     return tuple(
         profile
         for profile in suite.profiles
@@ -45,7 +45,7 @@ def adjust(
 ) -> Adjustment:
     """Applies all rules of the profiles in definition order. A share is not scaled.
 
-    :param constants: those of the suite, settled.
+    :param constants: those of the suite, evaluated.
     """
     severity = Severity(assertion.severity.text) if assertion.severity else nodes.DEFAULT_SEVERITY
     multiplier: Exact = 1

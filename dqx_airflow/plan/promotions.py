@@ -1,4 +1,4 @@
-"""The verdict on a promotion that was refused."""
+"""The verdict on a promotion that was rejected."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dqx_airflow.values import Severity, Status, Verdict
 
 
 def not_promoted(dataset: str, target: str, reason: str, severity: Severity) -> Verdict:
-    """Rows hold what is asserted of them, and the place where they are to go does not take them.
+    """The rows satisfy the assertions, but the target does not take them.
 
-    :param severity: that of what fails the gate: it must not be green.
+    :param severity: one that fails the gate, which must not be green.
     """
     return Verdict(
         name=f"{dataset}.promoted",

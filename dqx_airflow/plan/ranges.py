@@ -1,4 +1,4 @@
-"""Predicates over rows that say in which range one column lies."""
+"""Row predicates that limit one column to ranges."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dqx_airflow.metrics.shortcuts import Limit, ValueBound, WithinRanges
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 _MOST_RANGES = 16
-"""The extremes of a column seldom lie in one of more ranges than these."""
+"""The maximum number of ranges: beyond it, the extremes of a column seldom lie within one."""
 
 
 def range_of(node: nodes.Expression) -> WithinRanges | None:
-    """The range to which a predicate keeps a column; None for any other predicate."""
+    """The range to which a predicate limits a column; None for any other predicate."""
     match node:
         case nodes.Junction(op="and", left=left, right=right):
             return _both(range_of(left), range_of(right))
@@ -45,7 +45,7 @@ def _both(one: WithinRanges | None, other: WithinRanges | None) -> WithinRanges 
     if one is None or other is None or one.column != other.column:
         return None
     if len(one.ranges) * len(other.ranges) > _MOST_RANGES:
-        return None  # `x != 1 and x != 2 and ...` is twice as many with each of them
+        return None  # `x != 1 and x != 2 and ...` doubles the number with each term
     return WithinRanges(
         one.column, tuple(left + right for left in one.ranges for right in other.ranges)
     )

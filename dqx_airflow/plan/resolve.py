@@ -49,10 +49,10 @@ def resolve(
     sources: Mapping[str, str] = MappingProxyType({}),
     chosen: Chosen | None = None,
 ) -> Plan:
-    """The plan of a suite without errors, over datasets that `check_datasets` found sound.
+    """The plan of a suite without errors, over datasets that `check_datasets` accepted.
 
-    :param sources: the texts of more files that assertions stand in, by name.
-    :param chosen: what a selection leaves of it: the datasets need be no more than it reads.
+    :param sources: the contents of further files that contain assertions, by name.
+    :param chosen: the result of a selection: only the datasets that it reads are needed.
     """
     stated: Sequence[PlannedAssertion]
     if chosen is None:
@@ -73,7 +73,7 @@ def resolve(
         if request.definition.scan is Scan.FLAT:
             requests[row_count(request.dataset, request.date)] = None
         if request.where is not None and request.date in (None, on):
-            # By this it is known whether any row meets the filter.
+            # Tells whether any row satisfies the filter.
             requests[row_count(request.dataset, request.date, request.where)] = None
     for ref in datasets:
         requests[row_count(ref.name, date_in(ref, on))] = None
@@ -100,7 +100,7 @@ def stated_assertions(
     *,
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[PlannedAssertion, ...]:
-    """The assertions that a suite states, in its order, for a date; arguments as of `resolve`."""
+    """The assertions that a suite states, in its order, for a date; arguments as for `resolve`."""
     texts = {**sources, source.name: source.text}
     lines = {name: text.split("\n") for name, text in texts.items()}
     refs = {dataset.name: dataset for dataset in datasets}
@@ -136,8 +136,8 @@ def _not_empty(ref: DatasetRef, on: date | None) -> PlannedAssertion:
 def _well_formed(
     ref: DatasetRef, on: date | None, stated: Sequence[PlannedAssertion]
 ) -> PlannedAssertion:
-    """That no text of a column is malformed, save where the suite itself says what may be, of all
-    rows."""
+    """The implicit assertion that no string of a column is malformed, except for shares that the
+    suite allows, over all rows."""
     asked = {
         request.arguments[0]: None
         for assertion in stated
@@ -163,12 +163,12 @@ def _planned(
     lines: Mapping[str, Sequence[str]],
     names: set[str],
 ) -> PlannedAssertion:
-    """:param names: those that are taken, to which a generated one is added."""
+    """:param names: the names in use, to which a generated one is added."""
     check = terms.check
     term, condition, marked = ClaimCompiler(terms).compile(assertion)
     for_each = assertion.for_each
     text = claim_text(marked) + show_where(terms.around)
-    # Of what a macro made, the suite shows the place that asked for it.
+    # For the result of a macro, the suite shows the place of the call.
     span = assertion.uses[0] if assertion.uses else marked.span
     datasets = datasets_measured(check, term, condition)
     if assertion.name is not None:
@@ -204,7 +204,7 @@ def _planned(
 
 
 def _line(span: Span, files: Mapping[str, Sequence[str]]) -> str | None:
-    """The line of a span; None where nobody has its text, as of what is typed at a prompt."""
+    """The line of a span; None if its text is unknown, as for input at a prompt."""
     lines = files.get(span.file, ())
     return lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else None
 
@@ -216,7 +216,8 @@ def _generated_name(dataset: str, check: nodes.Check, text: str) -> str:
 
 
 def cost_of(assertion: nodes.Assertion) -> Cost:
-    """What `@cost` says; where it says nothing, a missed problem costs ten times a false alarm."""
+    """The cost in `@cost`; by default, a missed problem costs ten times as much as a false
+    alarm."""
     given = {
         name.text: float(value.value)
         for annotation in assertion.annotations

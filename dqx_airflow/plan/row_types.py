@@ -1,7 +1,7 @@
-"""The types of what stands in a predicate over rows, and what no engine could make of it.
+"""The types in a row predicate, and what no engine can compute with them.
 
-Spark would find most of it too, but late and only in ANSI mode: there a text that is compared with
-a number ends the scan at the first text that is none, and elsewhere it silently becomes NULL.
+Spark would detect most of these errors too, but late and only in ANSI mode: there the scan ends at
+the first string that is not a number, and elsewhere the string silently becomes NULL.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dqx_airflow.metrics.types import (
 from dqx_airflow.plan.exact_operands import exact_operands, exact_size, rounded_size
 
 ColumnTypes: TypeAlias = Callable[[str], str]
-"""The type of a column by its name; raises an Objection where there is none."""
+"""Returns the type of a column by its name; raises an Objection if there is none."""
 
 DURATION = "interval day to second"
 
@@ -42,20 +42,20 @@ _DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 
 
 class TypeObjection(Exception):  # noqa: N818 - it carries a message, nothing went wrong
-    """Why something cannot be computed, as far as types tell."""
+    """Why something cannot be computed, according to the types."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowTypes:
-    """The types where a predicate stands: those of columns, and that of an item around it."""
+    """The types in the scope of a predicate: those of columns, and that of an enclosing item."""
 
     of_column: ColumnTypes
     of_item: str = "void"
 
     def check(self, node: nodes.Expression) -> None:
-        """Looks at every part of a predicate.
+        """Checks every part of a predicate.
 
-        :raises Objection: a column is missing, or a type does not suit.
+        :raises Objection: a column is missing, or a type is not suitable.
         """
         match node:
             case nodes.Junction(left=left, right=right):
@@ -84,9 +84,9 @@ class RowTypes:
                 self.among_items(node).check(predicate)
 
     def among_items(self, node: nodes.Quantified) -> RowTypes:
-        """The types where the predicate over the items of an array stands.
+        """The types in the scope of a predicate over the items of an array.
 
-        :raises Objection: it is no array.
+        :raises Objection: it is not an array.
         """
         array, name = node.array, node.name.text
         array_type = self.type_of(array)
@@ -99,9 +99,9 @@ class RowTypes:
         return replace(self, of_item=next(iter(parts_of(array_type)), "void"))
 
     def type_of(self, node: nodes.Expression) -> str:
-        """The type of a value of a row, as Spark finds it.
+        """The type of a row value, as Spark infers it.
 
-        :raises Objection: a column is missing, or a type does not suit.
+        :raises Objection: a column is missing, or a type is not suitable.
         """
         match node:
             case nodes.Name(text=name):
@@ -189,7 +189,7 @@ class RowTypes:
 
 
 def arithmetic_type(op: str, left: str, right: str) -> str | None:
-    """The type of `left op right`; None where there is no such thing."""
+    """The type of `left op right`; None if it is not defined."""
     if _is_number(left) and _is_number(right):
         return _number_type(op, left, right)
     if op in ("+", "-") and _is_timestamp(left) and is_duration(right):
@@ -212,8 +212,8 @@ def arithmetic_type(op: str, left: str, right: str) -> str | None:
 
 
 def operand_types(node: nodes.Arithmetic, left: str, right: str) -> tuple[str, str]:
-    """The types in which an operation takes its operands, which are of the types `left` and
-    `right`: decimals so that the result is exact where there is a way, all others as they are."""
+    """The types to which an operation casts operands of the types `left` and `right`: decimals for
+    an exact result if possible, all others unchanged."""
     kinds = {kind.partition("(")[0] for kind in (left, right)}
     if "decimal" not in kinds or not kinds <= {"decimal", *WHOLE_SIZES}:
         return left, right
@@ -223,7 +223,7 @@ def operand_types(node: nodes.Arithmetic, left: str, right: str) -> tuple[str, s
 
 
 def _type_of_digits(node: nodes.Expression, own: str) -> str:
-    """Beside a decimal, Spark gives a whole literal as many digits as it has."""
+    """Next to a decimal, Spark gives an integer literal exactly its digits."""
     match node:
         case nodes.Number(value=int() as value):
             return f"decimal({len(str(abs(value)))},0)"
@@ -236,9 +236,9 @@ def is_duration(spark_type: str) -> bool:
 
 
 def objection_to_comparison(left: str, right: str, text: str | None = None) -> str | None:
-    """Why values of two types cannot be compared, in a few words; None where they can.
+    """Why values of two types cannot be compared, in a few words; None if they can.
 
-    :param text: the text that one of them is, where it is written out.
+    :param text: the string, if one of them is a literal.
     """
     if "void" in (left, right):
         return None
@@ -295,7 +295,7 @@ def _number_type(op: str, left: str, right: str) -> str:
     if left in WHOLE_SIZES and right in WHOLE_SIZES:
         if op == "/":
             return "double"
-        # In 64 bits there is room for the product of smaller ones.
+        # The product of smaller ones fits into 64 bits.
         if op != "*" or "bigint" not in (left, right):
             return "bigint"
     size = rounded_size(*exact_size(op, decimal_size(left), decimal_size(right)))

@@ -1,7 +1,7 @@
-"""Values of a row as Spark SQL: nothing in it raises, and nothing gets lost without a trace.
+"""Row values as Spark SQL: nothing in it raises, and nothing is lost without a trace.
 
-Whole numbers are widened, so that they do not overflow. Where an operation may still have no
-result, although its operands have values, there is a cause beside the SQL that says so.
+Integers are widened so that they do not overflow. If an operation may still have no result although
+its operands have values, a cause is recorded next to the SQL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dqx_airflow.metrics.types import (
 from dqx_airflow.plan.row_types import DURATION, RowTypes, arithmetic_type, operand_types
 
 UNKNOWN = "void"
-"""The type of what is not known, and of NULL."""
+"""The type of NULL, and of unknown values."""
 
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
 _INFINITY = "double('infinity')"
@@ -39,7 +39,7 @@ _FIRST_DAY, _LAST_DAY = -719162, 2932896
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a predicate cannot be true of a row: in words, and as Spark SQL that is true of such
+    """Why a predicate cannot be true for a row: in words, and as Spark SQL that is true for such
     rows and never NULL."""
 
     words: str
@@ -48,7 +48,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """A value as Spark SQL with its type, and what may have gone wrong in the making of it."""
+    """A value as Spark SQL with its type, and possible failures of its computation."""
 
     sql: str
     type: str = UNKNOWN
@@ -69,7 +69,7 @@ class RowValue:
 
 
 def value_of(node: nodes.Expression, types: RowTypes) -> RowValue:
-    """A part of a predicate that `types` found sound."""
+    """A part of a predicate that `types` accepted."""
     match node:
         case nodes.Name(text=name):
             return RowValue(quote_name(name), types.of_column(name))
@@ -95,7 +95,7 @@ def value_of(node: nodes.Expression, types: RowTypes) -> RowValue:
 
 
 def nan_in(value: RowValue, depth: int = 0) -> str | None:
-    """Spark SQL that is true where a value is NaN, or holds it; None where it cannot."""
+    """Spark SQL that is true if a value is NaN, or contains it; None if it cannot."""
     sql = value.sql
     if value.is_literal:
         return None
@@ -144,7 +144,7 @@ def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowV
 
 
 def _narrowed(value: RowValue, operand_type: str) -> str:
-    """The value as an operand of a type; NULL where it does not fit, to the last digit."""
+    """The value as an operand of a type; NULL if it does not fit exactly."""
     if value.type == operand_type or not operand_type.startswith("decimal"):
         return value.sql
     if value.is_literal and value.is_whole:
@@ -160,14 +160,14 @@ def _narrowed(value: RowValue, operand_type: str) -> str:
 
 
 def _has_room(op: str, left: RowValue, right: RowValue, result: str) -> bool:
-    """True where every result of the operation fits its type."""
+    """True if every result of the operation fits its type."""
     if op == "/" or not (left.is_number and right.is_number) or result in (UNKNOWN, *FLOATING):
         return False
     if result in WHOLE_SIZES:
         return "bigint" not in (left.type, right.type)
     (precision, scale), (other_precision, other_scale) = map(decimal_size, (left.type, right.type))
     if op == "*":
-        # The product of two bigints has 38 digits: they are smaller than 10 to the 19th.
+        # The product of two bigints has at most 38 digits: each is smaller than 10 to the 19th.
         digits = 38 if left.is_whole and right.is_whole else precision + other_precision + 1
         return digits <= LONGEST_DECIMAL
     whole = max(precision - scale, other_precision - other_scale)
@@ -204,7 +204,7 @@ def _losses(
 
 
 def _lost(what: str, words: str, result: str, *operands: RowValue) -> Cause:
-    """That there is no result although all operands have values."""
+    """True if there is no result although all operands have values."""
     given = (f"{side.sql} IS NOT NULL" for side in operands if not side.is_literal)
     return Cause(f"{what} in {words}", f"({' AND '.join((*given, f'{result} IS NULL'))})")
 
@@ -251,7 +251,7 @@ def _held(values: list[RowValue], words: str) -> list[RowValue]:
 
 
 def _reached(arguments: list[RowValue]) -> Iterator[Cause]:
-    """The causes in arguments of which the first counts that is not NULL."""
+    """The causes in arguments of which the first one that is not NULL counts."""
     before: list[str] = []
     for item in arguments:
         for cause in item.causes:

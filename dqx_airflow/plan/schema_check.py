@@ -1,4 +1,4 @@
-"""What the schema of a dataset says about requests, before anything is scanned."""
+"""What the schema of a dataset implies for requests, before anything is scanned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dqx_airflow.plan.row_types import RowTypes, TypeObjection, objection_to_com
 from dqx_airflow.values import Field
 
 INFINITE = "its result is infinite"
-"""Why there is no value where a floating-point result overflows, or an infinity is in the data."""
+"""Why there is no value if a floating-point result overflows, or the data contain an infinity."""
 
 _COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
 _GROUPED = frozenset({*WHOLE_SIZES, "string", "varchar", "char", "decimal", "boolean", "date"})
@@ -28,8 +28,8 @@ _GROUPED = frozenset({*WHOLE_SIZES, "string", "varchar", "char", "decimal", "boo
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The columns of a dataset with their types; `unread` are those that are there and not read,
-    in small letters, each with the reason."""
+    """The columns of a dataset with their types; `unread` are existing columns that are not read,
+    in lower case, each with the reason."""
 
     dataset: str
     types: Mapping[str, str]
@@ -40,13 +40,13 @@ class Schema:
         return cls(dataset, {field.name: field.type for field in fields})
 
     def find(self, name: str) -> ColumnPath | None:
-        """Where a name leads; None where it leads nowhere."""
+        """What a name refers to; None if nothing."""
         return find_column_path(name, self.types)
 
     def type_of(self, name: str) -> str:
         """The type of a column or field.
 
-        :raises TypeObjection: there is none of that name, or a column and a field.
+        :raises TypeObjection: nothing has that name, or both a column and a field.
         """
         places = list(islice(find_column_paths(name, self.types), 2))
         if not places:
@@ -68,7 +68,7 @@ class Schema:
 def places_of(
     requests: Iterable[MetricRequest], lookups: Iterable[Lookup], schema: Schema
 ) -> dict[str, ColumnPath]:
-    """Where the names in sound requests and lookups lead that no column has, spelled like that."""
+    """What names in valid requests and lookups refer to if no column is spelled like that."""
     names = [name for request in requests for name in columns_of(request, schema)]
     names += [lookup.column for lookup in lookups if lookup.dataset == schema.dataset]
     names += [lookup.reference_column for lookup in lookups if lookup.reference == schema.dataset]
@@ -86,22 +86,22 @@ def answer_from_schema(request: MetricRequest, schema: Schema, scanned: Scanned)
 
 
 def void_with_nan(request: MetricRequest, counts: Mapping[str, int], scanned: Scanned) -> None:
-    """Leaves a request without a value, for the values of its columns that are NaN.
+    """Leaves a request without a value because of NaN in its columns.
 
-    :param counts: how many there are of each column.
+    :param counts: the number of NaN in each column.
     """
     scanned.values[request] = None
     scanned.details[request] = nan_detail(counts)
 
 
 def void_without_end(request: MetricRequest, scanned: Scanned) -> None:
-    """Leaves a request without a value whose result is infinite."""
+    """Leaves a request without a value because its result is infinite."""
     scanned.values[request] = None
     scanned.details[request] = INFINITE
 
 
 def nan_detail(counts: Mapping[str, int]) -> str:
-    """How many values of columns are NaN."""
+    """The number of NaN in columns."""
     return "; ".join(
         f"column '{column}' holds {count} NaN value{'' if count == 1 else 's'}"
         for column, count in counts.items()
@@ -111,16 +111,16 @@ def nan_detail(counts: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskedTexts:
-    """The columns whose texts a request is about, and whether it counts lines that are broken."""
+    """The columns whose strings a request is about, and whether it counts malformed lines."""
 
     columns: tuple[str, ...]
     has_lines: bool
 
 
 def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> AskedTexts:
-    """What a request asks of texts, given the columns that are cast from them.
+    """What a request needs to know about strings, given the columns that are cast from them.
 
-    Where it is about the columns besides some, broken lines count with these.
+    If it is about all columns except for some, malformed lines count with them.
     """
     ((argument, given),) = request.given
     places = map(schema.find, (given,) if isinstance(given, str) else given)
@@ -131,9 +131,9 @@ def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> 
 
 
 def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None) -> str | None:
-    """Why a lookup is not possible; None where it is.
+    """Why a lookup is not possible; None if it is.
 
-    :param reference: None where the dataset that it looks into could not be read.
+    :param reference: None if the dataset that it looks into could not be read.
     """
     if reference is None:
         return f"dataset '{lookup.reference}' could not be read"
@@ -153,9 +153,9 @@ def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None
 def objection_to(
     request: MetricRequest, schema: Schema, unusable: Mapping[Lookup, str]
 ) -> str | None:
-    """Why a request cannot be computed; None where it can.
+    """Why a request cannot be computed; None if it can.
 
-    :param unusable: why some lookups are not possible.
+    :param unusable: the reasons why some lookups are not possible.
     """
     for lookup in lookups_of(request):
         if lookup in unusable:
@@ -226,7 +226,7 @@ def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> 
 
 
 def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
-    """The columns that a sound request names, as it spells them; those of its filter last."""
+    """The columns that a valid request names, as it spells them; those of its filter last."""
     for argument, given in request.given:
         if argument.kind in _COLUMNS and given is not None:
             yield from (given,) if isinstance(given, str) else given
@@ -237,7 +237,7 @@ def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
 
 
 def names_only_columns(request: MetricRequest, schema: Schema) -> bool:
-    """False for a request that names a column which is not in the schema, or makes no sense."""
+    """False for a request that names a column which is not in the schema, or is invalid."""
     try:
         return all(schema.find(name) is not None for name in columns_of(request, schema))
     except TypeObjection:

@@ -1,4 +1,4 @@
-"""Which assertions of a suite a selection leaves, and what it names that is not there."""
+"""The assertions that a selection keeps, and its words that match nothing."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from dqx_airflow.values import (
 )
 
 _DIMENSION = "dimension-"
-"""What the tag begins with by which a compiled suite names the dimension of a rule."""
+"""The prefix of the tag by which a compiled suite names the dimension of a rule."""
 _OTHER_CHARACTERS = re.compile(r"[^a-zA-Z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Selectable:
-    """What can be said of an assertion, or of a clause of a contract, to select it. `tags` are in
-    lower case, `paths` lead to what it enforces: what is around that selects it as well."""
+    """The properties by which an assertion, or a clause of a contract, can be selected. `tags` are
+    in lower case, `paths` lead to what it enforces: selecting an enclosing element selects it as
+    well."""
 
     name: str
     check: str
@@ -51,14 +52,14 @@ class Selectable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names by which `only` can mean it, its own first."""
+        """All names by which `only` can select it, its own first."""
         known = (self.name, self.check, f"{self.check}::{self.name}", *self.paths, self.id)
         return tuple(name for name in known if name)
 
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A word of a selection that nothing has: `criterion` is the field of `Selection`."""
+    """A word of a selection that matches nothing: `criterion` is the field of `Selection`."""
 
     criterion: str
     word: str
@@ -67,10 +68,10 @@ class Unmatched:
 
 
 def chosen_of(request: GateRequest, suite: nodes.Suite) -> Chosen | None:
-    """What the selection of a request leaves of its suite; None where it has none.
+    """What the selection of a request leaves of its suite; None if it has no selection.
 
-    :raises RequestError: it leaves nothing, or names what is not there; or it leaves out what is
-        P0 or required, and promotes all the same.
+    :raises RequestError: it leaves nothing, or names something that does not exist; or it excludes
+        a P0 or required assertion from a gate that promotes.
     """
     if request.selection is None:
         return None
@@ -88,7 +89,7 @@ def chosen_of(request: GateRequest, suite: nodes.Suite) -> Chosen | None:
 
 
 def require_protected(left_out: Sequence[str], request: GateRequest) -> None:
-    """Refuses to promote where assertions that are P0 or required are not judged.
+    """Refuses to promote if assertions that are P0 or required are not judged.
 
     :raises RequestError: there are some.
     """
@@ -103,11 +104,11 @@ def require_protected(left_out: Sequence[str], request: GateRequest) -> None:
 def choose_among(
     known: Sequence[Sequence[Selectable]], selection: Selection
 ) -> tuple[Selection | None, ...]:
-    """The selection for each of several suites, with the words that it knows; None where nothing of
+    """The selection for each of several suites, with the words that match there; None if nothing of
     a suite is selected.
 
     :param known: the assertions of each suite.
-    :raises RequestError: it leaves nothing of all, or names what is nowhere.
+    :raises RequestError: it leaves nothing at all, or names something that does not exist anywhere.
     """
     everything = [one for own in known for one in own]
     require_known(everything, selection)
@@ -129,9 +130,9 @@ def choose(
 ) -> Chosen:
     """What a selection leaves of a suite without errors.
 
-    :param datasets: those that are known; a suite may use others, which need not be there.
-    :param contract: the contract that the suite is compiled from.
-    :raises RequestError: it leaves nothing, or names what is not there.
+    :param datasets: the known ones; a suite may use others, which need not exist.
+    :param contract: the contract that the suite was compiled from.
+    :raises RequestError: it leaves nothing, or names something that does not exist.
     """
     stated = stated_assertions(suite, source, assumed(suite, datasets), on, sources=sources)
     known = selectables(suite, stated, contract)
@@ -160,7 +161,7 @@ def choose(
 
 
 def seen_of(request: GateRequest, suite: nodes.Suite) -> tuple[Selectable, ...]:
-    """The assertions of the suite of a request, as `seen` finds them."""
+    """The assertions of the suite of a request, as `seen` returns them."""
     on = request.run_key.date
     return seen(suite, request.suite, request.datasets, on, request.contract)
 
@@ -172,7 +173,7 @@ def seen(
     on: date,
     contract: EnforcedContract | None = None,
 ) -> tuple[Selectable, ...]:
-    """All that can be selected of a suite; arguments as of `choose`."""
+    """Everything that can be selected in a suite; arguments as for `choose`."""
     stated = stated_assertions(suite, source, assumed(suite, datasets), on)
     return (*selectables(suite, stated, contract), *unenforced_selectables(contract))
 
@@ -180,7 +181,7 @@ def seen(
 def selectables(
     suite: nodes.Suite, stated: Sequence[PlannedAssertion], contract: EnforcedContract | None = None
 ) -> tuple[Selectable, ...]:
-    """The assertions of a suite as a selection sees them, in its order."""
+    """The selectable properties of the assertions of a suite, in its order."""
     clauses = {clause.assertion: clause for clause in contract.clauses} if contract else {}
     found = (assertion for check in suite.checks for assertion in check.assertions)
     return tuple(
@@ -190,14 +191,14 @@ def selectables(
 
 
 def unenforced_selectables(contract: EnforcedContract | None) -> tuple[Selectable, ...]:
-    """The clauses of a contract that cannot be enforced, as a selection sees them."""
+    """The selectable properties of clauses that cannot be enforced."""
     return tuple(map(_of_unenforced, contract.unenforced)) if contract else ()
 
 
 def selected_clauses(
     contract: EnforcedContract | None, selection: Selection | None
 ) -> EnforcedContract | None:
-    """The contract with those clauses that cannot be enforced and that a selection asks for."""
+    """The contract with only those unenforceable clauses that a selection matches."""
     if contract is None or selection is None:
         return contract
     kept = (one for one in contract.unenforced if is_selected(_of_unenforced(one), selection))
@@ -205,7 +206,7 @@ def selected_clauses(
 
 
 def is_selected(one: Selectable, selection: Selection) -> bool:
-    """True where it meets all criteria."""
+    """True if it matches all criteria."""
     return (
         (not selection.only or any(_is_named(one, word) for word in selection.only))
         and (not selection.tags or any(_has_tag(one, word) for word in selection.tags))
@@ -216,7 +217,7 @@ def is_selected(one: Selectable, selection: Selection) -> bool:
 
 
 def unmatched(known: Collection[Selectable], selection: Selection) -> Iterator[Unmatched]:
-    """The words of a selection that no assertion has, whatever its other criteria are."""
+    """The words of a selection that match no assertion, regardless of its other criteria."""
     for word in selection.only:
         if not any(_is_named(one, word) for one in known):
             names = dict.fromkeys(name for one in known for name in one.names if "::" not in name)
@@ -237,8 +238,8 @@ def unmatched(known: Collection[Selectable], selection: Selection) -> Iterator[U
 
 
 def without_unmatched(known: Collection[Selectable], selection: Selection) -> Selection | None:
-    """The selection without the words that match nothing here, as they may elsewhere; None where
-    that leaves nothing of a criterion that asks for something."""
+    """The selection without the words that match nothing here, as they may match elsewhere; None if
+    that empties a criterion."""
     missed = {(one.criterion, one.word) for one in unmatched(known, selection)}
 
     def left(criterion: str, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -262,7 +263,7 @@ def without_unmatched(known: Collection[Selectable], selection: Selection) -> Se
 
 
 def require_known(known: Collection[Selectable], selection: Selection) -> None:
-    """:raises RequestError: the selection names what is not there."""
+    """:raises RequestError: the selection names something that does not exist."""
     found = tuple(unmatched(known, selection))
     if found:
         problems = "; ".join(one.problem for one in found)
@@ -272,7 +273,7 @@ def require_known(known: Collection[Selectable], selection: Selection) -> None:
 
 
 def nothing_selected(known: Collection[Selectable], selection: Selection) -> RequestError:
-    """What is wrong with a selection that leaves nothing, with what there is."""
+    """The error for a selection that leaves nothing, with the existing names."""
     counts = dict.fromkeys(Severity, 0)
     for one in known:
         counts[one.severity] += 1
@@ -284,8 +285,8 @@ def nothing_selected(known: Collection[Selectable], selection: Selection) -> Req
 
 
 def assumed(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[DatasetRef, ...]:
-    """The datasets with a stand-in for each one that the suite uses and that is not known: it has
-    dates if it is that of a check."""
+    """The datasets, with a placeholder for each unknown one that the suite uses; it has dates if it
+    is the dataset of a check."""
     known = {dataset.name for dataset in datasets}
     dated = {name.text for check in suite.checks for name in check.datasets}
     missing = (name for name in datasets_of(suite.checks) if name not in known)
@@ -342,7 +343,8 @@ def _is_named(one: Selectable, word: str) -> bool:
 
 
 def _has_tag(one: Selectable, word: str) -> bool:
-    """A tag is meant as a contract writes it, or as a suite can: `team:sales`, `team-sales`."""
+    """True if a tag matches as written in a contract, or as in a suite: `team:sales`,
+    `team-sales`."""
     written = word.lower()
     return written in one.tags or _OTHER_CHARACTERS.sub("-", written).strip("-") in one.tags
 
@@ -359,7 +361,7 @@ def _read_by(kept: Iterable[PlannedAssertion], names: Collection[str]) -> Iterat
 
 
 def _left_of(suite: nodes.Suite, chosen: Iterable[bool]) -> nodes.Suite:
-    """The suite with the assertions that are chosen, told in its order."""
+    """The suite with the selected assertions, in its order."""
     is_kept = iter(chosen)
     checks = (
         replace(check, body=tuple(one for one in check.assertions if next(is_kept)))

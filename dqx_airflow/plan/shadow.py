@@ -1,4 +1,5 @@
-"""A suite that is judged beside that of a gate: in the same scan, with no say in the outcome."""
+"""A shadow suite, judged beside the suite of a gate: in the same scan, without affecting the
+outcome."""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ from dqx_airflow.values import (
 def shadow_suite(
     source: SourceFile | Unreadable, read: Reader, datasets: Sequence[DatasetRef], name: str
 ) -> ShadowSuite:
-    """A shadow for a request, with what it imports; what is wrong with it is its `problem`.
+    """A shadow for a request, with its imports; an error in it becomes its `problem`.
 
-    :param datasets: those of the gate: a shadow may use no others.
-    :param name: how results call it.
+    :param datasets: those of the gate: a shadow must not use others.
+    :param name: its name in results.
     """
     if isinstance(source, Unreadable):
         return ShadowSuite(name, problem=source.reason)
@@ -41,7 +42,7 @@ def shadow_suite(
 
 
 def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
-    """The plan of the shadow of a request, or why it has none; neither where there is no shadow."""
+    """The plan of the shadow of a request, or why it has none; neither without a shadow."""
     shadow = request.shadow
     if shadow is None:
         return None, None
@@ -54,7 +55,7 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
             return None, problem
         key = request.run_key
         suite, datasets = shadow.suite, request.datasets
-        # Of a selected gate, the shadow is about the same assertions.
+        # The shadow of a gate with a selection uses the same selection.
         chosen = chosen_of(replace(request, suite=suite, contract=None), checked.suite)
         plan = resolve(
             checked.suite,
@@ -70,7 +71,7 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
 
 
 def with_requests_of(plan: Plan, shadow: Plan | None) -> Plan:
-    """The plan with what its shadow asks for, to be measured in the same scans."""
+    """The plan with the requests of its shadow, to be measured in the same scans."""
     if shadow is None:
         return plan
     return replace(
@@ -87,9 +88,9 @@ def shadow_report(
     skip_dates: Collection[date],
     now: datetime,
 ) -> ShadowReport | None:
-    """What the shadow of a request would have said; None where there is no shadow.
+    """The verdicts of the shadow of a request; None if there is no shadow.
 
-    :param planned: what `shadow_plan` gives.
+    :param planned: the result of `shadow_plan`.
     """
     shadow, (plan, problem) = request.shadow, planned
     if shadow is None:
@@ -106,7 +107,7 @@ def shadow_report(
 
 
 def _problem(checked: Checked, datasets: Sequence[DatasetRef]) -> str | None:
-    """The first of the errors on one line; None where there are none."""
+    """The first of the errors in one line; None if there are none."""
     errors = list(checked.errors)
     if checked.suite is not None and not errors:
         errors = list(check_datasets(checked.suite, datasets))

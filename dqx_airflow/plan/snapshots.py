@@ -1,4 +1,4 @@
-"""What a report tells of a dataset: where it is, how many rows it has, what was measured of it."""
+"""The snapshot of a dataset in a report: its location, number of rows, and what was measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def snapshot_of(
     version: int | None = None,
     fields: tuple[Field, ...] = (),
 ) -> DatasetSnapshot:
-    """The snapshot of a dataset on the date of the plan; of an unreadable one only its place."""
+    """The snapshot of a dataset on the date of the plan; for an unreadable one only its
+    location."""
     on = plan.date if ref.date_column else None
     rows = scanned.values.get(row_count(ref.name, on))
     return DatasetSnapshot(

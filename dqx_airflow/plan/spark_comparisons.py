@@ -1,7 +1,7 @@
 """Comparisons of two values as Spark SQL, exact where Spark's own are not.
 
-Spark compares a bigint or a decimal with a double as two doubles, and makes two decimals of one
-size before it compares them, for which there may be no room.
+Spark compares a bigint or a decimal with a double as two doubles, and casts two decimals to a
+common size before comparing them, which may be too small.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OPERATORS = {"==": "=", "!=": "<>"}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _LAST_FRACTION, _LAST_BIGINT = "9007199254740992D", "9223372036854775808D"
-"""From the first on, every double is a whole number; from the second on, none is a bigint."""
+"""From the first on, every double is an integer; from the second on, none is a bigint."""
 _DIGITS_OF_A_DOUBLE = 15
 """A decimal with up to this many digits survives the conversion to a double and back."""
 _FRACTION = 22
@@ -36,7 +36,7 @@ def compared(op: str, left: RowValue, right: RowValue) -> str:
 
 
 def within(value: RowValue, low: RowValue, high: RowValue) -> str:
-    """That a value lies between two others, both included."""
+    """Whether a value lies between two others, inclusive."""
     ends = _exactly(">=", value, low), _exactly("<=", value, high)
     if ends == (None, None) and _side(value, low) == _side(value, high):
         return f"({_side(value, low)} BETWEEN {_side(low, value)} AND {_side(high, value)})"
@@ -44,8 +44,8 @@ def within(value: RowValue, low: RowValue, high: RowValue) -> str:
 
 
 def among(value: RowValue, choices: list[RowValue]) -> str:
-    """That a value is one of some literals."""
-    # In a list, Spark makes all of it one type.
+    """Whether a value is one of some literals."""
+    # Spark casts all elements of a list to a single type.
     kinds = {(_exactly("==", value, choice), _side(value, choice)) for choice in choices}
     is_one_kind = kinds == {(None, value.sql)} and _have_room(value, choices)
     if is_one_kind or not choices:
@@ -80,7 +80,7 @@ def _side(value: RowValue, other: RowValue) -> str:
     if value.type == "float" and other.is_number and not other.is_floating:
         return f"CAST({value.sql} AS DOUBLE)"
     if value.is_literal and family_of(value.type) is Family.TEXT and other.type == "date":
-        # Spark would make a date of the text, and forget the time of the day.
+        # Spark would cast the string to a date, and drop the time of day.
         timestamp = timestamp_in(value.sql.strip("'"))
         if timestamp is not None and timestamp.time() != timestamp.min.time():
             return f"TIMESTAMP_NTZ'{timestamp.isoformat(sep=' ')}'"
@@ -88,7 +88,7 @@ def _side(value: RowValue, other: RowValue) -> str:
 
 
 def _have_room(value: RowValue, choices: list[RowValue]) -> bool:
-    """True where a decimal holds the value and all choices, or none is needed."""
+    """True if a decimal can hold the value and all choices, or none is needed."""
     numbers = [item for item in (value, *choices) if item.is_number and not item.is_floating]
     if value.is_floating or not numbers:
         return True
@@ -96,7 +96,7 @@ def _have_room(value: RowValue, choices: list[RowValue]) -> bool:
 
 
 def _exactly(op: str, left: RowValue, right: RowValue) -> str | None:
-    """None where Spark's own comparison is exact."""
+    """None if Spark's own comparison is exact."""
     if not (left.is_number and right.is_number):
         return None
     if right.is_floating and not left.is_floating:
@@ -123,7 +123,7 @@ def _beside_double(op: str, exact: RowValue, floating: RowValue) -> str | None:
     bigint = f"TRY_CAST({double} AS BIGINT)"
     is_less = "true" if op in ("<", "<=", "!=") else "false"
     if exact.is_whole:
-        # No bigint is as large as the first double behind them.
+        # No bigint is as large as the first double beyond them.
         equal = (
             f"CASE WHEN {double} < {_LAST_BIGINT} THEN {exact.sql} {sign} {bigint} "
             f"ELSE {is_less} END"
@@ -145,7 +145,7 @@ def _beside_double(op: str, exact: RowValue, floating: RowValue) -> str | None:
 
 
 def _is_a_double(literal: RowValue) -> bool:
-    """True for a literal that stands for a double, and for a whole number that is one."""
+    """True for a literal of a double, and for an integer that a double holds exactly."""
     return not literal.is_whole or int(float(literal.sql)) == int(literal.sql)
 
 
@@ -155,7 +155,7 @@ def _decimals(op: str, left: RowValue, right: RowValue) -> str | None:
         return None
     sign = _OPERATORS.get(op, op)
     one, other = (f"TRY_CAST({side.sql} AS {size})" for side in (left, right))
-    # For what has no room, the other one is nothing.
+    # If a value does not fit, the other one is NULL.
     return (
         f"coalesce({one} {sign} {other}, "
         f"CASE WHEN {one} IS NULL AND {right.sql} IS NOT NULL THEN sign({left.sql}) {sign} 0 "

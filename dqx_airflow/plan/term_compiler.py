@@ -1,4 +1,4 @@
-"""Expressions over metrics as terms of the plan, and calls as metric requests."""
+"""Compiles expressions over metrics to terms of the plan, and calls to metric requests."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from dqx_airflow.values import DatasetRef
 
 @dataclass(frozen=True, slots=True)
 class TermCompiler:
-    """Compiles expressions of one check.
+    """Compiles the expressions of one check.
 
-    :param grouping: how the rows are grouped; None without groups.
-    :param around: the filter around the metrics of the assertion that is being compiled.
+    :param grouping: of the rows; None without groups.
+    :param around: the filter around the metrics of the current assertion.
     """
 
     check: nodes.Check
@@ -98,7 +98,7 @@ class TermCompiler:
                 return column_name(node)
 
     def argument(self, argument: Argument, node: nodes.Expression) -> object:
-        """What a metric is given for one of its arguments."""
+        """The value of an argument of a metric."""
         if argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES):
             if isinstance(node, nodes.Listing):
                 return tuple(self.argument(argument, item) for item in node.items)
@@ -110,7 +110,7 @@ class TermCompiler:
     def measured(
         self, metric: str, arguments: Arguments, call: nodes.Call | None = None, lag: int = 0
     ) -> Measured:
-        """What a call asks for, or what is asked of the dataset of the check."""
+        """The request of a call, about its own dataset or that of the check."""
         name = self._dataset(call)
         is_dated = METRICS[metric].scan.has_dates
         on = date_in(self.refs[name], self.on) if is_dated else None
@@ -120,7 +120,8 @@ class TermCompiler:
         return Measured(MetricRequest(name, metric, arguments, on, chosen, self.grouping))
 
     def rows_of_groups(self, requests: Iterable[MetricRequest]) -> tuple[MetricRequest, ...]:
-        """For requests with filters of their own, the numbers of rows in each group without."""
+        """For requests with filters of their own, the number of rows in each group without the
+        filter."""
         around = None if self.around is None else settled(self.around, self.constants)
         counts = (
             replace(row_count(one.dataset, one.date, around), grouping=one.grouping)
@@ -143,18 +144,18 @@ class TermCompiler:
 
 
 def date_in(ref: DatasetRef, on: date) -> date | None:
-    """The date as a dataset has it: None where it has no dates."""
+    """The date for a dataset: None if it has no dates."""
     return on if ref.date_column else None
 
 
 def column_name(node: nodes.Expression) -> str:
-    """The identifier that stands for a column or a dataset."""
+    """The identifier that refers to a column or a dataset."""
     assert isinstance(node, nodes.Name)
     return node.text
 
 
 def _settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> nodes.Expression:
-    """What a name stands for; anything else as it is."""
+    """The value of a name; anything else unchanged."""
     return constants[node.text].value if isinstance(node, nodes.Name) else node
 
 
@@ -168,5 +169,5 @@ def one_or_more(names: tuple[str, ...]) -> object:
 
 
 def parameter_of(call: nodes.Call, name: str) -> nodes.Expression | None:
-    """What a call gives for a named parameter; None where it does not name it."""
+    """The value of a named parameter in a call; None if it is not given."""
     return next((item.value for item in call.parameters if item.name.text == name), None)

@@ -1,4 +1,4 @@
-"""What terms come to, of the values that were measured and the dates that have data."""
+"""The values of terms, from the measured values and the dates that have data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dqx_airflow.values import MetricValue
 
 @dataclass(frozen=True, slots=True)
 class DataGap:
-    """Too few of the dates that a value needs have data. `is_asked_for` where the request skips
+    """Too few of the dates that a value needs have data. `is_asked_for` is set if the request skips
     one of them."""
 
     reason: str
@@ -36,7 +36,7 @@ class DataGap:
 
 @dataclass(frozen=True, slots=True)
 class KnownValues:
-    """What terms are evaluated with."""
+    """The values and dates for evaluating terms."""
 
     values: Mapping[MetricRequest, MetricValue]
     now: datetime | None
@@ -44,7 +44,7 @@ class KnownValues:
     skip_dates: frozenset[date]
 
     def has_data(self, request: MetricRequest) -> bool:
-        """False where the date of a request is unavailable.
+        """False if the date of a request is unavailable.
 
         A target date without data is not unavailable: it is a failure.
         """
@@ -56,15 +56,14 @@ class KnownValues:
         return on == self.plan.date or bool(self.values.get(row_count(request.dataset, on)))
 
     def value(self, request: MetricRequest) -> MetricValue:
-        """The value of a request. What is asked of another date without data has none, counts
-        neither: a zero there would widen a band, or be the base of a change."""
+        """The value of a request. One about another date without data has none, counts neither: a
+        zero there would widen a band, or be the base of a change."""
         if request.date in (None, self.plan.date) or self.has_data(request):
             return self.values.get(request)
         return None
 
     def gap(self, requests: Iterable[MetricRequest]) -> DataGap | None:
-        """What is missing where data is available for too few of the dates that the requests
-        need; None where there is enough."""
+        """What is missing if too few of the dates that the requests need have data, else None."""
         least = self.plan.availability_threshold
         needed = {(request.dataset, request.date): request for request in requests}
         missing = [key for key, request in needed.items() if not self.has_data(request)]
@@ -83,7 +82,7 @@ class KnownValues:
 
 
 def value_of(term: Term, measured: KnownValues) -> MetricValue:
-    """The value of a term; None where it has none."""
+    """The value of a term, or None."""
     match term:
         case Constant(value=value):
             return plain(value)
@@ -98,9 +97,8 @@ def value_of(term: Term, measured: KnownValues) -> MetricValue:
 
 
 def hides_overflow(term: Term, measured: KnownValues) -> bool:
-    """True where a term may have a value although arithmetic in it goes beyond the range of
-    floating-point numbers. What comes after the operand that answers a `coalesce` does not count.
-    """
+    """True if a term may have a value although arithmetic in it overflows. Operands after the one
+    that answers a `coalesce` do not count."""
     return _takes_none(term) and _overflows(term, measured)
 
 
@@ -124,9 +122,9 @@ def _overflows(term: Term, measured: KnownValues) -> bool:
 
 
 def _answered(term: Term, measured: KnownValues) -> Term:
-    """The term with the operand that answers it in place of each `coalesce`.
+    """The term, with each `coalesce` replaced by the operand that answers it.
 
-    It is the first one that has enough dates with data, and a value; else the last one.
+    That is the first operand that has enough dates with data, and a value, or else the last one.
     """
     if not isinstance(term, Applied):
         return term
@@ -150,7 +148,7 @@ def _has_default(term: Term) -> bool:
 
 
 def with_answers(assertion: PlannedAssertion, measured: KnownValues) -> PlannedAssertion:
-    """The assertion without `coalesce`, on both sides: what is left is what it needs."""
+    """The assertion without `coalesce`, on both sides, which leaves what it needs."""
     term, condition = assertion.term, assertion.condition
     if not any(map(_has_default, (term, *condition.bounds))):
         return assertion
@@ -167,7 +165,7 @@ def sides_of(
     skip_dates: Collection[date],
     now: datetime | None,
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
-    """What is compared: the scaled value, and the bounds."""
+    """The scaled value and the bounds that are compared."""
     measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     asked = with_answers(assertion, measured)
     return scaled_sides(asked, value_of(asked.term, measured), measured)
