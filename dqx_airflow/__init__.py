@@ -1,6 +1,6 @@
-"""Gates between the tasks of an Airflow pipeline: bad data stops here.
+"""Gates between the tasks of an Airflow pipeline that stop bad data.
 
-Importing this package imports nothing heavy: the public names are looked up when they are used.
+Importing this package is cheap: the public names are imported on first use.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def __getattr__(name: str) -> Any:
 
 
 def get_provider_info() -> dict[str, Any]:
-    """What Airflow shows of this package under Admin, Providers. Called in every process."""
+    """The entry of this package under Admin, Providers in Airflow. Called in every process."""
     from dqx_airflow.provider_info import PROVIDER_INFO
 
     return {**PROVIDER_INFO, "versions": [__version__]}

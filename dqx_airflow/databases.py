@@ -1,7 +1,7 @@
-"""Connections to databases that Spark reads over JDBC: how they are written, and what they mean.
+"""Connections to databases that Spark reads over JDBC: their notation, and their meaning.
 
-A dataset names a connection by its id and nothing else. Its credentials are in an Airflow
-connection, or in an environment variable that holds the same. Standard library only.
+A dataset only names a connection by its id. The credentials are in an Airflow connection, or in an
+environment variable with the same content. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dqx_airflow.redact import is_secret_setting
 from dqx_airflow.values import DatasetRef
 
 VARIABLE = "DQX_CONN_"
-"""Begins the name of the environment variable of a connection, its id in capitals ends it."""
+"""The prefix of the environment variable of a connection, followed by its id in capitals."""
 
 FIELDS = ("conn_type", "host", "port", "schema", "login", "password", "extra")
-"""What a connection of Airflow tells."""
+"""The fields of an Airflow connection."""
 
 _AIRFLOW_VARIABLE = "AIRFLOW_CONN_"
 _FORM = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or what Airflow writes as JSON"
@@ -32,10 +32,10 @@ _FORM = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or what Airflow writ
 
 @dataclass(frozen=True, slots=True)
 class DatabaseKind:
-    """A kind of database: `scheme` is that of its JDBC URLs, `names` are the parts of the name of
-    a table in lineage, and `taken` the settings of an Airflow connection that its driver has, too.
+    """A kind of database: `scheme` is that of its JDBC URLs, `names` are the parts of the name of a
+    table in lineage, and `taken` the settings of an Airflow connection that its driver also has.
 
-    `properties` of a connection hold where nobody sets others.
+    `properties` of a connection are defaults.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class DatabaseKind:
     taken: tuple[str, ...] = ()
 
     def quoted(self, name: str) -> str:
-        """A name of a table or a column as this database writes it."""
+        """A name of a table or a column as this database quotes it."""
         before, after = self.quotes
         return f"{before}{name.replace(after, after * 2)}{after}"
 
@@ -73,8 +73,8 @@ _MYSQL = DatabaseKind(
     "com.mysql:mysql-connector-j:9.4.0",
     ("`", "`"),
     None,
-    # Rows are fetched in parts. Spark takes the clock of UTC for that of a DATETIME, so the driver
-    # has to, and the server has to tell each TIMESTAMP by that clock.
+    # Rows are fetched in batches. Spark takes a DATETIME for a time in UTC, so the driver must use
+    # UTC, and so must the server for each TIMESTAMP.
     {
         "useCursorFetch": "true",
         "connectionTimeZone": "UTC",
@@ -101,10 +101,10 @@ DATABASES: Mapping[str, DatabaseKind] = MappingProxyType(
         "sqlserver": _MSSQL,
     }
 )
-"""The databases that can be read, by the types of Airflow connections and of contracts' servers."""
+"""The supported databases, by the types of Airflow connections and of servers in contracts."""
 
 _OF_PYTHON = ("ssl", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key", "iam", "charset")
-"""What an Airflow connection may ask of a client of Python, and no JDBC driver understands."""
+"""Settings of an Airflow connection for a Python client that no JDBC driver understands."""
 _PART_OF_NAME = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 _JDBC_URL = re.compile(
     r"jdbc:(?P<scheme>\w+)://(?P<host>[^/:;?,@]+)(?::(?P<port>\d+))?(?:/(?P<schema>[^?;]*))?"
@@ -114,7 +114,7 @@ _JDBC_URL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DatabaseConnection:
-    """How a database is reached. As text it is fit for messages: without what must stay secret."""
+    """How to reach a database. Its string form is safe for messages: it contains no secrets."""
 
     conn_id: str
     database: DatabaseKind
@@ -138,7 +138,7 @@ class DatabaseConnection:
 
     @property
     def text(self) -> str:
-        """The connection with its credentials, as its environment variable holds it."""
+        """The connection with its credentials, as in its environment variable."""
         return json.dumps(
             {
                 "conn_type": self.database.kind,
@@ -154,7 +154,7 @@ class DatabaseConnection:
     def table_parts(self, table: str) -> tuple[str, ...]:
         """The parts of the name of a table.
 
-        :raises RequestError: it is none.
+        :raises RequestError: it is not a valid name.
         """
         parts = _PART_OF_NAME.findall(table)
         if ".".join(parts) != table or len(parts) > 3:
@@ -166,7 +166,7 @@ class DatabaseConnection:
         )
 
     def lineage_name(self, table: str) -> str:
-        """The URI of a table, as OpenLineage names it: `postgres://host:5432/db.schema.table`."""
+        """The URI of a table in OpenLineage: `postgres://host:5432/db.schema.table`."""
         parts = self.table_parts(table)
         if len(parts) == 1 and self.database.default_schema is not None:
             parts = (self.database.default_schema, *parts)
@@ -177,11 +177,12 @@ class DatabaseConnection:
 
 
 def connection_of(conn_id: str, told: Mapping[str, Any]) -> DatabaseConnection:
-    """The connection that has the `FIELDS` of one of Airflow.
+    """The connection with the `FIELDS` of an Airflow connection.
 
-    The settings of the driver are in `extra`, below `jdbc`.
+    Driver settings are in `extra`, below `jdbc`.
 
-    :raises RequestError: no database can be read with it. The message holds no secret.
+    :raises RequestError: it is not a connection to a supported database. The message holds no
+        secret.
     """
     kind, host = str(told.get("conn_type") or ""), str(told.get("host") or "")
     about, extra = f"the connection '{conn_id}'", _extra(conn_id, told.get("extra"))
@@ -247,8 +248,8 @@ def connection_of(conn_id: str, told: Mapping[str, Any]) -> DatabaseConnection:
 
 
 def connection_in(environment: Mapping[str, str], conn_id: str) -> DatabaseConnection:
-    """The connection that an environment variable holds, as a URI or as JSON: `DQX_CONN_SHOP` for
-    the id `shop`, or the variable that Airflow reads, `AIRFLOW_CONN_SHOP`.
+    """The connection in an environment variable, as a URI or as JSON: `DQX_CONN_SHOP` for the id
+    `shop`, or Airflow's own variable, `AIRFLOW_CONN_SHOP`.
 
     :raises RequestError: there is none, or it cannot be read. The message holds no secret.
     """
@@ -265,9 +266,9 @@ def connection_in(environment: Mapping[str, str], conn_id: str) -> DatabaseConne
 
 @contextmanager
 def told_to_children(connections: Mapping[str, DatabaseConnection]) -> Iterator[None]:
-    """While it lasts, a process that is started here knows the connections, by their ids.
+    """Passes the connections, by their ids, to the processes that are started within the block.
 
-    They are passed in the environment alone: arguments and `conf` are seen by others.
+    They are passed only in the environment: arguments and `conf` are visible to others.
     """
     told = {f"{VARIABLE}{conn_id.upper()}": one.text for conn_id, one in connections.items()}
     before = {name: os.environ.get(name) for name in told}
@@ -284,7 +285,7 @@ def told_to_children(connections: Mapping[str, DatabaseConnection]) -> Iterator[
 def with_lineage_names(
     refs: Iterable[DatasetRef], connections: Mapping[str, DatabaseConnection]
 ) -> tuple[DatasetRef, ...]:
-    """The datasets, those of databases by the names that lineage has for them.
+    """The datasets, with the names that database tables have in lineage.
 
     :raises RequestError: a table has no valid name.
     """
@@ -297,7 +298,7 @@ def with_lineage_names(
 
 
 def _fields(variable: str, text: str) -> Mapping[str, Any]:
-    """The fields of a connection as text.
+    """The fields of a connection from its string form.
 
     :raises RequestError: it is neither a URI nor JSON.
     """

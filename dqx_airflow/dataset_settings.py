@@ -1,4 +1,4 @@
-"""From the datasets as people write them, in a DAG or in Python, to `DatasetRef`s."""
+"""Turns datasets as users write them, in a DAG or in Python, into `DatasetRef`s."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dqx_airflow.values import FORMATS, JDBC, DatasetRef
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
 
 SETTINGS = tuple(field.name for field in fields(DatasetRef) if field.name != "name")
-"""What may be said about a dataset."""
+"""The settings of a dataset."""
 
 _CREDENTIALS = (
     "they belong in the configuration of Spark, in the connection of the results, or in the "
@@ -51,9 +51,9 @@ _FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "
 
 
 def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
-    """The dataset `name`: a path, a table, its settings, or a reference to be known by this name.
+    """The dataset `name`: from a path, a table, its settings, or a reference that is renamed.
 
-    :raises RequestError: it makes no sense.
+    :raises RequestError: it is invalid.
     """
     if isinstance(given, os.PathLike):
         given = {"path": os.fspath(given)}
@@ -104,7 +104,7 @@ def _spark_path(name: str, path: str, options: tuple[tuple[str, str], ...]) -> s
 
 
 def unknown_settings(name: str, given: Mapping[str, Any]) -> str | None:
-    """What is said of a dataset that nothing reads, with what may be meant; None if all is read."""
+    """The message about unknown settings of a dataset, with suggestions; None if all are known."""
     unknown = []
     for key in given:
         if key not in SETTINGS:
@@ -118,16 +118,16 @@ def unknown_settings(name: str, given: Mapping[str, Any]) -> str | None:
 
 
 def format_of(path: str) -> str | None:
-    """The format that the name of a file tells: `csv` for `orders.csv.gz`; None if none."""
+    """The format implied by a file name: `csv` for `orders.csv.gz`; None if there is none."""
     suffixes = (suffix.lstrip(".").lower() for suffix in reversed(PurePosixPath(path).suffixes))
     words = (_FORMAT_OF_SUFFIX.get(suffix) for suffix in suffixes)
     return next(filter(None, words), None)
 
 
 def check_ref(ref: DatasetRef) -> None:
-    """Checks what can be told of a dataset before anything is read.
+    """Checks a dataset as far as possible before anything is read.
 
-    :raises RequestError: its settings do not fit together, or one of them makes no sense.
+    :raises RequestError: its settings contradict each other, or one of them is invalid.
     """
     objection = _objection(ref)
     if objection is not None:
@@ -138,7 +138,7 @@ def check_ref(ref: DatasetRef) -> None:
 
 
 def check_places(request: Locations) -> None:
-    """Refuses credentials in the places to which a gate writes.
+    """Rejects credentials in the locations to which a gate writes.
 
     :raises RequestError: there are some.
     """
@@ -205,7 +205,7 @@ def _objection_to_database(ref: DatasetRef) -> str | None:
 
 
 def two_slashes(place: str) -> str | None:
-    """What is meant by the URI of an object store with one slash, which is a local folder."""
+    """The correction of an object store URI with one slash, which is a local folder."""
     if _ONE_SLASH.match(place) is None:
         return None
     scheme, _, rest = place.partition(":/")
@@ -243,12 +243,12 @@ def timestamp_of(text: str) -> datetime:
 
 
 def settings_of(ref: DatasetRef) -> dict[str, Any]:
-    """What a reference says about its dataset, without the name."""
+    """The settings of a reference, without its name."""
     return {key: value for key, value in asdict(ref).items() if key in SETTINGS}
 
 
 def check_quarantine(request: Locations) -> None:
-    """Refuses a quarantine among the results, where unmasked rows have no place, or in a dataset.
+    """Rejects a quarantine below the results, where unmasked rows have no place, or in a dataset.
 
     :raises RequestError: a request asks for one.
     """
@@ -264,7 +264,7 @@ def check_quarantine(request: Locations) -> None:
 
 
 def check_promotion(request: Locations) -> None:
-    """Refuses a promotion of what has no version, and one into a place that is taken.
+    """Rejects a promotion of a dataset without versions, and one into a location that is in use.
 
     :raises RequestError: a request asks for one.
     """
@@ -303,14 +303,14 @@ def is_table(place: str) -> bool:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """True where two places are the same, or one lies in the other."""
+    """True if two locations are the same, or one lies within the other."""
     if is_table(one) or is_table(other):
         return one == other
     return _place(one).startswith(_place(other)) or _place(other).startswith(_place(one))
 
 
 def _place(path: str) -> str:
-    """A path or URI with a slash at its end, so that one folder begins with another it lies in."""
+    """A path or URI with a trailing slash, so that it is a prefix of everything within it."""
     path = path.removeprefix("file://")
     if "://" not in path:
         path = os.path.abspath(os.path.expanduser(path))
@@ -318,9 +318,9 @@ def _place(path: str) -> str:
 
 
 def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:
-    """The options of the dataset `name`, from a mapping of them.
+    """The options of the dataset `name`, from a mapping.
 
-    :raises RequestError: they are something else.
+    :raises RequestError: it is not a mapping.
     """
     try:
         pairs = given.items() if isinstance(given, Mapping) else given
@@ -332,7 +332,7 @@ def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _columns(name: str, setting: str, given: Any) -> tuple[str, ...]:
-    """The columns of a setting: a list of them, or one text with commas between them."""
+    """The columns of a setting: a list, or one comma-separated string."""
     if isinstance(given, str):
         given = [column.strip() for column in given.split(",")]
     if not isinstance(given, Sequence) or not all(isinstance(column, str) for column in given):
@@ -341,7 +341,7 @@ def _columns(name: str, setting: str, given: Any) -> tuple[str, ...]:
 
 
 def _version(name: str, given: Any) -> int | None:
-    """A version may come from a template, as text."""
+    """A version, which may come from a template as a string."""
     try:
         return None if given is None else int(given)
     except (TypeError, ValueError):
@@ -351,7 +351,7 @@ def _version(name: str, given: Any) -> int | None:
 
 
 def _truth(name: str, setting: str, given: Any) -> bool:
-    """True or false, which may come from a template or a command line, as text."""
+    """A boolean, which may come from a template or a command line as a string."""
     found = {"true": True, "false": False}.get(str(given).strip().lower())
     if found is None:
         raise RequestError(f"dataset '{name}' has {setting}={given!r}: write true or false")

@@ -1,4 +1,4 @@
-"""Dates as text columns hold them: `20240302` or `02.03.2024`, by a pattern as Spark writes it."""
+"""Dates in string columns: `20240302` or `02.03.2024`, by a pattern as Spark writes it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _FORMS = {
 
 
 class DatePatternError(ValueError):
-    """What is wrong with a pattern for dates."""
+    """The error of an invalid date pattern."""
 
 
 def date_text(pattern: str, on: date) -> str:
-    """The date as the pattern writes it, the same as Spark's `date_format` gives.
+    """The date in the format of a pattern, the same as from Spark's `date_format`.
 
     >>> date_text("dd.MM.yyyy", date(2024, 3, 2))
     '02.03.2024'
 
-    :raises DatePatternError: the pattern does not tell one day, or holds what is not known here.
+    :raises DatePatternError: the pattern does not identify a day, or has unsupported letters.
     """
     text, position, told = [], 0, set()
     while position < len(pattern):

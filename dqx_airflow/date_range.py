@@ -1,4 +1,4 @@
-"""Ranges of dates as people write them: `2026-01-01..2026-03-31`, both ends included."""
+"""Ranges of dates: `2026-01-01..2026-03-31`, inclusive."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _HINT = "write FROM..TO with both dates, such as 2026-01-01..2026-03-31"
 
 
 def is_range(text: str) -> bool:
-    """True for what is meant as a range, sound or not."""
+    """True for a string that is meant as a range, valid or not."""
     return SEPARATOR in text
 
 
 def dates_of_range(text: str, read: Callable[[str], date | None]) -> tuple[date, ...]:
-    """Every date of a range, the first one first.
+    """Every date of a range, in order.
 
-    :param read: the date that one end means; None where it means none.
+    :param read: returns the date of a bound; None if it is invalid.
     :raises RequestError: it is not a range, ends before it begins, or is too long.
     """
     ends = text.split(SEPARATOR)

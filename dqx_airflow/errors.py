@@ -1,7 +1,7 @@
-"""The exceptions of the project: one root, few branches, each carrying data.
+"""The exceptions of the project: one base class, few subclasses, each carrying data.
 
-Diagnostics about sources are values (see `diagnostics`), not exceptions. What is raised is what
-stops a gate. The operators wrap these at their border into exceptions that Airflow knows.
+Diagnostics about sources are values (see `diagnostics`), not exceptions. An exception stops a gate.
+The operators convert these exceptions to those of Airflow.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an exception says, or else its type: messages of Java go on for pages.
+    r"""The first line of the message of an exception, or else its type: Java's messages have pages.
 
-    >>> first_line(ValueError("a\\nb")), first_line(TimeoutError())
+    >>> first_line(ValueError("a\nb")), first_line(TimeoutError())
     ('a', 'TimeoutError')
     """
     return (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -24,7 +24,7 @@ def first_line(error: BaseException) -> str:
 
 @dataclass
 class DqxError(Exception):
-    """The root: `problem` says what is wrong, `hint` what to do about it."""
+    """The base class: `problem` says what is wrong, `hint` how to fix it."""
 
     problem: str
     hint: str = ""
@@ -42,7 +42,7 @@ class DatasetError(DqxError):
 
 
 class SparkError(DqxError):
-    """There is no way to a Spark session, or it was lost."""
+    """There is no connection to Spark, or it was lost."""
 
 
 class StoreError(DqxError):
@@ -50,11 +50,11 @@ class StoreError(DqxError):
 
 
 class DeadlineError(DqxError):
-    """The gate took longer than it may: there is no report."""
+    """The gate exceeded its time limit: there is no report."""
 
 
 class PromotionError(DqxError):
-    """Rows that were validated cannot be promoted as it is now: the gate has no report then."""
+    """Validated rows cannot be promoted at the moment: the gate then has no report."""
 
 
 class RegistryError(DqxError):
@@ -62,22 +62,22 @@ class RegistryError(DqxError):
 
 
 class RequestError(DqxError):
-    """A call or a gate request that does not make sense."""
+    """A call or a gate request is invalid."""
 
 
 @dataclass
 class SourceError(DqxError):
-    """A suite with errors. `diagnostics` holds all of them, in source order."""
+    """A suite has errors. `diagnostics` holds all of them, in source order."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 @dataclass
 class ChangeRefusedError(RequestError):
-    """A change of a suite that is not allowed. `diagnostics` say why, each with its place."""
+    """A change of a suite is not allowed. `diagnostics` say why, each with its position."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 class UpstreamFailure(DqxError):  # noqa: N818 (as the language's own specification has it)
-    """The suite was not run on a date, since something before it had failed."""
+    """The suite was not run on a date, because a checkpoint before it had failed."""

@@ -1,7 +1,7 @@
-"""Exact numbers: whole numbers and fractions, and the one text that each of them has.
+"""Exact numbers: integers and fractions, each with a unique string form.
 
-A decimal is a fraction, so that sums, quotients and averages of decimals lose nothing. What is
-whole is an `int`; every other exact number is a `Fraction`. A `float` is never exact.
+A decimal is a fraction, so that sums, quotients and averages of decimals lose nothing. An integer
+is an `int`; every other exact number is a `Fraction`. A `float` is never exact.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ Exact: TypeAlias = int | Fraction
 Number: TypeAlias = int | Fraction | float
 
 NUMBERS = (int, Fraction, float)
-"""The classes of numbers, for `isinstance`."""
+"""The types of numbers, for `isinstance`."""
 
 _MOST_BITS = 3000
-"""Beyond, an exact number becomes a float: no data has such numbers, products of products would
-double in size with every step, and Python writes no longer ones."""
+"""Larger exact numbers become floats: no data contains such numbers, repeated products would double
+in size with every step, and Python prints no longer ones."""
 _LARGEST_POWER = 1000
-"""Exact numbers lie below this power of 2, and above its inverse: every one has a nearest float."""
+"""The exponents of exact numbers in base 2 are below this: every one has a nearest float."""
 _MOST_DIGITS = 4000
 
 _ROOT = Context(prec=40)
 
 
 class WrittenFloat(float):
-    """A float that knows the digits which somebody wrote for it."""
+    """A float that keeps the digits with which it was written."""
 
     digits: str
 
     def __new__(cls, digits: str) -> WrittenFloat:
-        """:raises ValueError: it is no number."""
+        """:raises ValueError: it is not a number."""
         made = super().__new__(cls, digits.replace("_", ""))
         made.digits = digits
         return made
 
     def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
-        """What a copy is made of."""
+        """The arguments to copy it."""
         return (self.digits,)
 
 
 def exact(number: int | Fraction | Decimal) -> Exact:
-    """The number as an exact one: an `int` where it is whole.
+    """The number as an exact one: an `int` if it is an integer.
 
     >>> exact(Decimal("2.50"))
     Fraction(5, 2)
@@ -57,9 +57,9 @@ def exact(number: int | Fraction | Decimal) -> Exact:
 
 
 def parse_exact(text: str) -> Exact:
-    """The number that a text stands for: `12`, `0.10`, `1e-7` or `1/3`.
+    """The number in a string: `12`, `0.10`, `1e-7` or `1/3`.
 
-    :raises ValueError: it is none, or it has more digits than a number may have.
+    :raises ValueError: it is not a number, or has too many digits.
     """
     bare = text.replace("_", "")
     exponent = bare.lower().partition("e")[2]
@@ -69,7 +69,7 @@ def parse_exact(text: str) -> Exact:
 
 
 def exact_text(number: Exact) -> str:
-    """The number in full: as a decimal where it has an end, else as a quotient.
+    """The number in full: as a decimal if that is finite, else as a quotient.
 
     >>> exact_text(Fraction(1, 8)), exact_text(Fraction(1, 3))
     ('0.125', '1/3')
@@ -87,17 +87,17 @@ def exact_text(number: Exact) -> str:
 
 
 def is_decimal(number: Exact) -> bool:
-    """True where the number can be written as a decimal, with an end."""
+    """True if the number is a finite decimal."""
     return isinstance(number, int) or _digits_behind_the_point(number) is not None
 
 
 def magnitude(number: Number) -> Number:
-    """The number without its sign: `abs`, which the type checker does not know of a union."""
+    """The absolute value: `abs`, which the type checker does not support for a union."""
     return -number if number < 0 else number
 
 
 def nearest_float(number: Number) -> float:
-    """The float that is nearest to the number; infinite where none is as large."""
+    """The float nearest to the number; infinite if it is too large."""
     try:
         return float(number)
     except OverflowError:
@@ -105,8 +105,8 @@ def nearest_float(number: Number) -> float:
 
 
 def as_told(number: int | float | Decimal | Fraction) -> Exact:
-    """The number that a person meant who wrote it so: of a float, its digits as they were written,
-    else as Python shows them.
+    """The number meant by its written form: for a float, the digits as written, or else as Python
+    prints them.
 
     >>> as_told(0.1)
     Fraction(1, 10)
@@ -123,9 +123,9 @@ def as_told(number: int | float | Decimal | Fraction) -> Exact:
 
 
 def bounded(number: Number) -> Number:
-    """The number, as a float where an exact one has become too large.
+    """The number, as a float if an exact one has become too large.
 
-    :raises OverflowError: no float is as large.
+    :raises OverflowError: it exceeds every float.
     """
     if isinstance(number, float):
         return number
@@ -136,7 +136,7 @@ def bounded(number: Number) -> Number:
 
 
 def square_root(square: Exact) -> Exact:
-    """The root of a number that is not negative: exact where it is rational, else 40 digits."""
+    """The square root of a non-negative number: exact if it is rational, else with 40 digits."""
     found = Fraction(square)
     numerator, denominator = math.isqrt(found.numerator), math.isqrt(found.denominator)
     if (numerator**2, denominator**2) == (found.numerator, found.denominator):
@@ -146,7 +146,7 @@ def square_root(square: Exact) -> Exact:
 
 
 def _digits_behind_the_point(number: Fraction) -> int | None:
-    """How many digits the decimal needs behind its point; None where it has no end."""
+    """The number of fractional digits that the decimal needs; None if it is not finite."""
     rest, twos, fives = number.denominator, 0, 0
     while rest % 2 == 0:
         rest, twos = rest // 2, twos + 1

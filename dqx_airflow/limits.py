@@ -1,4 +1,4 @@
-"""How much is kept and shown."""
+"""Default and maximum numbers of what is kept and displayed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ DEFAULT_SAMPLE_ROWS = 20
 """The default number of failing rows kept for each assertion."""
 
 MOST_SAMPLE_ROWS = 1000
-"""A sample larger than this is no sample: that is what a quarantine is for."""
+"""The maximum size of a sample; a quarantine keeps all failing rows."""
 
 DEFAULT_MOST_GROUPS = 10_000
 """The maximum number of groups of an assertion, unless `@max_groups` allows more."""
 
 MOST_GROUPS = 1_000_000
-"""`@max_groups` allows no more: the groups are judged in one process."""
+"""The maximum for `@max_groups`: groups are judged in one process."""
 
 LONGEST_KEPT_SOURCE = 256 * 1024
-"""A suite or a contract with more characters is not kept with the results."""
+"""The size in characters above which a suite or a contract is not stored with the results."""

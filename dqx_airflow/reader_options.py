@@ -1,4 +1,4 @@
-"""The options that each source takes: Spark ignores all others in silence."""
+"""The options of each source: Spark silently ignores unknown ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dqx_airflow.reader_values import hint_for
 from dqx_airflow.values import JDBC, DatasetRef
 
 UNCHECKED = "unchecked."
-"""What is put before an option that we do not know, to give it to Spark all the same."""
+"""The prefix that passes an unknown option to Spark unchecked."""
 
 _OF_FILES = (
     "basePath ignoreCorruptFiles ignoreInvalidPartitionPaths ignoreMissingFiles modifiedAfter "
@@ -56,33 +56,34 @@ _KNOWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
 FORMATS_WITH_OPTIONS = tuple(_KNOWN)
 """The formats whose readers take options; a Delta table takes none."""
 _SAME = MappingProxyType({"delimiter": "sep", "charset": "encoding"})
-"""Options that mean the same as others: where both are given, Spark ignores the first of a pair."""
+"""Synonyms of options: if both are given, Spark ignores the first of a pair."""
 _OF_GATES = (
     *("url", "user", "driver", "dbtable", "query", "preparequery", "hint", "sessioninitstatement"),
     *("connectionprovider", "keytab", "principal", "refreshkrb5config", "prefertimestampntz"),
     *("pushdownpredicate", "pushdownaggregate", "pushdownlimit", "pushdownoffset"),
     "pushdowntablesample",
 )
-"""The options of the reader of databases that follow from the connection and from the gate."""
+"""Options of the database reader that the connection and the gate set."""
 _TRAVELS = MappingProxyType({"versionasof": "version", "timestampasof": "timestamp"})
 _TRUE_ANYWAY = (("header", "true"),)
-"""What is written for any format, and holds where files name their columns themselves."""
+"""Options that are accepted for any format, and are true where files name their columns
+themselves."""
 _PASSES_OVER = ("ignorecorruptfiles", "ignoremissingfiles", "ignoreinvalidpartitionpaths")
-"""Options by which Spark reads nothing where it should have failed."""
+"""Options by which Spark reads nothing instead of failing."""
 _HADOOP = re.compile(r"(?!spark\.)\w[\w-]*\.")
-"""Settings of file systems and codecs, which readers take as options: `fs.s3a.endpoint`."""
+"""Settings of file systems and codecs, which readers accept as options: `fs.s3a.endpoint`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongOption:
-    """An option that a dataset cannot have: what is wrong with it, and what to write instead."""
+    """An invalid option of a dataset: what is wrong with it, and what to write instead."""
 
     problem: str
     hint: str = ""
 
 
 def wrong_option(ref: DatasetRef) -> WrongOption | None:
-    """The first option of a dataset that its source does not take, or takes for something else."""
+    """The first option of a dataset that its source does not take, or would misread."""
     given: dict[str, str] = {}
     for name, value in ref.options:
         earlier = given.get(_meaning(name))
@@ -103,7 +104,7 @@ def wrong_option(ref: DatasetRef) -> WrongOption | None:
 
 
 def of_delta_table(name: str) -> WrongOption:
-    """What is wrong with an option of a Delta table: it takes none."""
+    """The error of an option for a Delta table, which takes none."""
     instead = _TRAVELS.get(name.lower())
     if instead is not None:
         return WrongOption(
@@ -116,15 +117,15 @@ def of_delta_table(name: str) -> WrongOption:
 
 
 def given_options(ref: DatasetRef) -> dict[str, str]:
-    """The options of a dataset as Spark takes them."""
+    """The options of a dataset as passed to Spark."""
     return {name.removeprefix(UNCHECKED): value for name, value in ref.options}
 
 
 def with_default_options(ref: DatasetRef, defaults: Mapping[str, Mapping[str, str]]) -> DatasetRef:
-    """A dataset with the options that its format has by default; its own options win.
+    """A dataset with the default options of its format; its own options win.
 
-    :param defaults: options by the format to which they belong. What the catalog or a query reads
-        has no format of its own, and takes none.
+    :param defaults: options by format. Tables of the catalog and queries have no format of their
+        own, and take none.
     """
     has_format = ref.path is not None or ref.format == JDBC
     found = defaults.get(ref.format) if has_format else None
@@ -140,7 +141,7 @@ def _plain(name: str) -> str:
 
 
 def _meaning(name: str) -> str:
-    """The name that an option shares with all others that mean the same."""
+    """The canonical name of an option with synonyms."""
     return _SAME.get(_plain(name), _plain(name))
 
 
@@ -168,7 +169,7 @@ def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | N
         return None
     near = nearest(name, known)
     if not is_known_source:
-        # A table of the catalog may be of any source: what looks like a slip is one.
+        # A catalog table may be of any source: only likely typos are reported.
         return None if near is None else _slip(name, near)
     instead = f"did you mean '{near}'? An" if near else "remove it; an"
     return WrongOption(

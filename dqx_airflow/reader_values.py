@@ -1,5 +1,4 @@
-"""What the options of a reader may be set to: Spark fails late for most other values, or takes
-them for something else."""
+"""Valid values of reader options: for most others Spark fails late, or misreads them."""
 
 from __future__ import annotations
 
@@ -75,7 +74,7 @@ _KINDS: Mapping[str, tuple[Read, str]] = MappingProxyType(
 
 
 def hint_for(name: str, value: str) -> str | None:
-    """What to write for an option whose value is not one of its kind; None for a sound value.
+    """The valid values for an option with an invalid one; None if its value is valid.
 
     :param name: of the option, in lower case.
     """

@@ -1,6 +1,6 @@
-"""Finds secrets in places and settings, and takes them out of texts that are logged or sent.
+"""Finds secrets in locations and settings, and removes them from texts that are logged or sent.
 
-Standard library only: every house may use it.
+Standard library only: every package may use it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote
 HIDDEN = "***"
 
 _KEY = r"[\w.-]*(?:api_?-?key|secret|password|passwd|pwd|token|credential|signature|sasl)[\w.-]*"
-# Up to the last @ before the path, since a password may hold one itself.
-# A key of AWS holds slashes, too; a port does not begin a password.
+# Up to the last @ before the path, since a password may contain one. AWS keys also contain slashes;
+# a port does not begin a password.
 _USERINFO = re.compile(
     r"(?P<head>(?:\b[A-Za-z][A-Za-z0-9+.-]*:)?//)"
     r"(?P<user>[^/\s'\"]*|[^/\s:'\"]+:(?!\d+/)[^\s@'\"]+)@"
@@ -29,12 +29,12 @@ _HEADER = re.compile(r"(?P<head>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", r
 _SENSITIVE = re.compile(rf"{_KEY}|authorization|auth|x-.*key", re.I)
 _STORAGE_KEY = r".*(?:access|account|shared|encryption)[._-]?key(?:[._-].*)?|.*[._-]sas[._-].*|sas"
 _CONTAINER = re.compile(r"(?:abfss?|wasbs?)://", re.I)
-# These are secrets' neighbours, not secrets: hiding them makes a message useless.
+# Related to secrets, but none themselves: hiding them would make a message useless.
 _PUBLIC_NAME = re.compile(r"type|.*(?:endpoint|fields?|buffer|type|url)", re.I)
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` without credentials in URLs, without values of secret-like keys, without `secrets`."""
+    """`text` without credentials in URLs, values of secret-like keys, and `secrets`."""
     for secret in sorted(set(secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _PAIR.sub(rf"\g<head>{HIDDEN}", text)
@@ -42,12 +42,13 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """`text` without credentials in URLs: for texts about data, where `token = 3` is no secret."""
+    """`text` without credentials in URLs: for texts about data, in which `token = 3` is no
+    secret."""
     return _QUERY.sub(rf"\g<head>{HIDDEN}", _USERINFO.sub(_without_user, text))
 
 
 def holds_credentials(place: str) -> bool:
-    """True for a path, a table or a URL with a password, a token or a signature in it.
+    """True for a path, a table or a URL that contains a password, a token or a signature.
 
     >>> holds_credentials("https://account.example/orders.csv?sv=1&sig=abc")
     True
@@ -64,7 +65,7 @@ def holds_credentials(place: str) -> bool:
 
 
 def is_secret_setting(name: str) -> bool:
-    """True where a setting of this name holds a secret, `fs.s3a.secret.key` as well as `password`.
+    """True if a setting of this name holds a secret: `fs.s3a.secret.key` as well as `password`.
 
     >>> is_secret_setting("fs.s3a.endpoint")
     False
@@ -74,9 +75,9 @@ def is_secret_setting(name: str) -> bool:
 
 
 def secrets_of(config: Any) -> frozenset[str]:
-    """The secret texts in a configuration: under secret-like keys, and inside URLs.
+    """The secrets in a configuration: under secret-like keys, and inside URLs.
 
-    They are needed by their value where a library quotes them out of their context.
+    Their values are needed to redact them where a library quotes them without context.
     """
     return frozenset(secret for secret in _found(config, hidden=False) if len(secret) >= 4)
 
@@ -84,8 +85,8 @@ def secrets_of(config: Any) -> frozenset[str]:
 class RedactingFilter(logging.Filter):
     """Redacts the records of a logger before any handler sees them, tracebacks included.
 
-    The OpenLineage client logs configuration that it cannot parse, and the errors of transports,
-    as they are. `errors` counts the records at ERROR and above.
+    The OpenLineage client logs configuration that it cannot parse, and transport errors,
+    unredacted. `errors` counts the records at level ERROR and above.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -97,9 +98,9 @@ class RedactingFilter(logging.Filter):
         self.errors += record.levelno >= logging.ERROR
         try:
             message = record.getMessage()
-        except Exception:  # a broken logging call of somebody else
+        except Exception:  # an invalid logging call in other code
             message = str(record.msg)
-        # A traceback of a parser quotes the lines of the file, so only its last line is kept.
+        # The traceback of a parser quotes the lines of the file, so only its last line is kept.
         if record.exc_info and record.exc_info[1] is not None:
             message = f"{message} ({type(record.exc_info[1]).__name__})"
         record.msg, record.args = redact(message, self.secrets), ()
@@ -118,7 +119,8 @@ def _found(value: Any, *, hidden: bool) -> Iterator[str]:
         for key, item in value.items():
             name = str(key)
             is_secret = bool(_SENSITIVE.fullmatch(name)) and not _PUBLIC_NAME.fullmatch(name)
-            # All of `auth` but its type and addresses, all of a secret's own mapping.
+            # Everything in `auth` except its type and addresses, everything in the mapping of a
+            # secret.
             inside = hidden and not _PUBLIC_NAME.fullmatch(name)
             yield from _found(item, hidden=is_secret or inside)
     elif isinstance(value, list | tuple):

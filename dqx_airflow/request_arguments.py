@@ -1,8 +1,8 @@
-"""A gate request as arguments of an application, and back.
+"""Converts a gate request to arguments of an application, and back.
 
-A request is cut into short arguments: one argument may hold 128 KiB at most on Linux, and Airflow's
-Spark hook masks the command with a regular expression whose time grows with the square of the
-longest word (minutes for 100 kB). It is compressed, not encrypted: a request holds no secret.
+A request is split into short arguments: on Linux one argument is limited to 128 KiB, and Airflow's
+Spark hook masks the command with a regular expression that takes quadratic time in the longest word
+(minutes for 100 kB). It is compressed, not encrypted: a request holds no secret.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from dqx_airflow.values import GateRequest, from_json, to_json
 
 FLAG = "--request"
 STORAGE_VARIABLE = "DQX_RESULTS_STORAGE"
-"""The environment variable that tells a job the options of the storage of its results, a JSON
-object. They may be secret, so they do not travel in the request."""
+"""The environment variable with the storage options of the results, a JSON object. They may be
+secret, so they are not part of the request."""
 
 
 EXIT_TIMED_OUT = 124
-"""The exit code of a job that took longer than it may, that of `timeout(1)`."""
+"""The exit code of a job that exceeded its time limit, that of `timeout(1)`."""
 
 _LONGEST_ARGUMENT = 500
 _LARGEST_REQUEST = 64 * 2**20
 
 
 def to_arguments(request: GateRequest) -> list[str]:
-    """The arguments that carry the request to the job."""
+    """The arguments that pass the request to the job."""
     packed = zlib.compress(to_json(request).encode(), level=9)
     text = base64.urlsafe_b64encode(packed).decode()
     cuts = range(0, len(text), _LONGEST_ARGUMENT)
@@ -40,7 +40,7 @@ def to_arguments(request: GateRequest) -> list[str]:
 def from_arguments(arguments: Sequence[str]) -> GateRequest:
     """The request that `to_arguments` packed.
 
-    :raises RequestError: these are no such arguments.
+    :raises RequestError: these are not such arguments.
     """
     if len(arguments) < 2 or arguments[0] != FLAG:
         raise RequestError(
@@ -62,14 +62,14 @@ def from_arguments(arguments: Sequence[str]) -> GateRequest:
 
 
 def storage_text(options: Mapping[str, str]) -> str:
-    """What the variable says of these storage options."""
+    """The value of the variable for these storage options."""
     return json.dumps({**options})
 
 
 def storage_options_of(environment: Mapping[str, str]) -> dict[str, str] | None:
-    """The storage options that an environment tells; None where it tells none.
+    """The storage options in an environment; None if there are none.
 
-    :raises RequestError: the variable holds something else.
+    :raises RequestError: the variable has an invalid value.
     """
     text = environment.get(STORAGE_VARIABLE, "")
     if not text.strip():

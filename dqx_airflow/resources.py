@@ -10,7 +10,7 @@ _PACKAGE = Path(__file__).resolve().parent
 def shipped(path: str) -> Path:
     """The file or folder `path`, such as `spark_jobs/gate_job.py`.
 
-    In a checkout it stands beside the package, in an installed wheel inside it.
+    In a checkout it is next to the package, in an installed wheel inside of it.
 
     :raises FileNotFoundError: it is in neither place.
     """

@@ -1,4 +1,4 @@
-"""A selection of assertions, of what people give: single words, lists, or words between commas."""
+"""A selection of assertions from user input: single words, lists, or comma-separated words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Selection, Severity
 
 Words: TypeAlias = "str | Sequence[str] | None"
-"""One or several words; commas separate several as well."""
+"""One or several words, also comma-separated."""
 
 
 def selection_of(
@@ -19,9 +19,9 @@ def selection_of(
     severity: Severity | str | None = None,
     dimensions: Words = None,
 ) -> Selection | None:
-    """The selection that is given; None where nothing is, which selects everything.
+    """The given selection; None if there is none, which selects everything.
 
-    :raises RequestError: a severity is none, or an argument names nothing or holds no strings.
+    :raises RequestError: a severity is invalid, or an argument is empty or not of strings.
     """
     selection = Selection(
         _words("only", only),
@@ -36,9 +36,9 @@ def selection_of(
 def require_whole_run(
     selection: Selection | None, promote_to: Iterable[object], *, promote_partial: bool
 ) -> None:
-    """Refuses to promote rows of which only some assertions are judged.
+    """Refuses to promote rows if only some assertions are judged.
 
-    :raises RequestError: a selection promotes, and nothing says that it may.
+    :raises RequestError: a selection would promote without being allowed to.
     """
     if selection is not None and tuple(promote_to) and not promote_partial:
         raise RequestError(

@@ -1,6 +1,6 @@
-"""Where people find a file: at the address of its Git repository, else where it lies.
+"""The location of a file for users: its address in a Git repository, or else its path.
 
-Read from the files of Git alone, since a worker needs no program `git`.
+Only reads Git's files, since a worker may not have the program `git`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _MOST_CLONES = 3
 def source_location(file: Path) -> SourceLocation:
     """The location of a file of a suite or a contract.
 
-    In a checkout whose remote `origin` is on a server: the page of the file at the commit that is
-    checked out, as GitHub and GitLab have it. Credentials in the address are left out.
+    In a checkout whose remote `origin` is on a server: the page of the file at the checked-out
+    commit, in the form of GitHub and GitLab. Credentials in the address are removed.
     """
     file = file.absolute()
     nowhere = SourceLocation(file.as_uri())
@@ -46,7 +46,7 @@ def _in_checkout(path: str, git: Path) -> SourceLocation | None:
 
 
 def _git_folder(git: Path) -> Path:
-    """A worktree and a submodule have a file that names their folder."""
+    """A worktree and a submodule have a file that points to their folder."""
     if git.is_dir():
         return git
     named = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
@@ -60,7 +60,7 @@ def _common(git: Path) -> Path:
 
 
 def _origin(git: Path) -> str:
-    """The address of the remote; of a clone of a folder on this machine, that folder's own."""
+    """The address of the remote; for the clone of a local repository, the remote of that."""
     for _ in range(_MOST_CLONES):
         config = configparser.RawConfigParser(strict=False, allow_no_value=True)
         config.read_string((_common(git) / "config").read_text(encoding="utf-8"))
@@ -86,14 +86,14 @@ def _commit(git: Path) -> str | None:
 
 
 def _web_address(url: str) -> str | None:
-    """The address of a repository for browsers; None for one that has none.
+    """The address of a repository for browsers; None if it has none.
 
     >>> _web_address("git@example.com:data/pipelines.git")
     'https://example.com/data/pipelines'
     """
     if url.startswith(("http://", "https://")):
         scheme, _, rest = url.partition("://")
-        # A user, and the password or token that may be with it.
+        # A user, possibly with a password or token.
         host, slash, path = rest.partition("/")
         found = f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
     elif match := _SSH.fullmatch(url):

@@ -1,4 +1,4 @@
-"""Locations in object stores, as the file systems of Hadoop write them."""
+"""Locations in object stores, in the notation of Hadoop file systems."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def spark_location(location: str, *, has_endpoint: bool = False) -> str:
     >>> spark_location("https://shop.blob.core.windows.net/lake/orders")
     'abfss://lake@shop.dfs.core.windows.net/orders'
 
-    :param has_endpoint: whether an endpoint of S3 is set, which is an option of S3A alone; what
-        `s3` is without one, the cluster knows.
-    :raises RequestError: it does not say in which account the data is, or nothing reads it.
+    :param has_endpoint: whether an S3 endpoint is set, which only S3A supports; without one, `s3`
+        is left to the cluster.
+    :raises RequestError: it does not name the account of the data, or nothing can read it.
     """
     if match := _AZURE.fullmatch(location) or _WITH_ACCOUNT.fullmatch(location):
         form = "abfss://{container}@{account}.dfs.core.windows.net/{path}"

@@ -1,1 +1,1 @@
-"""The metrics of the language: one entry each, and what can be derived from them. Pure Python."""
+"""The metrics of the language: one entry each, and functions of them. Pure Python."""

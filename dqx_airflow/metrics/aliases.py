@@ -1,4 +1,4 @@
-"""What SQL, Python and other tools for data quality call things, and how DQL writes them."""
+"""Names that SQL, Python and other data quality tools use, and their equivalents in DQL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MEASURES = {
     "duplicate_count({}) / num_rows()": "duplicate_percent duplicate_ratio duplicate_rate",
     'sql("avg(length({}))")': "avg_length average_length mean_length",
 }
-"""The names that others have for a value of the data, by what is written here."""
+"""Other names of a value computed from the data, by their DQL equivalent."""
 
 ASSERTIONS = {
     "not_null({})": "is_not_null is_complete no_missing expect_column_values_to_not_be_null",
@@ -55,7 +55,7 @@ ASSERTIONS = {
     "values({}, dataset orders) in values(id, dataset customers)": "relationships foreign_key "
     "references referential_integrity",
 }
-"""The names that others have for a whole assertion, by what is written here."""
+"""Other names of a whole assertion, by their DQL equivalent."""
 
 FUNCTIONS = {
     "every({}, item > 0)": "all forall",
@@ -75,29 +75,29 @@ FUNCTIONS = {
     "date({})": "to_date",
     "weekday({})": "day_of_week isodow",
 }
-"""The names that others have for a function or a condition of a row, by what is written here."""
+"""Other names of a row function or row condition, by their DQL equivalent."""
 
 
 def measure_elsewhere(name: str, column: str = "column") -> str | None:
-    """How a value, or a whole assertion, is written here that has this name elsewhere.
+    """The DQL equivalent of a value, or of a whole assertion, that has this name elsewhere.
 
-    :param column: what it is about.
+    :param column: its column.
     """
     return _found(_MEASURES | _ASSERTIONS, name, column)
 
 
 def assertion_elsewhere(name: str, column: str = "column") -> str | None:
-    """The same for whole assertions alone."""
+    """The same for whole assertions only."""
     return _found(_ASSERTIONS, name, column)
 
 
 def function_elsewhere(name: str, column: str = "column") -> str | None:
-    """The same for what is said of one row."""
+    """The same for row functions and conditions."""
     return _found(_FUNCTIONS, name, column)
 
 
 def name_alone(written: str, arguments: int) -> str | None:
-    """The name in what is written here, where it takes so many arguments: it alone is another."""
+    """The name in a DQL equivalent with this many arguments, if only the name differs."""
     call = re.fullmatch(r"(\w+)\(([^()]*)\)", written)
     if call is None:
         return None

@@ -1,8 +1,8 @@
-"""Where the names of columns lead, by the types that a schema has.
+"""Resolves column names, given the types of a schema.
 
-A name is a column, however it is spelled; where no column has it, it may lead to a field of a
-struct: `address.city`. Names that differ in case alone are the same, as they are to Spark, unless
-there is a column that is spelled exactly so.
+A name is a column, however it is spelled; if no column has it, it may be a field of a struct:
+`address.city`. Names that differ only in case are the same, as in Spark, unless a column is spelled
+exactly so.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dqx_airflow.metrics.types import fields_of, spelled_like
 
 @dataclass(frozen=True, slots=True)
 class ColumnPath:
-    """Where a name leads: the names of the columns and fields on the way, and the type there."""
+    """What a name refers to: the columns and fields on the path, and the type at its end."""
 
     path: tuple[str, ...]
     type: str
 
 
 def find_column_path(name: str, types: Mapping[str, str]) -> ColumnPath | None:
-    """Where a name leads among columns with their types; None where it leads nowhere."""
+    """What a name refers to among columns with their types; None if nothing."""
     return next(find_column_paths(name, types), None)
 
 
 def find_column_paths(name: str, types: Mapping[str, str]) -> Iterator[ColumnPath]:
-    """All that a name may mean: a column, and fields of structs to which its points lead."""
+    """Everything a name may refer to: a column, and struct fields that its dots lead to."""
     column = spelled_like(name, types)
     if column is not None:
         yield ColumnPath((column,), types[column])

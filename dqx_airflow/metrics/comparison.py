@@ -1,8 +1,7 @@
-"""How values compare, as Spark compares them.
+"""Compares values as Spark does.
 
-Values are as Python has them: int, float, Decimal, str, bool, date, datetime, timedelta, bytes;
-tuples for arrays, dicts for structs, tuples of pairs in the order of their keys for maps, None for
-NULL.
+Values are held as in Python: int, float, Decimal, str, bool, date, datetime, timedelta, bytes;
+tuples for arrays, dicts for structs, tuples of pairs ordered by key for maps, None for NULL.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, decimal_type, family_of
 
 FLOATING = ("float", "double")
-"""The types that hold NaN."""
+"""The types that may hold NaN."""
 
 _LAST_FRACTION, _LAST_BIGINT = 2**53, 2**63
-"""From the first on, every double is a whole number; from the second on, none is a bigint."""
+"""From the first on, every double is an integer; from the second on, none is a bigint."""
 
 
 def order_key(value: Any) -> Any:
-    """What sorts and groups values of one type.
+    """A key to sort and group values of one type.
 
-    NaN equals NaN and is larger than any number; -0.0 equals 0.0; within nested values NULL comes
-    first. Text sorts by code points, which is the order of its bytes.
+    NaN equals NaN and is larger than any number; -0.0 equals 0.0; in nested values NULL comes
+    first. Strings sort by code point, which is the order of their UTF-8 bytes.
     """
     match value:
         case float():
@@ -40,11 +39,11 @@ def order_key(value: Any) -> Any:
 
 
 def comparable(left: Any, left_type: str, right: Any, right_type: str) -> tuple[Any, Any]:
-    """The order keys of two values of types that can be compared; None for NULL.
+    """The order keys of two values of comparable types; None for NULL.
 
-    Numbers are compared exactly; a date is its midnight in UTC; a text beside a date or timestamp
-    is read as one. Beside a decimal, a floating number is the one that it is written as: 0.1, not
-    the binary fraction next to it.
+    Numbers are compared exactly; a date is its midnight in UTC; a string next to a date or
+    timestamp is parsed as one. Next to a decimal, a floating-point number is the decimal that it
+    prints as: 0.1, not the nearest binary fraction.
     """
     if left is None or right is None:
         return None, None
@@ -61,7 +60,7 @@ def comparable(left: Any, left_type: str, right: Any, right_type: str) -> tuple[
 
 
 def literal_value(value: Any) -> Any:
-    """A literal as Spark has it: with a point it is a decimal, if that has enough digits."""
+    """A literal as Spark reads it: a decimal if it has a point, and not too many digits."""
     if not isinstance(value, float) or not math.isfinite(value):
         return value
     written = Decimal(repr(value))
@@ -101,7 +100,7 @@ def literal_type(value: object) -> str:
 
 
 def timestamp_of(value: date | datetime | str | None) -> datetime | None:
-    """The moment in UTC, without a zone, that a date, timestamp or text stands for."""
+    """The timestamp in UTC, without a time zone, that a date, timestamp or string denotes."""
     match value:
         case str():
             return timestamp_in(value)

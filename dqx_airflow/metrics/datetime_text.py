@@ -1,4 +1,4 @@
-"""Dates and timestamps that stand in a text, read as Spark's casts read them."""
+"""Dates and timestamps in strings, parsed as Spark's casts do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLANKS = "".join(map(chr, range(33)))
 
 
 def is_day(text: str) -> bool:
-    """True for a date in the one form that results have: `2024-01-02`."""
+    """True for a date in the form used in results: `2024-01-02`."""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -25,19 +25,19 @@ def is_day(text: str) -> bool:
 
 
 def date_in(text: str) -> date | None:
-    """The date that a text begins with; None where there is none: `2024-1-2`, `2024-01-02T06:00`.
+    """The date at the beginning of a string, or None: `2024-1-2`, `2024-01-02T06:00`.
 
-    What is missing is the first: `2024` is the first of January.
+    Missing parts are 1: `2024` is the first of January.
     """
     match = _DATE.fullmatch(text.strip(_BLANKS))
     return _date(match) if match else None
 
 
 def timestamp_in(text: str) -> datetime | None:
-    """The moment that a text is, in UTC and without a zone; None where it is none.
+    """The timestamp in a string, in UTC and without a time zone, or None.
 
-    Without a zone in the text it is one of UTC, and midnight without a time. A zone can stand only
-    behind seconds.
+    Without a time zone in the string it is in UTC, and without a time it is midnight. A time zone
+    can only follow seconds.
     """
     match = _MOMENT.fullmatch(text.strip(_BLANKS))
     day = _date(match) if match else None
@@ -54,7 +54,7 @@ def timestamp_in(text: str) -> datetime | None:
 
 
 def has_nanoseconds(text: str) -> bool:
-    """True where the moment that a text is has more digits behind the second than a timestamp."""
+    """True if the timestamp in a string has more fractional digits than a Spark timestamp."""
     match = _MOMENT.fullmatch(text.strip(_BLANKS))
     return match is not None and bool((match["part"] or "")[6:].strip("0"))
 
@@ -67,9 +67,9 @@ def _date(match: re.Match[str]) -> date | None:
 
 
 def _zone(text: str) -> tzinfo:
-    """The zone that is written behind a time.
+    """The time zone at the end of a time.
 
-    :raises ValueError: it is none.
+    :raises ValueError: it is not valid.
     """
     if text in ("", "Z", "UTC", "GMT", "UT"):
         return timezone.utc

@@ -1,6 +1,6 @@
-"""A schema that is declared for files, such as `id int, total decimal(18, 2)`: slips in its types.
+"""Declared schemas of files, such as `id int, total decimal(18, 2)`: finds typos in their types.
 
-Which types there are is for Spark to decide: only what looks like one of them is found here.
+Spark decides which types exist: only what resembles one of them is reported here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from dqx_airflow.metrics.types import TYPE_NAMES
 
 _COLUMN = re.compile(r"(?:`(?:[^`]|``)+`|\w+)[\s:]+(\w+)")
 _RARE = ("void", "null", "time", "geometry", "geography", "character", "numeric")
-"""Names of types that Spark knows, and that look like slips of others."""
+"""Names of types that Spark knows, and that resemble typos of others."""
 
 
 def slip_in_schema(schema: str) -> tuple[str, str] | None:
-    """The first type of a column that is a slip, and the type that is meant; None where there is
-    none.
+    """The first misspelled type of a column, and the intended type; None if there is none.
 
     >>> slip_in_schema("id itn, total decimal(18, 2) NOT NULL")
     ('itn', 'int')
@@ -32,7 +31,7 @@ def slip_in_schema(schema: str) -> tuple[str, str] | None:
 
 
 def _columns(schema: str) -> list[str]:
-    """What is between the commas that no bracket and no quote holds."""
+    """The parts between commas outside of brackets and quotes."""
     parts, depth, quote = [""], 0, ""
     for letter in schema:
         if quote or letter in "`'\"":

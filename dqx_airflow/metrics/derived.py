@@ -1,9 +1,9 @@
-"""What can be computed from metric values: extended metrics and the functions of arithmetic.
+"""Functions of metric values: derived metrics and the functions of arithmetic.
 
-None propagates through every function but `coalesce`, `mean`, `usual` and the deviations; a result
-outside the domain, NaN or infinite is None (design, ruling 4). Exact numbers stay exact but for
-`sqrt`, `log`, `exp` and deviations; where one number is a float, the result is one. There is no
-arithmetic on text; dates and moments are ISO text, UTC where they name no zone.
+None propagates through every function except `coalesce`, `mean`, `usual` and the deviations; a
+result outside the domain, NaN or infinite is None (design, ruling 4). Exact numbers stay exact
+except in `sqrt`, `log`, `exp` and deviations; if one number is a float, so is the result. There is
+no arithmetic on strings; dates and timestamps are ISO strings, in UTC unless they name a time zone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Numbers = tuple[MetricValue, ...]
 
 
 def apply(function: str, values: Numbers) -> MetricValue:
-    """The value of `function` for `values`; None where there is no value."""
+    """The value of `function` for `values`, or None."""
     compute = FUNCTIONS[function]
     if function not in _TAKES_NONE and any(value is None for value in values):
         return None
@@ -40,12 +40,12 @@ def apply(function: str, values: Numbers) -> MetricValue:
 
 
 def takes_none(function: str) -> bool:
-    """True where `function` may have a value although one of its values is None."""
+    """True if `function` may have a value although one of its operands is None."""
     return function in _TAKES_NONE
 
 
 def is_infinite(function: str, values: Numbers) -> bool:
-    """True where `function` takes values beyond the range of floating-point numbers."""
+    """True if `function` takes values beyond the range of floating-point numbers."""
     if any(value is None or isinstance(value, str) for value in values):
         return False
     try:
@@ -64,7 +64,7 @@ def _coalesce(*values: MetricValue) -> MetricValue:
 
 
 def _stddev(*values: MetricValue) -> MetricValue:
-    """Sample standard deviation of the values that there are; one value gives 0."""
+    """Sample standard deviation of the existing values; 0 for a single value."""
     sample_stddev = _sample_stddev(*values)
     if sample_stddev is None and any(value is not None for value in values):
         return 0.0
@@ -72,9 +72,9 @@ def _stddev(*values: MetricValue) -> MetricValue:
 
 
 def _sample_stddev(*values: MetricValue) -> MetricValue:
-    """Sample standard deviation of the values that there are; no value below two of them.
+    """Sample standard deviation of the existing values; None for fewer than two.
 
-    Of exact values it has 40 digits, so that no tolerance is needed beside values whose deviation
+    For exact values it has 40 digits, so that no tolerance is needed next to values whose deviation
     is small.
     """
     present = [value for value in values if value is not None]
@@ -97,7 +97,7 @@ def _mean(*values: MetricValue) -> MetricValue:
 
 
 def _usual(*values: MetricValue) -> MetricValue:
-    """The median of the values that there are."""
+    """The median of the existing values."""
     present = sorted(value for value in values if value is not None)
     if not present:
         return None
@@ -106,7 +106,7 @@ def _usual(*values: MetricValue) -> MetricValue:
 
 
 def _exact(values: Sequence[MetricValue]) -> list[Exact] | None:
-    """The values where all of them are exact."""
+    """The values, if all of them are exact."""
     exact_values = [value for value in values if isinstance(value, int | Fraction)]
     return exact_values if len(exact_values) == len(values) else None
 
@@ -118,7 +118,7 @@ def _quotient(a: MetricValue, b: MetricValue) -> MetricValue:
 
 
 def _timestamp(text: MetricValue) -> datetime:
-    """The moment that a date or timestamp stands for: midnight for a date, UTC without a zone."""
+    """The timestamp of a date (its midnight) or timestamp, in UTC if it has no time zone."""
     timestamp = datetime.fromisoformat(str(text))
     return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
 
@@ -129,12 +129,12 @@ def _age(now: MetricValue, then: MetricValue) -> MetricValue:
 
 
 def _midnight(moment: MetricValue) -> MetricValue:
-    """The beginning of the day of a moment, in the zone of the moment."""
+    """The beginning of the day of a timestamp, in its time zone."""
     return _timestamp(moment).replace(hour=0, minute=0, second=0, microsecond=0).isoformat(sep=" ")
 
 
 def _deadline(newest: MetricValue, clock: MetricValue, zone: MetricValue) -> MetricValue:
-    """The time of the day that follows the day of `newest`, both in the zone."""
+    """The given time on the day after that of `newest`, both in the time zone."""
     place = timezone.utc if zone == "UTC" else ZoneInfo(str(zone))
     is_a_date = len(str(newest)) == len("2024-11-29")
     day = _timestamp(newest).date() if is_a_date else _timestamp(newest).astimezone(place).date()
@@ -176,17 +176,17 @@ ARITY: dict[str, tuple[int, int | None]] = {
     "max": (2, None),
     "coalesce": (1, None),
 }
-"""The functions that a suite may call on metrics: fewest and most arguments."""
+"""The functions of metrics that a suite may call, with their minimum and maximum number of
+arguments."""
 
 CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
 """Absolute change `abs((today - base) / base)` against `base`, n days before (seed 001)."""
 
 USUAL = "usual"
-"""The window that leaves the target date out: the median of `n` earlier days, `step` days apart."""
+"""The window that excludes the target date: the median of `n` earlier days, `step` days apart."""
 
 WINDOWS: tuple[str, ...] = ("stddev", "mean", USUAL)
-"""Functions over the values of `n` days: of the last ones, the target date included, but for
-`usual`."""
+"""Functions over the values of `n` days: all but `usual` include the target date."""
 
 WINDOW_DOCS: dict[str, str] = {
     "stddev": "the sample standard deviation of the last `n` days, including the date itself",
@@ -201,7 +201,7 @@ def window_parameters(window: str) -> tuple[str, ...]:
 
 
 def window_lags(window: str, n: int, step: int = 1) -> range:
-    """How many days before the target date the days of a window are."""
+    """The distances of the days of a window from the target date."""
     return range(step, n * step + 1, step) if window == USUAL else range(n)
 
 
@@ -209,16 +209,16 @@ AGES: dict[str, str] = {
     "freshness": "the time since the newest date or timestamp of the column",
     "data_lag": "the time since the start of the newest day of the column",
 }
-"""Calls of one column that yield a duration in seconds, measured when the gate runs."""
+"""Calls with one column that return a duration in seconds, measured when the gate runs."""
 
 TIMELINESS = "timeliness"
-"""The call of one column that is compared with a time of the day: `by 06:00 UTC`."""
+"""The call with one column that is compared with a time of day: `by 06:00 UTC`."""
 
 DISTRIBUTION = "distribution"
-"""The call of one column that is compared with shares: `matches {"A": 50%}`."""
+"""The call with one column that is compared with shares: `matches {"A": 50%}`."""
 
 MOST_COMMON = "most_common"
-"""The call of one column and a number of values, which are all in a list: `in ["A", "B"]`."""
+"""The call with a column and a number of values, which must be in a list: `in ["A", "B"]`."""
 
 DEFAULT_STDDEV_DAYS = 30
 """The default window of `within 3 stddev`, in days before the target date."""

@@ -1,6 +1,6 @@
-"""What metrics are computed from in Python: columns in memory, and decimals as Spark rounds them.
+"""Building blocks of metrics in Python: columns in memory, and decimals rounded as by Spark.
 
-`metrics.comparison` says how values are held.
+`metrics.comparison` defines how values are held.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 EXACT = Context(prec=200)
-"""Decimal arithmetic that loses nothing: what Spark would lose is rounded off afterwards."""
+"""Decimal arithmetic without loss: what Spark would lose is rounded off afterwards."""
 
 
 class SumOverflow(ArithmeticError):  # noqa: N818 - named like OverflowError's kin
-    """A sum of decimals has more digits than a decimal has room for."""
+    """A sum of decimals has more digits than a decimal can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnValues:
-    """The values of a column in the order of the rows, and its type as Spark writes it."""
+    """The values of a column in row order, and its type as Spark writes it."""
 
     type: str
     values: tuple[Any, ...]
@@ -31,7 +31,7 @@ class ColumnValues:
 
 
 def has_room(value: Decimal, precision: int, scale: int) -> bool:
-    """True where the digits before the point fit into a decimal of that size."""
+    """True if the integer digits fit into a decimal of that size."""
     return value.copy_abs() < Decimal(10) ** (precision - scale)
 
 

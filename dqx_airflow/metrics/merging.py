@@ -1,7 +1,7 @@
-"""How a result over some rows and one over others become the result over all of them.
+"""Merges a result over some rows with one over others.
 
-Results are plain metric values, as states hold them. What is merged is the very value that one
-pass over all rows has: where a result says too little for that, it is not merged.
+Results are plain metric values, as in states. A merged value equals that of one pass over all rows;
+results that do not determine it are not merged.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dqx_airflow.metrics.types import (
 from dqx_airflow.values import MetricValue
 
 _UNREADABLE = "\ufffd"
-"""What stands for bytes that are no text; Spark orders by the bytes."""
+"""The replacement for bytes that are not text; Spark orders by the bytes."""
 
 
 class Merge(str, Enum):
-    """What becomes of two results over different rows."""
+    """The merge of two results over different rows."""
 
     COUNT = "counts are added"
     SUM = "sums are added"
@@ -32,7 +32,7 @@ class Merge(str, Enum):
     MOST = "the larger one is taken"
 
     def merged(self, one: MetricValue, other: MetricValue) -> MetricValue:
-        """The result over the rows of both. None, the result over no rows, changes nothing."""
+        """The result over the rows of both. None, the result over no rows, is neutral."""
         if one is None or other is None:
             return other if one is None else one
         pair: tuple[Any, Any] = (one, other)
@@ -45,10 +45,10 @@ class Merge(str, Enum):
                 return plain(max(pair))
 
     def is_exact(self, spark_type: str, result: MetricValue) -> bool:
-        """True where a result over values of a type says all that has to be known to merge it.
+        """True if a result over values of a type suffices to merge it.
 
-        No value may mean no values, and also what no metric value can hold: a sum that overflowed,
-        a moment in the year 10000, NaN.
+        No value may mean no values, or a result that no metric value can hold: a sum that
+        overflowed, a timestamp in the year 10000, NaN.
         """
         if self is Merge.COUNT:
             return True

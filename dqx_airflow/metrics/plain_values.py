@@ -1,4 +1,4 @@
-"""From a value of a dataset to a metric value."""
+"""Converts values of a dataset to metric values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dqx_airflow.values import MetricValue
 
 
 def spark_number(value: Number | Decimal) -> int | Decimal | float:
-    """The number as Spark can hold it: whole, as a decimal, or else as the nearest float."""
+    """The number as Spark can hold it: an integer, a decimal, or else the nearest float."""
     if isinstance(value, float | Decimal):
         return value
     point = ".0" if isinstance(value, Fraction) and value.denominator == 1 else ""
@@ -30,11 +30,10 @@ def is_finite(value: Any) -> bool:
 
 
 def plain(value: Any) -> MetricValue:
-    """A value of a dataset as a plain metric value; NaN, infinity and nested ones are none.
+    """A value of a dataset as a plain metric value; None for NaN, infinite and nested values.
 
-    Decimals and whole numbers are exact, whatever their size.
-
-    Moments are in UTC, or of no zone.
+    Decimals and integers are exact, whatever their size. Timestamps are in UTC, or have no time
+    zone.
     """
     match value:
         case None | str():

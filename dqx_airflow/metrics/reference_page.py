@@ -1,4 +1,4 @@
-"""The reference of the metrics as a Markdown page, written from their entries."""
+"""The reference of the metrics as a Markdown page, generated from their entries."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _metric(metric: Metric) -> str:
 
 
 def _read_after_an_append(metric: Metric) -> str:
-    """What is read where files were added to those that an earlier run has measured."""
+    """The reads after files were added to those that an earlier run has measured."""
     aggregates = metric.aggregates(_some_arguments(metric))
     if metric.is_of_texts or any(item.merge is None for item in aggregates):
         return "all files are read"

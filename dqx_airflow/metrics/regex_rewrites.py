@@ -1,12 +1,12 @@
-"""Regular expressions written so that Java answers them sooner, and the same.
+"""Rewrites regular expressions so that Java evaluates them faster, with the same matches.
 
-Java looks up single characters of a class in a table, and asks each range of it one after the
-other, in two calls. So `[0-9a-f]` takes more than twice as long as `[0123456789abcdef]`.
+Java looks up single characters of a class in a table, but tests each range of it separately, in two
+calls. So `[0-9a-f]` takes more than twice as long as `[0123456789abcdef]`.
 
-What is repeated without end it reads in one loop, what is repeated so many times in a call for each
-time. So where the length of a text tells how often, `[0123456789abcdef]+` takes half as long as
-`[0123456789abcdef]{64}`. And for what is literal Spark need not ask Java, for whom it decodes every
-text.
+An unbounded repetition is a loop, whereas a counted one is a call for each time. So if the length
+of a string determines the count, `[0123456789abcdef]+` takes half as long as
+`[0123456789abcdef]{64}`. And for literals Spark need not call Java, for which it decodes every
+string.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _BRACKETS = re.compile(
     re.DOTALL,
 )
 _UNSURE = re.compile(r"\\Q|\\c|\(\?(?![ims]*(?:-[ims]+)?[:)])[a-zA-Z-]")
-"""Quoted text and the flags for comments and Unicode change what brackets are, or what is in them;
-`\\c` takes any character behind it."""
+r"""Quoted text and the flags for comments and Unicode change the meaning of brackets; `\c` takes any
+following character."""
 
 _WHOLE = re.compile(
     r"\^(?P<group>\()?(?P<pieces>.*)(?(group)\))(?:\$|\\z)(?:\(\?!\\n\))?", re.DOTALL
@@ -43,14 +43,15 @@ _PIECE = re.compile(
     r"|\[-?[0-9A-Za-z _:;,/@%=<>!\"'~`#.+*?(){}|$]*-?\])"
     r"(?:\{(?P<least>[0-9]{1,6})(?P<open>,(?P<most>[0-9]{1,6})?)?\})?"
 )
-"""What takes as many octets of a text as it is repeated, and how often that is."""
+"""A piece that matches one byte per repetition, and the number of repetitions."""
 _WORTH, _MOST = 4, 10
-"""As often something is repeated at least, and so many literals are there at most."""
+"""The minimum number of repetitions, and the maximum number of literals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """Texts of so many octets in which this finds something: in them the other finds it, too."""
+    """A pattern for strings with a number of bytes in a range: in these it matches whenever the
+    other pattern does."""
 
     pattern: str
     least: int
@@ -63,8 +64,8 @@ def quick_pattern(pattern: str) -> str:
     >>> quick_pattern("^M[0-9]{4}$")
     '^M[0123456789]{4}$'
 
-    Brackets that hold anything else stay as they are, and so does all of an expression in which
-    it is not plain where brackets begin and end.
+    Brackets with anything else stay as they are, and so does an expression in which it is not clear
+    where brackets begin and end.
     """
     parts = list(_PART.finditer(pattern))
     if _UNSURE.search(pattern) or "".join(part[0] for part in parts) != pattern:
@@ -81,16 +82,16 @@ def _listed(brackets: str) -> str:
 
 
 def _characters(first: str | None, last: str | None) -> str:
-    """All characters of a range; nothing for what is none."""
+    """All characters of a range; empty if it is not one."""
     if first is None or last is None:
         return ""
     return "".join(map(chr, range(ord(first), ord(last) + 1)))
 
 
 def quicker(column: str, pattern: str) -> str | None:
-    """Spark SQL that is true for no text of a column but those in which `pattern` finds something.
+    """Spark SQL that is true only for strings in which `pattern` matches.
 
-    For most of these it is, and costs less. None where there is no such condition.
+    It is true for most of these, and faster. None if there is no such condition.
     """
     literal = _LITERAL.fullmatch(pattern)
     if literal is not None:
@@ -114,7 +115,7 @@ def _literally(column: str, literal: re.Match[str]) -> str | None:
     if len(texts) > _MOST:
         return None
     if literal["start"] and literal["end"] and (literal["group"] or len(texts) == 1):
-        # Not by `=`: there Spark pads the literal to the length of a column of the type `char`.
+        # Not by `=`: there Spark pads the literal to the length of a `char` column.
         return " OR ".join(
             f"octet_length({column}) = {len(text)} AND startswith({column}, {quote_literal(text)})"
             for text in texts
@@ -126,13 +127,13 @@ def _literally(column: str, literal: re.Match[str]) -> str | None:
 
 
 def sized_pattern(pattern: str) -> Sized | None:
-    """What is asked first, where it is quicker than an expression for whole texts.
+    r"""A faster first test for an expression that matches whole strings.
 
     >>> sized_pattern("^M[0123456789]{4}$")
-    Sized(pattern='(?-i)^M[0123456789]+\\\\z', least=5, most=5)
+    Sized(pattern='(?-i)^M[0123456789]+\\z', least=5, most=5)
 
-    One of its repetitions becomes one without end, the longest; the others have to be of one
-    length each. None where that does not hold, or does not pay.
+    The longest of its repetitions becomes unbounded; the others must have a fixed length. None if
+    they have not, or if it does not pay.
     """
     whole = _WHOLE.fullmatch(pattern)
     if whole is None:
@@ -153,14 +154,14 @@ def sized_pattern(pattern: str) -> Sized | None:
         f"{piece['atom']}+" if at == loose else piece[0] for at, piece in enumerate(pieces)
     )
     ends = most[loose]
-    # Where a collation ignores case, `[k]` finds the sign of the kelvin, too, of three octets.
+    # If a collation ignores case, `[k]` also matches the Kelvin sign, which has three bytes.
     return Sized(
         rf"(?-i)^{written}\z", fixed + least[loose], None if ends is None else fixed + ends
     )
 
 
 def _most(piece: re.Match[str]) -> int | None:
-    """How often at most; None without end."""
+    """The maximum number of repetitions; None if unbounded."""
     if piece["open"] is None:
         return int(piece["least"] or 1)
     return int(piece["most"]) if piece["most"] else None

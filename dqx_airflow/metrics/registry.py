@@ -1,4 +1,4 @@
-"""What a metric is: the one entry that argument checks, hints, docs and the scan all read."""
+"""The definition of a metric: the one entry behind argument checks, hints, docs and the scan."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dqx_airflow.metrics.types import Family
 from dqx_airflow.values import MetricValue
 
 Arguments: TypeAlias = tuple[Any, ...]
-"""The arguments of a metric request: a column name, a tuple of column names, a literal, a
-predicate, which `aggregates` gets as a `RowCondition`. All hashable."""
+"""The arguments of a metric request: a column name, a tuple of column names, a literal, or a
+predicate, which `aggregates` gets as a `RowCondition`. All are hashable."""
 TypeOf: TypeAlias = Callable[[str], str]
-"""The type of a column by its name."""
+"""Returns the type of a column by its name."""
 
 
 class ArgumentKind(str, Enum):
-    """What an argument has to be."""
+    """The kind of an argument."""
 
     COLUMN = "a column"
     COLUMNS = "a column, or a list of columns such as [id, date]"
@@ -47,12 +47,12 @@ class Scan(str, Enum):
 
     @property
     def has_dates(self) -> bool:
-        """True where what is read belongs to a date, so that it can be asked of another one."""
+        """True if what is read belongs to a date, so that the metric can be lagged."""
         return self not in (Scan.SCHEMA, Scan.LOG, Scan.MATCH)
 
 
 class Statistic(str, Enum):
-    """What the transaction log of a Delta table may know of each file."""
+    """What the transaction log of a Delta table may know about each file."""
 
     ROWS = "the number of rows"
     VALUES = "the number of rows in which a column is not NULL"
@@ -61,18 +61,18 @@ class Statistic(str, Enum):
 
 
 class Shortcut(Protocol):
-    """What may answer an aggregate without a look at the rows."""
+    """An answer to an aggregate without reading the rows."""
 
     @property
     def asks(self) -> tuple[Aggregate, ...]:
-        """The aggregates that have to be known for it."""
+        """The aggregates that it needs."""
 
     def fits(self, type_of: TypeOf) -> bool:
-        """True where the types of the columns allow it."""
+        """True if the types of the columns allow it."""
 
     def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
-        """The value of the aggregate, given the results of what it `asks`; None where these do not
-        tell."""
+        """The value of the aggregate, from the results of what it `asks`; None if they do not
+        determine it."""
 
 
 VALUE, COPIES, RANK = "`dqx: value`", "`dqx: copies`", "`dqx: rank`"
@@ -80,11 +80,11 @@ VALUE, COPIES, RANK = "`dqx: value`", "`dqx: copies`", "`dqx: rank`"
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """The different values of a column, or combinations of several, with the number of their rows.
+    """The distinct values of a column, or combinations of several, with their numbers of rows.
 
     `sql` aggregates over them: `VALUE` is the value of a single column, `COPIES` the number of its
-    rows, NULL for NULL and for a combination of nothing but NULL. Where they are `ranked`, `RANK`
-    is one more than the number of values that are more common.
+    rows, NULL for NULL and for a combination of NULLs only. If they are `ranked`, `RANK` is one
+    more than the number of values that are more common.
     """
 
     columns: tuple[str, ...]
@@ -97,8 +97,8 @@ class Steps:
     """The steps from each row to the next one in the order of another column.
 
     Counted are those from a value to one that is `<`, `>` or `=` compared with it. Rows without a
-    value of one of the columns are left out. Between rows of one rank in the order there is none:
-    they come as a column should be sorted in which that step is a mistake.
+    value in one of the columns are excluded. There is no step between rows of equal order: they are
+    taken in the order in which a sorted column has no such step.
     """
 
     column: str
@@ -108,19 +108,17 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A Spark SQL aggregate expression; it holds on every Spark, ANSI mode on or off.
+    """A Spark SQL aggregate expression, valid on every Spark with ANSI mode on or off.
 
     `distinct` are the columns whose combinations it counts: such an aggregate may be computed by
-    grouping instead, and where they are a key, nearly all of them are expected to be different;
-    with `skips_null` combinations with a NULL in them do not count.
-    `statistic` is what may be taken from the transaction log instead, of
-    `column` where it is about one.
-    `merge` makes the result over all rows of those over parts of them; None where it takes all
-    rows. What is merged are counts, values or sums of `column`, or whole numbers.
-    With a `shortcut` rows are read only where that has no answer. `sql_by_type` takes the place of
-    `sql` where the column is of one of these types. `where` is the condition, as Spark SQL, of the
-    rows that it is about. What is aggregated `over` something else than the rows themselves has a
-    pass of its own, and a name for its `sql`.
+    grouping instead, and if they are a key, nearly all of them are expected to be different; with
+    `skips_null` combinations with a NULL do not count. `statistic` may be taken from the
+    transaction log instead, of `column` if it is about one. `merge` combines results over parts of
+    the rows; None if it needs all rows at once. Merged results are counts, values or sums of
+    `column`, or integers. With a `shortcut` rows are read only if that has no answer. `sql_by_type`
+    replaces `sql` for a column of one of these types. `where` is a condition, as Spark SQL, on its
+    rows. An aggregate `over` something else than the rows themselves has a pass of its own, and a
+    name for its `sql`.
     """
 
     sql: str
@@ -136,15 +134,15 @@ class Aggregate:
     over: Frequencies | Steps | None = None
 
     def of_type(self, spark_type: str) -> Aggregate:
-        """The aggregate over a column of a type."""
+        """The aggregate for a column of a type."""
         sql = dict(self.sql_by_type).get(spark_type, self.sql)
         return replace(self, sql=sql, sql_by_type=())
 
 
 @dataclass(frozen=True, slots=True)
 class RowCondition:
-    """A predicate over rows as Spark SQL. The shortcut tells that no row violates it, where it is
-    about one column."""
+    """A row predicate as Spark SQL. The shortcut proves that no row violates it, if it is about one
+    column."""
 
     sql: str
     shortcut: Shortcut | None = None
@@ -155,7 +153,7 @@ class RowCondition:
 
 
 class MetricUnit(str, Enum):
-    """What the value counts."""
+    """The unit of a value."""
 
     ROWS = "rows"
     DIFFERENCES = "rows that differ"
@@ -173,17 +171,17 @@ class MetricUnit(str, Enum):
 
     @property
     def is_whole(self) -> bool:
-        """True where values are whole numbers."""
+        """True if values are integers."""
         return self in _WHOLE
 
     @property
     def is_part_of_rows(self) -> bool:
-        """True where values are at most the number of rows of the same dataset and date."""
+        """True if values are at most the number of rows of the same dataset and date."""
         return self in (MetricUnit.ROWS, MetricUnit.VALUES)
 
     @property
     def is_of_column(self) -> bool:
-        """True where values are made of what the column holds."""
+        """True if values derive from the values of the column."""
         return self in (MetricUnit.COLUMN, MetricUnit.SQUARED)
 
 
@@ -212,7 +210,7 @@ _UNIT_RANGES: dict[MetricUnit, tuple[float, float]] = {
 
 
 _GIVEN = {ArgumentKind.DATASET: "other", ArgumentKind.TOLERANCE: "0.01", ArgumentKind.STEP: "1"}
-"""What stands for the value of a parameter in a signature."""
+"""Placeholders for the values of parameters in a signature."""
 
 
 def _first_result(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
@@ -222,7 +220,7 @@ def _first_result(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One argument. `accepts` restricts the type family of a column; empty accepts all. A parameter
-    may be left out, unless it `is_required`. `refuses` are types that make no sense for it."""
+    is optional unless it `is_required`. `refuses` are types that make no sense for it."""
 
     name: str
     kind: ArgumentKind
@@ -233,11 +231,11 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class RowsBehind:
-    """The rows that move the value of a metric to one side.
+    """The rows that move the value of a metric in one direction.
 
-    Spark SQL tells which they are: a `condition` that is true for them; or what is `compared` with
-    the limit that the value exceeds; or the columns whose values are `repeated`, of the rows of
-    the condition where there is one. `words` are the condition, or what is compared, for people.
+    Spark SQL selects them: by a `condition` that is true for them; or by what is `compared` with
+    the limit that the value exceeds; or by columns whose values are `repeated`, among the rows of
+    the condition if there is one. `words` describe the condition, or what is compared.
     """
 
     words: str
@@ -250,21 +248,21 @@ class RowsBehind:
 class Metric:
     """A metric: its arguments, its documentation, and how Spark computes it.
 
-    `aggregates` gives what Spark has to compute for the arguments, `value` makes the metric's
-    value of the results. `empty` is the value for a dataset without rows, `no_value` says when
+    `aggregates` returns what Spark has to compute for the arguments, `value` computes the metric's
+    value from the results. `empty` is the value for a dataset without rows, `no_value` says when
     there is none. `parameters` are named and optional; in the arguments of a request they follow
-    the others, None where not given. `least` and `most` are the ends of its values where its unit
-    has others. An `is_internal` metric stands behind other syntax and cannot be called by name.
-    `in_python` computes the metric without Spark: it gets columns (`metrics.in_python.Column`)
-    where the arguments name them, and the rows where there are no arguments; None where only
-    Spark can. `raised_by` and `lowered_by` give the rows that make the value larger and smaller,
-    where rows can be blamed for it; a predicate they get as text. `of_schema` answers what needs
-    nothing but the types of the columns by name, with words about the value where it says little.
-    A metric `is_of_texts` where it is about the texts of a file before they are cast: what its
-    aggregates read is `metrics.texts.malformed_alias`, what `in_python` gets whether rows are
-    malformed. Where there are no texts, it has the value `empty`. A metric that `is_void_with_nan`
-    has no value where a column that it is about holds NaN. A metric `is_picked` where its value is
-    one that the column holds: no arithmetic has rounded it.
+    the others, as None if not given. `least` and `most` are the bounds of its values if they differ
+    from those of its unit. An `is_internal` metric implements other syntax and cannot be called by
+    name. `in_python` computes the metric without Spark: from columns (`metrics.in_python.Column`)
+    if the arguments name some, and from the rows if there are no arguments; None if only Spark can.
+    `raised_by` and `lowered_by` return the rows that make the value larger and smaller, if rows are
+    at fault; they get a predicate as text. `of_schema` answers metrics that need only the types of
+    the columns by name, with details if the value alone says little. A metric `is_of_texts` if it
+    is about the strings of a file before they are cast: its aggregates read
+    `metrics.texts.malformed_alias`, and `in_python` gets whether rows are malformed. Without such
+    strings, it has the value `empty`. A metric that `is_void_with_nan` has no value if one of its
+    columns contains NaN. A metric `is_picked` if its value is a value of the column, which no
+    arithmetic has rounded.
     """
 
     name: str
@@ -291,21 +289,21 @@ class Metric:
 
     @property
     def takes_where(self) -> bool:
-        """True where it can be measured over some of the rows. SQL of the user's has its own
+        """True if it can be measured over some of the rows. SQL written by the user has its own
         filters."""
         is_sql = any(argument.kind is ArgumentKind.SQL for argument in self.arguments)
         return self.scan is Scan.FLAT and not is_sql
 
     @property
     def signature(self) -> str:
-        """How it is called: `count_values(column, value)`."""
+        """The call: `count_values(column, value)`."""
         shown = [argument.name for argument in self.arguments]
         shown += [f"{one.name} {_GIVEN.get(one.kind, 'column')}" for one in self.parameters]
         return f"{self.name}({', '.join(shown)})"
 
     @property
     def range(self) -> tuple[float, float]:
-        """Between which numbers all values lie, both included."""
+        """The bounds of all values, inclusive."""
         least, most = _UNIT_RANGES.get(self.unit, (-math.inf, math.inf))
         return (
             least if self.least is None else self.least,

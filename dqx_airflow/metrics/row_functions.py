@@ -1,4 +1,4 @@
-"""The functions over the columns of a row that predicates may call. One entry each."""
+"""The row functions that predicates may call. One entry each."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ _NO_MOMENT = "not a date or timestamp"
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
-    """A function: the fewest and most arguments, and Spark SQL for the arguments' SQL.
+    """A function: the minimum and maximum number of arguments, and Spark SQL for the arguments'
+    SQL.
 
-    The first argument is of the families in `accepts`, any where there are none, and the others
-    can be compared with it; those from `literals` on have to be written out. `type_of` gives the
-    type of the result for those of the arguments, `in_python` the result for their values. Where
-    one of these is NULL, so is the result, unless the function `takes_null`. `of_bigint` is the
-    SQL for whole numbers, which are made bigints before. `lost` says what happened where there is
-    no result although the arguments have values, which is so for the types in `loses` alone. A
-    function `gives_own_type` if its SQL has to become a decimal of the size that `type_of` gives:
-    Spark's own size depends on the values of arguments too.
+    The first argument is of the families in `accepts`, any if there are none, and the others are
+    comparable with it; those from `literals` on must be literals. `type_of` returns the type of the
+    result for those of the arguments, `in_python` the result for their values. If one of these is
+    NULL, so is the result, unless the function `takes_null`. `of_bigint` is the SQL for integers,
+    which are cast to bigint before. `lost` says why there is no result although the arguments have
+    values, which is possible only for the types in `loses`. A function `gives_own_type` if its SQL
+    has to be cast to a decimal of the size that `type_of` returns: Spark's own size also depends on
+    the values of arguments.
     """
 
     name: str
@@ -58,7 +59,7 @@ class RowFunction:
     gives_own_type: bool = False
 
     def loses_of(self, spark_type: str) -> bool:
-        """True where it may have no result for a value of the type."""
+        """True if it may have no result for a value of the type."""
         return spark_type.split("(", maxsplit=1)[0] in self.loses
 
 
@@ -73,7 +74,7 @@ def _of_text(
 
 
 def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunction:
-    # TRY_CAST, since a text that is no date would end the whole scan in ANSI mode.
+    # TRY_CAST, since a string that is not a date would end the whole scan in ANSI mode.
     def sql(moment: str) -> str:
         return f"{name}(TRY_CAST({moment} AS TIMESTAMP))"
 
@@ -101,7 +102,7 @@ def _round(value: Any, digits: int = 0) -> Any:
     if isinstance(value, float):
         written = Decimal(repr(value))
         exponent = written.as_tuple().exponent
-        # NaN and infinity have no exponent that is a number.
+        # NaN and infinity have no numeric exponent.
         is_rounded = not isinstance(exponent, int) or digits >= -exponent
         return value if is_rounded else float(rounded_half_up(written, digits))
     if isinstance(value, int):
@@ -173,7 +174,7 @@ _ENTRIES = (
         _NUMBER,
         type_of=_widened,
         in_python=_abs,
-        # By itself it is negative for the smallest number where ANSI mode is off.
+        # Without this it is negative for the smallest number if ANSI mode is off.
         of_bigint=lambda n: f"CASE WHEN {n} < 0 THEN try_subtract(0L, {n}) ELSE {n} END",
         lost="overflow",
         loses=frozenset({"bigint"}),
@@ -209,7 +210,7 @@ _ENTRIES = (
         1,
         1,
         "The number of items of an array, or of entries of a map.",
-        # By itself it is -1 for NULL where ANSI mode is off.
+        # Without this it is -1 for NULL if ANSI mode is off.
         lambda items: f"CASE WHEN {items} IS NOT NULL THEN size({items}) END",
         _COLLECTION,
         type_of=lambda _: "int",
@@ -264,4 +265,4 @@ QUANTIFIERS: dict[str, str] = {
     "every": "The predicate is true for every `item` of the array. True for an empty array.",
     "some": "The predicate is true for at least one `item` of the array.",
 }
-"""Predicates about the items of an array, with what makes them true."""
+"""Predicates over the items of an array, with what makes them true."""

@@ -1,4 +1,4 @@
-"""The steps of a sequence: how far apart its values are, by the type of its column.
+"""The steps of a sequence: the distance between its values, by the type of its column.
 
 A step is a number, or `("seconds", number)` for a duration, or None for 1 or one day.
 """
@@ -18,7 +18,8 @@ POSITIONS = {
     "timestamp": "unix_micros({})",
     "timestamp_ntz": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})",
 }
-"""Where a date or timestamp lies on the line of numbers, as Spark SQL: in days, or microseconds."""
+"""The position of a date or timestamp on the number line, as Spark SQL: in days, or
+microseconds."""
 
 
 def step_of(given: Any, kind: str) -> Fraction:
@@ -35,7 +36,7 @@ def step_of(given: Any, kind: str) -> Fraction:
 
 
 def objection_to_step(given: Any, column: str, kind: str) -> str | None:
-    """Why a step makes no sense for a column of a type; None where it does."""
+    """Why a step makes no sense for a column of a type; None if it does."""
     if given is None:
         return None
     is_time = family_of(kind) is Family.TIME

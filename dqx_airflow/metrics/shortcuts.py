@@ -1,7 +1,7 @@
 """Shortcuts: aggregates that others answer, so that no row is read for them.
 
-The extremes of a column answer how many values are out of a range, as long as none is: however
-many ranges are asked of a column, two aggregates are computed.
+The extremes of a column answer how many values are out of a range as long as none is: for any
+number of ranges on a column, two aggregates are computed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOLDS: dict[str, Callable[[Limit, Limit], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class ValueBound:
-    """`op` is `<`, `<=`, `>`, `>=` or `==`; the value of the column stands before it."""
+    """`op` is `<`, `<=`, `>`, `>=` or `==`; its left operand is the value of the column."""
 
     op: str
     limit: Limit
@@ -43,9 +43,9 @@ class ValueBound:
 
 @dataclass(frozen=True, slots=True)
 class WithinRanges:
-    """Answers 0, where all values of a column lie in one of some ranges.
+    """Answers 0 if all values of a column lie within one of some ranges.
 
-    A range is bounds that hold together. NULL lies in every range.
+    A range is a set of bounds that hold together. NULL lies in every range.
     """
 
     column: str
@@ -57,7 +57,7 @@ class WithinRanges:
         return _extremes_of(self.column)
 
     def fits(self, type_of: TypeOf) -> bool:
-        """True for a column whose order is known here as well as in Spark."""
+        """True for a column whose order is the same here as in Spark."""
         kind = type_of(self.column)
         is_text = any(isinstance(bound.limit, str) for range_ in self.ranges for bound in range_)
         if kind == "date":
@@ -65,7 +65,7 @@ class WithinRanges:
         return not is_text and (kind in (*WHOLE_SIZES, "double") or kind.startswith("decimal"))
 
     def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
-        """0, or None where the rows have to be counted.
+        """0, or None if the rows have to be counted.
 
         :param results: those of what it `asks`.
         """
@@ -76,7 +76,7 @@ class WithinRanges:
         kind = type_of(self.column)
         try:
             extremes = [_value(str(result), kind) for result in results]
-        except ValueError:  # the year 10000 of a date
+        except ValueError:  # a date in the year 10000
             return None
         is_within = any(
             all(_holds(extreme, kind, bound) for extreme in extremes for bound in range_)
@@ -87,7 +87,7 @@ class WithinRanges:
 
 @dataclass(frozen=True, slots=True)
 class NeverNan:
-    """Answers 0, where the largest value of a column is not NaN: Spark has it behind infinity."""
+    """Answers 0 if the largest value of a column is not NaN, which Spark sorts after infinity."""
 
     column: str
 
@@ -101,13 +101,13 @@ class NeverNan:
         return True
 
     def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
-        """0 where no value is NaN; None where that is not known."""
+        """0 if no value is NaN; None if that is unknown."""
         return None if results == (_NAN,) else 0
 
 
 @lru_cache
 def _extremes_of(column: str) -> tuple[Aggregate, ...]:
-    # As text no digit is lost, and NaN is told from NULL.
+    # A string loses no digit, and distinguishes NaN from NULL.
     return tuple(
         Aggregate(
             f"CAST({function}({quote_name(column)}) AS STRING)", statistic=which, column=column

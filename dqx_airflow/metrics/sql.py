@@ -9,23 +9,23 @@ from dqx_airflow.metrics.types import decimal_type
 
 
 def quote_name(*path: str) -> str:
-    """A column name as one identifier, whatever characters it holds; several lead into structs."""
+    """A column name as one identifier, whatever it contains; several lead into structs."""
     quoted = ".".join("`" + name.replace("`", "``") + "`" for name in path)
-    # Spark replaces `${env:NAME}` in every text that it parses, even within quotes: see
-    # VariableSubstitution in its SparkSqlParser. In a literal the two signs can be kept apart.
+    # Spark substitutes `${env:NAME}` in all SQL text that it parses, even within quotes: see
+    # VariableSubstitution in its SparkSqlParser. In a literal the two characters can be separated.
     return f"identifier({quote_literal(quoted)})" if "${" in quoted else quoted
 
 
 def quote_literal(value: str | int | float | Decimal | bool | date) -> str:
-    """A literal of Spark SQL. Text cannot end the literal, whatever it holds.
+    """A literal of Spark SQL. No string can end the literal early.
 
-    A number with a point is a decimal, as it is written: beside a double, Spark makes the nearest
-    double of it. One with more digits than a decimal has is a double.
+    A number with a decimal point is a decimal, as written; next to a double, Spark casts it to the
+    nearest double. One with more digits than a decimal has is a double.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # Spark unescapes backslashes in quoted text. `$\{` keeps it from replacing variables.
+        # Spark unescapes backslashes in quoted strings. `$\{` keeps it from substituting variables.
         escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{")
         return f"'{escaped}'"
     if isinstance(value, date):

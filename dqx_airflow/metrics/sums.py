@@ -1,7 +1,7 @@
-"""Sums that lose nothing: of whole numbers as decimals, of decimals as they are.
+"""Exact sums: integers are added as decimals, and decimals without rounding.
 
-Spark adds whole numbers as bigints, and its average of them is a double; an average of decimals is
-rounded to four more digits. Here a sum has all its digits, and an average is the sum by the count.
+Spark adds integers as bigints, and averages them as a double; an average of decimals is rounded to
+four more digits. Here a sum has all its digits, and an average is the sum divided by the count.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dqx_airflow.values import MetricValue
 
 OVERFLOW = f"the sum overflows: it needs more than {LONGEST_DECIMAL} digits"
 
-# Sums of parts of the bits cannot overflow below 2**42 rows, and take as long as one of bigints; a
+# Sums of parts of the bits cannot overflow below 2**42 rows, and are as fast as one of bigints; a
 # sum of decimals takes twice the time.
 _OF_PARTS = {
     "int": (("shiftright({0}, 16)", 65536), ("{0} & 65535", 1)),
@@ -39,8 +39,8 @@ def sum_of(column: str) -> Aggregate:
 def has_overflown(
     aggregates: Sequence[Aggregate], results: Sequence[MetricValue], type_of: TypeOf
 ) -> bool:
-    """True where a sum of decimals has no value because it is too large: there are values, as the
-    count beside it tells."""
+    """True if a sum of decimals has no value because it is too large: according to the count beside
+    it, there are values."""
     first = aggregates[0] if aggregates else None
     if first is None or first.merge is not Merge.SUM or first.column is None:
         return False
@@ -48,7 +48,7 @@ def has_overflown(
 
 
 def typed(item: Aggregate, type_of: TypeOf) -> Aggregate:
-    """The aggregate as it is computed for the type of its column."""
+    """The aggregate in the form for the type of its column."""
     if not item.sql_by_type or item.column is None:
         return item
     return item.of_type(type_of(item.column))

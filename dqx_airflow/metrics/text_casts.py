@@ -1,7 +1,7 @@
-"""Values written as text, in files whose columns are declared: which text is a value of a type.
+"""Values written as strings, in files with declared columns: which string is a value of a type.
 
-A text is well formed where the cast loses nothing. Blanks around it do not matter, but a text of
-blanks alone is nothing but text. A fraction of a second has six digits at most.
+A string is well formed if the cast loses nothing. Surrounding spaces are allowed, but a string of
+spaces only is a value of string columns only. A fraction of a second has at most six digits.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ PATTERNS = {
     "decimal": _NUMBER,
     "float": f"({_NUMBER}|{_NO_NUMBER})",
     "double": f"({_NUMBER}|{_NO_NUMBER})",
-    "date": rf"{_DAY}([ T]00:00(:00([.]0*)?)?)?",  # a time of the day would be lost
-    # Without a day it would be a time of today.
+    "date": rf"{_DAY}([ T]00:00(:00([.]0*)?)?)?",  # a time of day would be lost
+    # Without a date it would be a time of today.
     "timestamp": rf"{_DAY}([ T][^.]*({_FRACTION}([^0-9.].*)?)?)?",
-    "timestamp_ntz": rf"{_DAY}([ T][0-9:]*({_FRACTION})?)?",  # a zone would be lost
+    "timestamp_ntz": rf"{_DAY}([ T][0-9:]*({_FRACTION})?)?",  # a time zone would be lost
 }
-"""What the whole text has to match besides, where Spark's cast takes more."""
+"""A pattern that the whole string must also match, where Spark's cast accepts more."""
 
 OPTIONS = {
     "date": "dateFormat",
     "timestamp": "timestampFormat",
     "timestamp_ntz": "timestampNTZFormat",
 }
-"""The options of a file by which moments are written otherwise than ISO has it."""
+"""File options by which timestamps have another format than ISO 8601."""
 
 
 def whole_pattern(kind: str) -> str:
-    """The pattern of a type with the blanks that may stand around."""
+    """The pattern of a type with optional surrounding spaces."""
     return f"(?s)^{_BLANKS}{PATTERNS[kind]}{_BLANKS}$"
 
 
 def excess_digits(scale: int) -> str:
-    """A pattern for decimals with more digits than there is room for behind the point."""
+    """A pattern for decimals with more fractional digits than the type has."""
     return rf"[.][0-9]{{{scale}}}[0-9]*[1-9]"
 
 
 def can_be_cast(spark_type: str) -> bool:
-    """True for the types of which a text alone can be a value."""
+    """True for types whose values a string can represent."""
     return spark_type == "binary" or family_of(spark_type) in (
         *(Family.NUMBER, Family.TEXT, Family.TIME, Family.BOOLEAN),
     )
 
 
 def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
-    """The value of a text as Spark SQL, NULL where it is malformed.
+    """The value of a string as Spark SQL, NULL if it is malformed.
 
-    :param text: the text as Spark SQL.
+    :param text: the string as Spark SQL.
     :param options: those of the file, in any case.
     """
     kind = spark_type.split("(", 1)[0]
@@ -72,7 +72,7 @@ def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
         conditions.append(f"{text} RLIKE {quote_literal(ended(whole_pattern(kind)))}")
     if kind == "decimal":
         _, scale = decimal_size(spark_type)
-        # Where there is an exponent, the digits do not tell.
+        # With an exponent, the digits do not decide.
         is_same = f"CAST({value} AS DOUBLE) = TRY_CAST({text} AS DOUBLE)"
         is_cut = f"{text} RLIKE {quote_literal(excess_digits(scale))}"
         conditions.append(f"CASE WHEN {text} RLIKE '[eE]' THEN {is_same} ELSE NOT {is_cut} END")
@@ -83,7 +83,7 @@ def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
 
 
 def malformed_alias(metric: str, columns: str | tuple[str, ...]) -> str:
-    """The column that is true in the rows that a metric of texts counts."""
+    """The column that is true in the rows that a metric of strings counts."""
     listed = columns if isinstance(columns, str) else ", ".join(columns)
     return f"dqx: {metric} {listed}"
 

@@ -1,9 +1,9 @@
-"""The formats that a text may be asked for: `email is email`. One entry each.
+r"""The formats of strings: `email is email`. One entry each.
 
-The expressions mean the same to Java, with which Spark matches, and to Python. `$(?!\\n)` is the
-very end in both: `$` alone would allow a newline behind it. They follow RFC 5321 (email, without
-quoted local parts), RFC 1123 (host names), RFC 9562 (UUID), RFC 3986 (URI), RFC 4291 (IPv6) and
-ISO 8601 (dates and times, the extended format).
+The expressions mean the same to Java, with which Spark matches, and to Python. `$(?!\n)` is the end
+of the string in both: `$` alone would allow a newline after it. They follow RFC 5321 (email,
+without quoted local parts), RFC 1123 (host names), RFC 9562 (UUID), RFC 3986 (URI), RFC 4291 (IPv6)
+and ISO 8601 (dates and times, the extended format).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
 _ZONE = r"(Z|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
 _BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-# Java's matcher takes a frame of the stack for each turn of a group: long texts are refused first.
+# Java's matcher uses a stack frame for each repetition of a group: long strings are rejected first.
 _SHORT = "(?=.{1,254}$)"
 _HOST = rf"{_SHORT}{_LABEL}(\.{_LABEL})*"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}"
 _QUOTED = r'"([ !#-\[\]-~]|\\[ -~]){0,62}"'
 _HEX = "[0-9a-fA-F]"
-# Without a group: Java takes longer to repeat one than to read it three times.
+# Without a group: Java takes longer to repeat one than to match it three times.
 _UUID = "-".join(f"{_HEX}{{{length}}}" for length in (8, 4, 4, 4, 12))
 _IPV6 = "|".join(
     [
@@ -40,7 +40,7 @@ _IPV6 = "|".join(
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """A format: what it is, and the regular expression of a whole text that has it."""
+    """A format: its description, and the regular expression for whole strings of the format."""
 
     name: str
     doc: str
@@ -84,5 +84,5 @@ TEXT_FORMATS: dict[str, TextFormat] = {entry.name: entry for entry in _ENTRIES}
 
 
 def whole(pattern: str) -> str:
-    """The expression for a text that matches from its first to its last character."""
+    """The expression for a string that matches from its first to its last character."""
     return rf"^({pattern})$(?!\n)"

@@ -1,4 +1,4 @@
-"""Whether a type holds nothing but values of another one: what `column price fits number` asks."""
+"""Whether a type contains only values of another one, for `column price fits number`."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from dqx_airflow.metrics.types import (
 )
 
 TYPE_WORDS = ("number", "whole_number", "text", "any")
-"""Words that stand for several types where a type has to fit."""
+"""Words for several types in a type check."""
 
 _EXACT_IN = {
     "float": ("tinyint", "smallint"),
     "double": ("tinyint", "smallint", "int", "float"),
 }
-"""The numbers of which floating point holds every one."""
+"""The numeric types that floating point represents exactly."""
 
 
 def misfits(found: str, wanted: str, place: str) -> Iterator[str]:
-    """Where a type holds more than another one, in words: `address.zip is bigint, not text`.
+    """Where a type contains more than another one, in words: `address.zip is bigint, not text`.
 
-    Nothing where it fits. Both types are spelled as `canonical_type` spells them.
+    Empty if it fits. Both types are spelled as `canonical_type` spells them.
 
-    :param place: what is of the type `found`: a column, a field.
+    :param place: the column or field of the type `found`.
     """
     kind = _name(wanted)
     if found == "void" or kind == "any":
@@ -51,7 +51,7 @@ def misfits(found: str, wanted: str, place: str) -> Iterator[str]:
 
 
 def _is_within(found: str, wanted: str) -> bool:
-    """True where a simple type is the wanted one, or a narrower one, or among those of a word."""
+    """True if a simple type is the wanted one, a narrower one, or one of those of a word."""
     kind = _name(found)
     match _name(wanted):
         case "number":
@@ -69,7 +69,9 @@ def _is_within(found: str, wanted: str) -> bool:
             return kind in _EXACT_IN[floating]
         case "string":
             return family_of(found) is Family.TEXT
-        case "timestamp":  # files without a zone are read as the other one, whoever wrote them
+        case (
+            "timestamp"
+        ):  # files without a time zone are read as the other type, whatever wrote them
             return kind in ("timestamp", "timestamp_ntz")
         case "varchar" if kind in ("char", "varchar") and parts_of(found) and parts_of(wanted):
             return int(parts_of(found)[0]) <= int(parts_of(wanted)[0])

@@ -1,4 +1,4 @@
-"""Spark types as text: one spelling for one type, and the families that metrics tell apart."""
+"""Spark types as text: one spelling for each type, and the families that metrics distinguish."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 
 class Family(str, Enum):
-    """The families of Spark types that metrics tell apart."""
+    """The families of Spark types that metrics distinguish."""
 
     NUMBER = "number"
     TEXT = "string"
@@ -46,7 +46,7 @@ _OTHER_NAMES = {
 }
 
 TYPE_NAMES = (*_FAMILIES, *_OTHER_NAMES, "struct")
-"""The names of all types, those included that Spark accepts for others."""
+"""The names of all types, including synonyms that Spark accepts."""
 
 _SIZED = {"decimal": 2, "varchar": 1, "char": 1}
 _DEEPEST = 50
@@ -54,7 +54,7 @@ _TOKEN = re.compile(r"`[^`]+`|\w+|[<>(),:]")
 
 
 class TypeTextError(ValueError):
-    """`text` is the part of a type that is no type."""
+    """`text` is the part of a type that is not a type."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -69,7 +69,8 @@ def family_of(spark_type: str) -> Family:
 
 
 def parts_of(spark_type: str) -> tuple[str, ...]:
-    """What stands in the brackets of a type: (`18`, `2`) for `decimal(18,2)`; none without any."""
+    """The parts in the parentheses of a type: (`18`, `2`) for `decimal(18,2)`; empty if there are
+    none."""
     opening = re.search(r"[<(]", spark_type)
     if opening is None:
         return ()
@@ -84,7 +85,7 @@ def parts_of(spark_type: str) -> tuple[str, ...]:
 
 
 def fields_of(spark_type: str) -> dict[str, str]:
-    """The fields of a struct by name, with their types; none for every other type."""
+    """The fields of a struct by name, with their types; empty for every other type."""
     if not spark_type.startswith("struct<"):
         return {}
     pairs = (part.partition(":") for part in parts_of(spark_type) if part)
@@ -92,13 +93,13 @@ def fields_of(spark_type: str) -> dict[str, str]:
 
 
 WHOLE_SIZES = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-"""The types of whole numbers from small to large, each with the most digits that it needs."""
+"""The integer types from small to large, each with its maximum number of digits."""
 
 LONGEST_DECIMAL = 38
 
 
 def decimal_size(number_type: str) -> tuple[int, int]:
-    """The precision and the scale of a decimal that holds all numbers of a type, if one does."""
+    """The precision and scale of a decimal that holds all numbers of a type, if there is one."""
     if number_type in WHOLE_SIZES:
         return WHOLE_SIZES[number_type], 0
     precision, scale = parts_of(number_type)
@@ -106,8 +107,8 @@ def decimal_size(number_type: str) -> tuple[int, int]:
 
 
 def roomless_decimal(*number_types: str) -> str | None:
-    """Where no decimal holds the numbers of all the types, none of which is floating: the one with
-    all digits behind the point. A number that does not fit it is of one of the types alone."""
+    """If no decimal holds the numbers of all the types, none of which is floating: the one with all
+    fractional digits. A number that does not fit it belongs to only one of the types."""
     if not all(family_of(each) is Family.NUMBER for each in number_types):
         return None
     sizes = [decimal_size(each) for each in number_types]
@@ -118,7 +119,7 @@ def roomless_decimal(*number_types: str) -> str | None:
 
 
 def decimal_type(value: Decimal) -> str | None:
-    """The smallest decimal type that holds a number; None where it has too many digits for any."""
+    """The smallest decimal type that holds a number; None if it has too many digits for any."""
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         return None
@@ -128,7 +129,7 @@ def decimal_type(value: Decimal) -> str | None:
 
 
 def widest(*types: str) -> str:
-    """The type that holds the values of all of these, which can be compared with each other."""
+    """The type that holds the values of all these types, which are comparable with each other."""
     found = types[0]
     for other in types[1:]:
         found = _wider(found, other)
@@ -156,7 +157,7 @@ def _wider(one: str, other: str) -> str:
 
 
 def spelled_like(name: str, names: Collection[str]) -> str | None:
-    """The one of some names that is spelled so; else the only one that differs in case alone."""
+    """The name that is spelled so; else the only one that differs only in case."""
     if name in names:
         return name
     alike = [other for other in names if other.lower() == name.lower()]
@@ -166,8 +167,8 @@ def spelled_like(name: str, names: Collection[str]) -> str | None:
 def canonical_type(text: str, words: Collection[str] = ()) -> str:
     """The type as Spark writes it in a schema: `decimal(18,2)`, `array<struct<id:bigint>>`.
 
-    :param words: what may stand for a type besides.
-    :raises TypeTextError: it is no type of Spark.
+    :param words: additional words that are accepted as types.
+    :raises TypeTextError: it is not a type of Spark.
     """
     tokens = _TOKEN.findall(text)
     if "".join("".join(tokens).split()) != "".join(text.split()):
@@ -220,7 +221,7 @@ class _TypeReader:
         return f"{name}:{self.read(depth)}"
 
     def _list(self, read: Callable[[], str]) -> list[str]:
-        """What stands in brackets, separated by commas."""
+        """The elements of a list in brackets, separated by commas."""
         closing = {"<": ">", "(": ")"}[self._take("<", "(")]
         items = [read()]
         while self._take(",", closing) == ",":
@@ -238,7 +239,7 @@ class _TypeReader:
 
 
 def _is_sized(name: str, sizes: Sequence[str]) -> bool:
-    """True where a type may be of these sizes."""
+    """True if a type may have these sizes."""
     if len(sizes) > _SIZED.get(name, 0) or not all(map(str.isdigit, sizes)):
         return False
     if name != "decimal":

@@ -128,7 +128,7 @@ def _pass(
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """Aggregates that shortcuts may answer are read `later`, if at all; `extra` is what they need."""
+    """Aggregates that shortcuts may answer come `later`, if at all; `extra` is what these need."""
 
     later: frozenset[Aggregate]
     extra: tuple[Aggregate, ...]

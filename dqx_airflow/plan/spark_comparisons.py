@@ -54,8 +54,11 @@ def among(value: RowValue, choices: list[RowValue]) -> str:
 
 
 def as_key(value: str, own: str, other: str) -> str:
-    """A value of the type `own` for a lookup among values of the type `other`: where one of them is
-    floating, or no decimal holds all values of both, what equals it exactly, or NULL."""
+    """A value of the type `own` for a lookup among values of the type `other`.
+
+    If one of them is floating, or no decimal holds all values of both, it is the value that equals
+    it exactly, or NULL.
+    """
     if own not in FLOATING:
         size = None if other in FLOATING else roomless_decimal(own, other)
         return value if size is None else f"TRY_CAST({value} AS {size})"

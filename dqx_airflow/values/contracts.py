@@ -1,4 +1,4 @@
-"""What a gate has to know of the contract that it holds a dataset to."""
+"""What a gate has to know about the contract of a dataset."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dqx_airflow.values.sources import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class EnforcedClause:
-    """The clause of a contract that an assertion enforces: its path, its place, and its line; of
-    its rule, the id and the tags as written, and the quality dimension."""
+    """The clause of a contract that an assertion enforces: its path, position and line; from its
+    rule, the id and the tags as written, and the quality dimension."""
 
     assertion: str
     path: str
@@ -24,10 +24,10 @@ class EnforcedClause:
 
 @dataclass(frozen=True, slots=True)
 class UnenforcedClause:
-    """A clause of a contract that states a check and cannot be enforced: the name of its
-    assertion, its path, its place, and its line, the dataset that it is about, and why. `let_by`
-    names who lets it through, and `is_accepted` is true where that is somebody in the contract. The
-    last fields are as of `EnforcedClause`."""
+    """A clause of a contract that states a check and cannot be enforced: the name of its assertion,
+    its path, position and line, its dataset, and the reason. `let_by` names who accepted it, and
+    `is_accepted` is set if that is in the contract. The other fields are those of `EnforcedClause`.
+    """
 
     assertion: str
     path: str
@@ -45,7 +45,7 @@ class UnenforcedClause:
 
 @dataclass(frozen=True, slots=True)
 class Responsible:
-    """Who answers for a contract, and what they want to be done in an incident."""
+    """Who is responsible for a contract, and what to do in an incident."""
 
     owner: str | None = None
     contacts: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Responsible:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """What is known, each with its name for people."""
+        """The known facts, each with its label."""
         named = (
             ("owner", self.owner),
             ("contacts", ", ".join(self.contacts) or None),
@@ -72,13 +72,13 @@ class Responsible:
 class EnforcedContract:
     """The contract that a suite was compiled from.
 
-    `clauses` tell for each assertion which clause it enforces. `documented` and `unsupported` are
-    how many clauses of the document no assertion enforces, `accepted` how many of the latter
-    somebody accepts in the contract. `sources` are its files. `pin` is the version that the gate
-    relies on (`2`, `2.3` or `2.3.0`), None where any one will do. `unenforced` are the clauses that
-    state a check and cannot be enforced: their verdicts are errors, unless they are let through.
-    `not_understood` tells of clauses that mean nothing here and state no check. `name`,
-    `description` and `status` (`active`) are as the document has them.
+    `clauses` map each assertion to the clause that it enforces. `documented` and `unsupported` are
+    the numbers of clauses of the document that no assertion enforces, `accepted` how many of the
+    latter the contract accepts. `sources` are its files. `pin` is the version that the gate relies
+    on (`2`, `2.3` or `2.3.0`), None for any. `unenforced` are the clauses that state a check and
+    cannot be enforced: their verdicts are errors unless they are accepted. `not_understood` are
+    clauses that have no meaning here and state no check. `name`, `description` and `status`
+    (`active`) are those of the document.
     """
 
     id: str
@@ -100,13 +100,13 @@ class EnforcedContract:
 
     @property
     def in_report(self) -> EnforcedContract:
-        """As a report tells it: without what the verdicts and the digests of its files tell."""
+        """The part for a report: without what the verdicts and the digests of its files contain."""
         return replace(self, clauses=(), sources=(), unenforced=())
 
 
 @dataclass(frozen=True, slots=True)
 class FieldSource:
-    """A field elsewhere that a field is made of, in the words of OpenLineage."""
+    """A source field from which a field is derived, in the terms of OpenLineage."""
 
     namespace: str
     name: str
@@ -119,7 +119,7 @@ class FieldSource:
 
 @dataclass(frozen=True, slots=True)
 class FieldDescription:
-    """A column as a contract describes it to those who look a table up."""
+    """A column as a contract describes it, for readers of the table."""
 
     name: str
     type: str
@@ -129,7 +129,7 @@ class FieldDescription:
 
 @dataclass(frozen=True, slots=True)
 class ContractDescription:
-    """What a table tells of the contract that it is under."""
+    """What a table's properties say about its contract."""
 
     id: str
     version: str | None

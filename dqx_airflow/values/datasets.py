@@ -1,43 +1,43 @@
-"""Where datasets are found, and what is known of their rows and columns."""
+"""The locations of datasets, and known facts about their rows and columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
-"""The formats in which a dataset at a path may be stored."""
+"""The storage formats of a dataset at a path."""
 
 
 JDBC = "jdbc"
-"""The format of a table of a database."""
+"""The format of a database table."""
 
 
 MASK = "***"
-"""What is shown of a value that must not be seen."""
+"""The display of a masked value."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """Where a dataset of a suite is found.
+    """The location of a dataset of a suite, and how to read it.
 
-    Exactly one of `path`, `table` and `query` is given; a query is one SELECT over tables of the
-    catalog. `date_column` tells which rows belong to a date; without it, the whole dataset belongs
-    to every date and metrics cannot be lagged. It holds dates, timestamps, or text that
-    `date_format` describes (a pattern of Spark, `yyyyMMdd`; ISO dates without it). `time_zone` is
-    the zone in which the days of timestamps are meant, that of the session without it.
+    Exactly one of `path`, `table` and `query` is given; a query is a SELECT over catalog tables.
+    `date_column` is the column with the date of a row; without it, the whole dataset belongs to
+    every date and metrics cannot be lagged. It holds dates, timestamps, or strings in the format
+    `date_format` (a pattern of Spark, `yyyyMMdd`; ISO dates by default). `time_zone` is the time
+    zone of the days of timestamps, by default that of the session.
 
-    `filter` is a Spark SQL predicate, `schema` the columns of files with their types
-    (`id bigint, price double`), where these should not be guessed. Then csv and json are read as
-    text, and a text that is no value of its type is NULL and counted as malformed. `version` pins
-    a Delta version, `timestamp` the one that was the newest at an ISO moment; without them the
-    newest one when the gate starts is read, and pinned for the whole run. `keys` are the columns
-    by which people know a row. What `masked` columns hold never leaves Spark: `***` stands for it.
-    Without `trust_log`, nothing is taken from the statistics in the transaction log of a Delta
-    table: its rows are read. `lineage_name` is the path, URI or table by which lineage knows the
-    data; without it, that is its location without dates, partitions and globs at the end.
+    `filter` is a Spark SQL predicate, `schema` the columns of files with their types (`id bigint,
+    price double`), unless they are to be inferred. With it csv and json are read as strings, and a
+    string that is not a value of its type is NULL and counts as malformed. `version` pins a Delta
+    version, `timestamp` the one that was the newest at an ISO timestamp; without them the newest
+    version at the start of the gate is read, and pinned for the whole run. `keys` are the columns
+    by which users identify a row. The values of `masked` columns never leave Spark: they are
+    displayed as `***`. Without `trust_log`, nothing is taken from the statistics in the transaction
+    log of a Delta table: its rows are read. `lineage_name` is the path, URI or table name in
+    lineage; by default it is the location without trailing dates, partitions and globs.
 
-    With `conn_id` the `table` is one of a database, read over JDBC: it is the id of a connection
-    of Airflow, or of an environment variable, which holds the credentials.
+    With `conn_id` the `table` is a database table, read over JDBC: it is the id of an Airflow
+    connection, or of an environment variable, which holds the credentials.
     """
 
     name: str
@@ -61,17 +61,17 @@ class DatasetRef:
 
     @property
     def location(self) -> str:
-        """The path or the table; a query is known by the name of the dataset."""
+        """The path or the table; the name of the dataset for a query."""
         return self.path or self.table or self.name
 
     @property
     def is_of_texts(self) -> bool:
-        """True for files of text whose columns are declared: their values are cast."""
+        """True for text files with declared columns: their values are cast."""
         return self.path is not None and self.schema is not None and self.format in ("csv", "json")
 
     @property
     def is_lenient(self) -> bool:
-        """True where the options say that values are NULL, or lines left out, that do not fit."""
+        """True if the options turn values that do not fit into NULL, or drop their lines."""
         options = {name.lower(): value.lower() for name, value in self.options}
         return options.get("mode") in ("permissive", "dropmalformed")
 
@@ -86,7 +86,8 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class ValidatedRows:
-    """Rows that a gate let through: where they are, in which version, told by which condition."""
+    """Rows that a gate let through: their location and version, and the condition that selects
+    them."""
 
     location: str
     version: int

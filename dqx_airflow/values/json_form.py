@@ -34,12 +34,12 @@ def from_json(kind: type[T], text: str | bytes) -> T:
         return value
     except BaseValidationError as error:
         raise ValueError(f"not a {kind.__name__}: {'; '.join(transform_error(error))}") from error
-    except TypeError as error:  # `null` or a number where an object belongs
+    except TypeError as error:  # `null` or a number instead of an object
         raise ValueError(f"not a {kind.__name__}: {error}") from error
 
 
 _EXACTLY = "_exactly"
-"""What follows the name of a value in JSON where a number of JSON does not say all of it."""
+"""The suffix of a key in JSON for the exact form of a number that JSON would round."""
 
 
 def _converter() -> Any:
@@ -56,7 +56,7 @@ def _converter() -> Any:
 
 
 def _tell_exactly(converter: Any, kind: type, names: tuple[str, ...]) -> None:
-    """A fraction is a number in JSON, which may be rounded, and an exact string beside it."""
+    """A fraction is a JSON number, which may be rounded, together with an exact string."""
     from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
     unstructure: Any = make_dict_unstructure_fn(kind, converter)

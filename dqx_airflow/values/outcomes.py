@@ -1,4 +1,4 @@
-"""What becomes of assertions and gates, in one word each."""
+"""The results of assertions and gates, in one word each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Severity(str, Enum):
-    """How bad a failure is: P0 is the worst, P3 the mildest."""
+    """The severity of a failure, from P0, the worst, to P3."""
 
     P0 = "P0"
     P1 = "P1"
@@ -17,12 +17,12 @@ class Severity(str, Enum):
     __str__ = str.__str__  # prints as its value, on every Python
 
     def at_least(self, other: Severity) -> bool:
-        """True where this severity is as bad as `other`, or worse."""
+        """True if this severity is as bad as `other`, or worse."""
         return self.value <= other.value
 
 
 class Status(str, Enum):
-    """What became of one assertion. `ERROR`: it could not be evaluated."""
+    """The result of one assertion. `ERROR`: it could not be evaluated."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -33,7 +33,7 @@ class Status(str, Enum):
 
 
 class Outcome(str, Enum):
-    """What became of a gate as a whole."""
+    """The result of a gate as a whole."""
 
     PASSED = "passed"
     WARNED = "warned"
@@ -44,6 +44,6 @@ class Outcome(str, Enum):
 
 
 def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
-    """The worst of some outcomes, of which there is one at least."""
+    """The worst of at least one outcome."""
     ranked = tuple(Outcome)
     return max(outcomes, key=ranked.index)

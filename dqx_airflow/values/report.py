@@ -1,4 +1,4 @@
-"""What comes out of a job: a verdict for each assertion, and what became of the gate."""
+"""The result of a job: a verdict for each assertion, and the outcome of the gate."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dqx_airflow.values.request import Attempt, Origin, PartialRun, RunKey
 from dqx_airflow.values.sources import SourceDigest, Span
 
 MetricValue: TypeAlias = int | Fraction | float | str | None
-"""What a metric yields. Exact numbers are an int or a Fraction: counts, whole numbers, decimals and
-what is computed of them. Where floats or a root are behind it, it is a float; dates and timestamps
-are ISO text. None means that there is no value. NaN and infinity never get here."""
+"""The value of a metric. Exact numbers are an int or a Fraction: counts, integers, decimals and
+what is computed from them. With floats or a root involved, it is a float; dates and timestamps are
+ISO strings. None means that there is no value. NaN and infinity never occur here."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailingRow:
-    """A row that counts against an assertion, and why.
+    """A row that violates an assertion, and why.
 
-    `row` is a JSON object: the key columns first, then those at fault; all columns where the
-    dataset has no keys. Of rows that repeat each other it is what they have in common.
+    `row` is a JSON object: the key columns first, then those at fault; all columns if the dataset
+    has no keys. For rows that repeat each other it is what they have in common.
     """
 
     dataset: str
@@ -34,20 +34,20 @@ class FailingRow:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one assertion, and why.
+    """The result of one assertion, and the reason.
 
-    `value` is the raw metric value, `scaled_value` that value times the `multiplier` of the
-    active profiles: the number that was compared. `expected` is the condition as text and
-    `threshold` its evaluated right-hand side. `metric` and `column` are set where the assertion
-    is about one of them. `reason` explains every status but `passed`. `origin` tells where the
-    value comes from; of several metrics, the one that took most. `failing_rows` is a sample, and
-    `note` says why there is none where there should be one. `clause` is the path of the clause of
-    a contract that the assertion enforces; `span` and `source_line` are then its place there.
-    `disabled_by` is the profile that disabled it. What `is_experimental` never blocks. `measured`
-    are the metric values behind it as JSON (see `plan.measured`), to judge it again by. `let_by`
-    names who lets an assertion through that cannot be evaluated: an error is then a warning, and
-    what is skipped for it is not even that. An assertion that is judged for each group tells how
-    many `groups` there were, how many of them failed, and which is the worst: the values are its.
+    `value` is the raw metric value, `scaled_value` that value times the `multiplier` of the active
+    profiles: the number that was compared. `expected` is the condition as text and `threshold` its
+    evaluated right-hand side. `metric` and `column` are set if the assertion is about a single one.
+    `reason` explains every status except `passed`. `origin` is the source of the value; for several
+    metrics, the most expensive one. `failing_rows` is a sample, and `note` says why there is none
+    if one is expected. `clause` is the path of the contract clause that the assertion enforces;
+    `span` and `source_line` are then its position there. `disabled_by` is the profile that disabled
+    it. What `is_experimental` never blocks. `measured` are the metric values behind it as JSON (see
+    `plan.measured`), to judge it again. `let_by` names who accepted that the assertion cannot be
+    evaluated: an error is then a warning, and a skipped assertion not even that. For an assertion
+    that is judged for each group, `groups` is the number of groups, followed by the number of those
+    that failed, and the worst one, whose values are given.
     """
 
     name: str
@@ -81,13 +81,13 @@ class Verdict:
     worst_group: str | None = None
 
     def can_block(self, fail_on: Severity) -> bool:
-        """True where a gate is blocked if this fails, and broken if it cannot be evaluated."""
+        """True if a gate is blocked when this fails, and broken when it cannot be evaluated."""
         is_let = self.is_experimental or self.let_by is not None
         return self.severity.at_least(fail_on) and not is_let
 
     @property
     def is_not_evaluated(self) -> bool:
-        """True where the data that it needs was missing: it was skipped, and nobody chose that."""
+        """True if it was skipped because necessary data was missing, which nobody chose."""
         is_chosen = self.disabled_by is not None or self.let_by is not None
         return self.status is Status.SKIPPED and not is_chosen
 
@@ -103,7 +103,7 @@ class MetricResult:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """Where the rows of a dataset went on a pass: a path or a table, its version, how many."""
+    """Where the rows of a dataset were promoted: a path or a table, its version, their number."""
 
     location: str
     version: int
@@ -112,16 +112,7 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSnapshot:
-    """The very data that was validated: where, which version, how many rows on the date.
-
-    `quarantined` is how many of them went into quarantine, `quarantine` the place of that; None
-    where none was asked for.
-    `condition` tells the rows that were validated from the others of the version, as Spark SQL;
-    None where it was all of them. `promote_to` is the place to which they were to be promoted on a
-    pass, `promotion` what became of that; both None where there was no such place, the latter also
-    where the gate did not pass. `lineage_name` is the path, URI or table by which lineage knows the
-    data, None where that is its location.
-    """
+    """The exact data that was validated: location, version, and number of rows on the date."""
 
     name: str
     location: str
@@ -180,14 +171,15 @@ class GateReport:
 
     @property
     def dates(self) -> str:
-        """The date of the data: `2026-01-01`; of several the range: `2026-01-01..2026-03-31`."""
+        """The date of the data: `2026-01-01`; for several dates the range:
+        `2026-01-01..2026-03-31`."""
         first = self.run_key.date.isoformat()
         return first if self.until is None else f"{first}..{self.until.isoformat()}"
 
     @property
     def validated(self) -> dict[str, ValidatedRows]:
-        """The rows of each dataset that the gate let through, where they were promoted to, else
-        where they were read; of a dataset without versions nobody can tell them."""
+        """The rows of each dataset that the gate let through, where they were promoted to or else
+        read from; unknown for a dataset without versions."""
         if self.outcome not in (Outcome.PASSED, Outcome.WARNED):
             return {}
         return {
@@ -197,7 +189,7 @@ class GateReport:
         }
 
     def with_status(self, status: Status) -> tuple[Verdict, ...]:
-        """The verdicts of one status, worst severity first, else in the order of the suite."""
+        """The verdicts with a status, worst severity first, then in the order of the suite."""
         verdicts = [verdict for verdict in self.verdicts if verdict.status is status]
         return tuple(sorted(verdicts, key=lambda verdict: verdict.severity.value))
 
@@ -213,12 +205,12 @@ class GateReport:
 
     @property
     def let_through(self) -> tuple[Verdict, ...]:
-        """The verdicts on clauses of a contract that cannot be enforced, and are let through."""
+        """The verdicts on contract clauses that cannot be enforced, and were accepted."""
         return tuple(verdict for verdict in self.verdicts if verdict.let_by is not None)
 
     @property
     def worst(self) -> Verdict | None:
-        """The first of the verdicts that decided the outcome: worst severity, then suite order."""
+        """The first of the verdicts that decided the outcome: by severity, then suite order."""
         failed, errors = self.with_status(Status.FAILED), self.with_status(Status.ERROR)
         match self.outcome:
             case Outcome.BROKEN:

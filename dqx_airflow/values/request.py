@@ -1,4 +1,4 @@
-"""What goes into a job: one gate with all that it needs."""
+"""The input of a job: one gate with everything that it needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAP_INDEX = re.compile(r"\[(\d{1,9})\]$")
 
 
 class Origin(str, Enum):
-    """Where the value of a metric comes from, what takes most first."""
+    """The source of a metric value, the most expensive first."""
 
     SCAN = "scan"
     MERGED = "stored state and new files"
@@ -28,7 +28,7 @@ class Origin(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """What a result is the result of: a gate, for a date of its data, in one scheduler run.
+    """The key of a result: a gate, a date of its data, and a scheduler run.
 
     `scheduler_run` is the run id of the scheduler, with the map index of a mapped task: `run[3]`.
     """
@@ -39,12 +39,13 @@ class RunKey:
 
     @property
     def map_index(self) -> int:
-        """The map index of the task instance, -1 where it has none."""
+        """The map index of the task instance, -1 if it has none."""
         return int(self._mapped[1]) if self._mapped else -1
 
     @property
     def gate_instance(self) -> str:
-        """The gate as people tell it from others of the same task: `lake.gate[3]` if mapped."""
+        """The gate, distinguished from other instances of the same task: `lake.gate[3]` if
+        mapped."""
         return f"{self.gate}[{self.map_index}]" if self._mapped else self.gate
 
     @property
@@ -62,10 +63,10 @@ class RunKey:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a run key.
+    """One attempt at a run key.
 
     `number` orders the attempts, `id` is unique for each of them: a cleared task starts a new
-    attempt even where its number starts again at 1.
+    attempt even if its number starts again at 1.
     """
 
     number: int
@@ -86,9 +87,9 @@ class ParentRun:
 
 @dataclass(frozen=True, slots=True)
 class GateOrigin:
-    """What a catalog says of a gate as a job: its owner, its documentation, and its source.
+    """Properties of a gate as a job in a catalog: its owner, documentation, and source.
 
-    `job` is the job where it is only a part of one; None where the gate is the job.
+    `job` is the enclosing job if the gate is only a part of one; None if the gate is the job.
     """
 
     owner: str | None = None
@@ -99,11 +100,12 @@ class GateOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which assertions a gate judges: those that meet each criterion that is given.
+    """The assertions that a gate judges: those that match every given criterion.
 
     `only` are names of assertions or checks, `CHECK::ASSERTION`, clauses of a contract or the ids
-    of its rules; `*` and `?` are wildcards. An assertion has one of the `tags` and none
-    of `exclude_tags`, is of the `severity` or worse, and about one of the quality `dimensions`.
+    of its rules; `*` and `?` are wildcards. An assertion matches if it has one of the `tags` and
+    none of `exclude_tags`, has the `severity` or a worse one, and belongs to one of the quality
+    `dimensions`.
     """
 
     only: tuple[str, ...] = ()
@@ -126,7 +128,7 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class PartialRun:
     """What a run judged of its suite or contract: `selected` of `assertions`. `protected` are the
-    names of those that it left out and that are P0 or `@required`."""
+    names of excluded ones that are P0 or `@required`."""
 
     selection: Selection
     selected: int
@@ -136,7 +138,8 @@ class PartialRun:
 
 @dataclass(frozen=True, slots=True)
 class ShadowSuite:
-    """A suite that is judged beside that of a gate, by `name` in results. It is never acted on.
+    """A suite that is judged next to that of a gate, by `name` in results. It never affects the
+    gate.
 
     `problem` says why it cannot be judged; `suite` is then None.
     """
@@ -151,8 +154,7 @@ class ShadowSuite:
 class GatePart:
     """One more date, or one more suite, that a gate judges in the same scan.
 
-    Without a `suite` it is that of the request, with what it imports, the contract it is of, and
-    what is selected.
+    Without a `suite` it is that of the request, with its imports, its contract, and its selection.
     """
 
     run_key: RunKey
@@ -164,21 +166,21 @@ class GatePart:
 
 @dataclass(frozen=True, slots=True)
 class GateRequest(RunOptions):
-    """Everything that the job needs to know. It holds no secret, and its sources themselves.
+    """Everything that the job needs to know. It contains the sources themselves, but no secrets.
 
-    How it judges is said by its `RunOptions`.
+    Its `RunOptions` define how it judges.
 
-    `results_root` is empty for a trial, of which nothing is to be written. `timeout_s` is the time
-    in seconds after which the job ends itself, since a Python driver may outlive the task that
-    started it. `recompute` uses no stored states. `sample_rows` is how many failing rows of an
-    assertion are kept at most. `quarantine` pairs datasets with the paths of the Delta tables into
-    which their failing rows go; `promote_to` with the paths or names of those into which all their
-    rows go on a pass, and `promote_slice` columns with the one value, as text, that these rows
-    have: only such rows are replaced there. `contract` is where the suite comes from, if it was
-    compiled. `date_from` says in words where the date comes from. `origin` is for lineage alone:
-    nothing is read there. `shadow` is judged in the same scan and changes nothing. `more` are
-    judged beside it, each with a report of its own. With a `selection` only the assertions that it
-    selects are judged, and nothing is promoted unless `promote_partial` says so.
+    `results_root` is empty for a trial, which writes nothing. `timeout_s` is the time in seconds
+    after which the job ends itself, since a Python driver may outlive the task that started it.
+    `recompute` uses no stored states. `sample_rows` is the maximum number of failing rows of an
+    assertion to keep. `quarantine` maps datasets to the paths of the Delta tables for their failing
+    rows; `promote_to` to the paths or names of those for all their rows on a pass, and
+    `promote_slice` columns to the single value, as a string, that these rows have: only such rows
+    are replaced there. `contract` is the source of the suite, if it was compiled. `date_from`
+    describes where the date comes from. `origin` is for lineage only: nothing is read there.
+    `shadow` is judged in the same scan and changes nothing. `more` are judged with it, each with a
+    report of its own. With a `selection` only the assertions that match are judged, and nothing is
+    promoted unless `promote_partial` is set.
     """
 
     run_key: RunKey
@@ -204,24 +206,24 @@ class GateRequest(RunOptions):
 
     @property
     def parts(self) -> tuple[GateRequest, ...]:
-        """A request for each report that is asked for: its own first, then those of `more`."""
+        """A request for each report: its own first, then those of `more`."""
         own = replace(self, more=())
         return (own, *(_part_of(own, part) for part in self.more))
 
     @property
     def job_key(self) -> RunKey:
-        """The run key of the gate as a whole, where this is the request for one of its suites."""
+        """The run key of the gate as a whole, if this is the request for one of its suites."""
         job = self.origin.job if self.origin is not None else None
         return replace(self.run_key, gate=job) if job else self.run_key
 
     @property
     def run_keys(self) -> tuple[RunKey, ...]:
-        """The run key of each report that is asked for."""
+        """The run key of each report."""
         return (self.run_key, *(part.run_key for part in self.more))
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """All texts that the gate goes by: the contract, the suite, and what these draw in."""
+        """All source texts of the gate: the contract, the suite, and their imports."""
         imported = (item.file for item in self.imports)
         files = (*(self.contract.sources if self.contract else ()), self.suite, *imported)
         return tuple({file.name: file for file in files}.values())

@@ -1,4 +1,4 @@
-"""How a run judges: the options that every way of running has."""
+"""The options of judging that every kind of run has."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dqx_airflow.values.outcomes import Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How a run judges, whether a gate, the command line or Python started it.
+    """How a run judges, whether it was started by a gate, the command line or Python.
 
-    A failure of `fail_on` or worse blocks. `allow_empty` leaves out the implicit assertions that
-    the datasets have rows. With `require_history` a run is broken where an assertion of `fail_on`
-    or worse lacks data of other dates. `skip_dates` are dates without data, for lagged metrics.
+    A failure of `fail_on` or worse blocks. `allow_empty` drops the implicit assertions that the
+    datasets have rows. With `require_history` a run is broken if an assertion of `fail_on` or worse
+    lacks data of other dates. `skip_dates` are dates without data, for lagged metrics.
     """
 
     fail_on: Severity = Severity.P1
@@ -25,5 +25,5 @@ class RunOptions:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The options by name, to make others of them."""
+        """The options by name."""
         return {field.name: getattr(self, field.name) for field in fields(RunOptions)}

@@ -1,4 +1,4 @@
-"""Text that people wrote, and places in it."""
+"""Source texts, and positions in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a source file. Lines and columns count from 1, `end_column` is exclusive."""
+    """A range in a source file. Lines and columns count from 1, `end_column` is exclusive."""
 
     file: str
     line: int
@@ -18,7 +18,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of DQL text, inlined, so that nobody needs to read it twice."""
+    """A DQL file with its content, so that it is read only once."""
 
     name: str
     text: str
@@ -26,7 +26,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """A file that `importer` imports by writing `path`."""
+    """A file that `importer` imports as `path`."""
 
     importer: str
     path: str
@@ -35,10 +35,10 @@ class ImportedFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Where people find the file of a suite or a contract.
+    """The location of the file of a suite or a contract, for users.
 
-    `url` leads to the file itself. In a checkout of Git, `repository` is the address of its
-    `origin`, `path` the file below its root, and `version` the commit.
+    `url` links to the file itself. In a Git checkout, `repository` is the address of its `origin`,
+    `path` the file below its root, and `version` the commit.
     """
 
     url: str
@@ -49,7 +49,7 @@ class SourceLocation:
 
 @dataclass(frozen=True, slots=True)
 class SourceDigest:
-    """A text that a gate went by: the name of its file, and its SHA-256 in hexadecimal digits."""
+    """A source text of a gate: the name of its file, and its SHA-256 in hexadecimal digits."""
 
     file: str
     digest: str

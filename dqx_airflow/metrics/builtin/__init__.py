@@ -1,7 +1,7 @@
-"""The table of built-in metrics: one entry for each, with its counterpart in Python beside it.
+"""The table of built-in metrics: one entry for each, with its Python counterpart beside it.
 
 A new metric is an entry in one of the modules, and a line in `tests/metrics/conformance`. The
-reference page, the completions, the colours of editors and the list in the docs are made of them.
+reference page, completions, editor colours and the list in the docs are generated from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments and aggregates that several metrics share."""
+"""Arguments and aggregates shared by several metrics."""
 
 from __future__ import annotations
 
@@ -54,27 +54,27 @@ def value_aggregate(column: str) -> Aggregate:
 def rows_where(condition: str, shortcut: Shortcut | None = None) -> Aggregate:
     """The number of rows for which a condition, in Spark SQL, is true.
 
-    :param shortcut: tells without reading the rows that there is none.
+    :param shortcut: proves that there is none without reading the rows.
     """
     return Aggregate(_count_if(condition), merge=Merge.COUNT, shortcut=shortcut)
 
 
 def _count_if(condition: str) -> str:
-    """How many rows satisfy the condition.
+    """The number of rows that satisfy the condition.
 
-    Spark computes all conditions of its own `count_if` in one method before it counts; with some
+    Spark evaluates all conditions of its own `count_if` in one method before counting; with some
     sixty of them it is too long for Java to compile.
     """
     return f"count(CASE WHEN {condition} THEN 1 END)"
 
 
 def other_rows(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
-    """Those of the first count that are not in the second."""
+    """The first count minus the second."""
     return int(results[0] or 0) - int(results[1] or 0)
 
 
 def extreme_aggregate(function: str, column: str) -> Aggregate:
-    """The smallest value of a column, by `min`, or the largest one, by `max`."""
+    """The smallest value of a column with `min`, or the largest one with `max`."""
     is_least = function == "min"
     return Aggregate(
         f"{function}({quote_name(column)})",

@@ -1,4 +1,4 @@
-"""Metrics of the schema and of the transaction log: not of what is in the columns."""
+"""Metrics of the schema and of the transaction log, not of the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of conditions that rows meet or violate, and of shares."""
+"""Metrics of conditions that rows satisfy or violate, and of shares."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _rows_violating(arguments: Arguments) -> RowsBehind:
 
 
 def _furthest_share(arguments: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
-    """The largest difference of a share; what is not listed counts as one more value."""
+    """The largest deviation of a share; unlisted values count as one more value."""
     total, *counts = (int(result or 0) for result in results)
     if not total:
         return None
@@ -67,11 +67,11 @@ def _furthest_share(arguments: Arguments, results: tuple[MetricValue, ...]) -> M
     return exact(max([rest, *(abs(a - b) for a, b in zip(actual, due, strict=True))]))
 
 
-# The same in Python, with the results that Spark has
+# The same in Python, with Spark's results
 
 
 def _share_difference(column: ColumnValues, shares: Sequence[tuple[Any, Exact]]) -> Exact | None:
-    """The largest difference of a share from the one due; the unlisted count as one value."""
+    """The largest deviation from an expected share; unlisted values count as one value."""
     rows = len(column.present)
     if not rows:
         return None
@@ -82,7 +82,7 @@ def _share_difference(column: ColumnValues, shares: Sequence[tuple[Any, Exact]])
 
 
 def _true_share(truths: ColumnValues) -> Exact:
-    """The share of true among what is true or false; all, if there is nothing."""
+    """The share of true among true and false; 1 if there is neither."""
     return Fraction(truths.values.count(True), len(truths.present)) if truths.present else 1
 
 

@@ -35,7 +35,7 @@ from dqx_airflow.metrics.sql import quote_literal, quote_name
 
 
 def nan_count(column: str) -> Aggregate:
-    """How many values of a column of numbers are NaN."""
+    """The number of NaN in a numeric column."""
     return replace(rows_where(_is_nan(column)), shortcut=NeverNan(column))
 
 
@@ -44,7 +44,7 @@ def _is_nan(column: str) -> str:
 
 
 def infinite_values(arguments: Arguments) -> RowsBehind:
-    """The rows in which a column of floating-point numbers is infinite."""
+    """The rows in which a floating-point column is infinite."""
     (column,) = arguments
     return RowsBehind(
         f"{column} is infinite", condition=f"abs({quote_name(column)}) = DOUBLE('Infinity')"
@@ -52,7 +52,7 @@ def infinite_values(arguments: Arguments) -> RowsBehind:
 
 
 def distinct_values(column: str) -> Aggregate:
-    """How many different values there are."""
+    """The number of distinct values."""
     return Aggregate(f"count(DISTINCT {quote_name(column)})", distinct=(column,))
 
 
@@ -63,7 +63,7 @@ def _distinct_tuples(columns: tuple[str, ...]) -> Aggregate:
 
 
 def _whole_keys(columns: tuple[str, ...]) -> tuple[Aggregate, Aggregate]:
-    """The rows without NULL in the columns, and the combinations that are in them."""
+    """The rows without NULL in the columns, and their distinct combinations."""
     names = ", ".join(map(quote_name, columns))
     several = Aggregate(f"count({names})", merge=Merge.COUNT)
     rows = several if len(columns) > 1 else value_aggregate(columns[0])
@@ -82,8 +82,8 @@ def listed_values(given: Any) -> tuple[Any, ...]:
 
 
 def equal_to_any(subject: str, given: Any) -> str:
-    """That some Spark SQL equals one of the literals. Each is compared by itself: `IN` makes one
-    type of all of them."""
+    """Whether an SQL expression equals one of the literals. They are compared one by one, because
+    `IN` casts all of them to one type."""
     return " OR ".join(f"{subject} = {quote_literal(value)}" for value in listed_values(given))
 
 
@@ -105,16 +105,16 @@ def _rows_with_value(arguments: Arguments) -> RowsBehind:
     return RowsBehind(words, condition=equal_to_any(quoted_column(arguments), given))
 
 
-# The same in Python, with the results that Spark has
+# The same in Python, with Spark's results
 
 
 def count_nan(column: ColumnValues) -> int:
-    """How many values are NaN."""
+    """The number of NaN."""
     return sum(isinstance(value, float) and math.isnan(value) for value in column.values)
 
 
 def _distinct(column: ColumnValues) -> int:
-    """How many different values there are: 0.0 equals -0.0 and NaN equals NaN, as in Spark."""
+    """The number of distinct values: 0.0 equals -0.0 and NaN equals NaN, as in Spark."""
     return len({order_key(value) for value in column.present})
 
 
@@ -124,7 +124,7 @@ def _duplicates(columns: ColumnValues | Sequence[ColumnValues]) -> int:
 
 
 def _repeated(columns: ColumnValues | Sequence[ColumnValues]) -> int:
-    """Rows minus distinct combinations, of the rows without NULL in them."""
+    """Rows minus distinct combinations, over the rows without NULL."""
     return _repetitions([row for row in _combinations(columns) if None not in row])
 
 
@@ -138,7 +138,7 @@ def _repetitions(rows: Sequence[tuple[Any, ...]]) -> int:
 
 
 def is_equal_to_any(value: Any, spark_type: str, given: Any) -> bool:
-    """True where a value of a type equals one of the literals."""
+    """True if a value of a type equals one of the literals."""
     sides = (comparable(value, spark_type, one, literal_type(one)) for one in listed_values(given))
     return any(left == right for left, right in sides)
 

@@ -1,4 +1,4 @@
-"""Metrics of how often values occur: Shannon's entropy, the most common ones, ratios."""
+"""Metrics of value frequencies: Shannon's entropy, the most common values, ratios."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _entropy(arguments: Arguments) -> tuple[Aggregate, ...]:
 
 
 def _entropy_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
-    """`ln(n) - sum(k * ln(k)) / n`, where `n` rows have values, `k` of them the same."""
+    """`ln(n) - sum(k * ln(k)) / n`, for `n` rows with values, and groups of `k` equal ones."""
     weighted, values, rows = results
     if not rows or not isinstance(weighted, float):
         return None
@@ -89,7 +89,7 @@ def _entropy_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
 
 
 def _mode(arguments: Arguments) -> tuple[Aggregate, ...]:
-    # Of equally common values the smallest.
+    # Among equally common values the smallest.
     pair = f"CASE WHEN {COPIES} IS NOT NULL THEN struct(-{COPIES}, {VALUE} AS value) END"
     return (_over_values((arguments[0],), f"min({pair}).value"),)
 
@@ -106,11 +106,11 @@ def _repeated_values(arguments: Arguments) -> RowsBehind:
     return RowsBehind("", condition=_has_value(columns), repeated=columns)
 
 
-# The same in Python, with the results that Spark has
+# The same in Python, with Spark's results
 
 
 def _frequencies(columns: ColumnValues | Sequence[ColumnValues]) -> Counter[Any]:
-    """The rows of each combination of values that is not NULL throughout."""
+    """The number of rows of each combination that is not NULL throughout."""
     several = (columns,) if isinstance(columns, ColumnValues) else columns
     rows = zip(*(column.values for column in several), strict=True)
     return Counter(order_key(row) for row in rows if any(value is not None for value in row))
@@ -146,7 +146,7 @@ def _shannon(column: ColumnValues) -> float | None:
 
 
 def _most_common(column: ColumnValues) -> Any:
-    """Of equally common values the smallest."""
+    """The most common value; among equally common ones the smallest."""
     numbers = _numbers_of_rows(column)
     return min(numbers, key=lambda value: (-numbers[value], order_key(value)), default=None)
 
@@ -161,7 +161,7 @@ def _unlisted_common(column: ColumnValues, most: int, listed: Collection[Any]) -
 
 
 def _numbers_of_rows(column: ColumnValues) -> dict[Any, int]:
-    """The values of a column without NaN, with the numbers of their rows."""
+    """The values of a column without NaN, with their numbers of rows."""
     return dict(Counter(column.present))
 
 

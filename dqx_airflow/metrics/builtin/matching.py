@@ -1,7 +1,7 @@
-"""Metrics of two datasets side by side: rows that are missing, extra or changed, and columns.
+"""Metrics that compare two datasets: rows that are missing, extra or changed, and columns.
 
-What is compared with the reference comes from `plan.matching.Match`; a scan of the two counts the
-differences, and each metric takes its value from the counts.
+`plan.matching.Match` defines the comparison; a scan of both counts the differences, and each metric
+takes its value from the counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _differing(_: Arguments, counts: tuple[MetricValue, ...]) -> MetricValue:
 
 
 def _differing_share(arguments: Arguments, counts: tuple[MetricValue, ...]) -> MetricValue:
-    """Of the rows of the dataset, and those that it lacks; none differs where there is no row."""
+    """The share of differing rows among those of the dataset and those it lacks; 0 without rows."""
     differing, rows = _differing(arguments, counts), int(counts[3] or 0) + int(counts[0] or 0)
     return exact(0) if not rows else apply("/", (differing, rows))
 

@@ -1,4 +1,4 @@
-"""Metrics of sequences: values in the order of another column, and values that are missing."""
+"""Metrics of sequences: values in the order of another column, and missing values."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def _counting(name: str, op: str, doc: str, example: str) -> Metric:
     )
 
 
-# Values that are missing
+# Missing values
 
 
 def _gap_aggregates(arguments: Arguments) -> tuple[Aggregate, ...]:
     column, step = arguments
     name = quote_name(column)
 
-    # As decimals, the ends of a bigint are no further apart than there is room for.
+    # As decimals, the difference between two bigints cannot overflow.
     numbers = {
         kind: f"CAST({POSITIONS.get(kind, '{}').format(name)} AS DECIMAL(20,0))"
         for kind in (*WHOLE_SIZES, *POSITIONS)

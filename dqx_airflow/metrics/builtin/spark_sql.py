@@ -1,4 +1,4 @@
-"""Metrics that are written in Spark SQL."""
+"""Metrics written in Spark SQL."""
 
 from __future__ import annotations
 

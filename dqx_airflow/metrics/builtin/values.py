@@ -49,17 +49,17 @@ def _length(function: str, column: str) -> Aggregate:
 
 
 def _once(sql: str) -> str:
-    """The number that some SQL yields as a double, which Spark takes from it once for each row.
+    """A number as a double that Spark computes once for each row.
 
-    An aggregate of moments would make a double of a decimal five times over. `nullif` with NULL
-    changes nothing, and Spark computes what it compares beforehand.
+    An aggregate of moments would cast a decimal to a double five times. `nullif` with NULL has no
+    effect except that Spark computes its operand beforehand.
     """
     return f"nullif(CAST({sql} AS DOUBLE), NULL)"
 
 
 def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
-    """Pearson's coefficient: the covariance by the product of the standard deviations."""
-    # `corr` ends the scan in ANSI mode where a column does not vary.
+    """Pearson's coefficient: the covariance divided by the product of the standard deviations."""
+    # `corr` ends the scan in ANSI mode if a column is constant.
     one, other = map(quote_name, arguments)
     sql = f"covar_pop({_once(one)}, {_once(other)})"
     for column, given in ((one, other), (other, one)):
@@ -69,10 +69,9 @@ def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
 
 
 def _variance(arguments: Arguments) -> tuple[Aggregate, ...]:
-    """The sample variance. Spark merges the partial sums of squares of its tasks by the formula of
-    Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample
-    variances", 1979), which is stable.
-    """
+    """The sample variance. Spark merges partial sums of squares by the stable formula of Chan,
+    Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances",
+    1979)."""
     return Aggregate(f"var_samp({_once(quoted_column(arguments))})"), value_aggregate(arguments[0])
 
 
@@ -83,7 +82,7 @@ def _z_scores(arguments: Arguments) -> tuple[Aggregate, ...]:
 
 
 def _largest_z_score(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
-    """The distance of the extreme that is further from the mean, in standard deviations."""
+    """The distance of the more distant extreme from the mean, in standard deviations."""
     total, count, *ends, variance = results
     if count is None or int(count) < 2 or None in ends:
         return None
@@ -108,13 +107,13 @@ def _lengths_beyond(arguments: Arguments) -> RowsBehind:
     return RowsBehind(f"length of {arguments[0]}", compared=length)
 
 
-# The same in Python, with the results that Spark has
+# The same in Python, with Spark's results
 
 
 def _total(column: ColumnValues) -> Any:
     """The sum; None without values.
 
-    :raises SumOverflow: it has no room in a decimal.
+    :raises SumOverflow: it does not fit into a decimal.
     """
     values = column.present
     if not values:
@@ -129,9 +128,9 @@ def _total(column: ColumnValues) -> Any:
 
 
 def _mean(column: ColumnValues) -> Any:
-    """The sum by the number of values.
+    """The sum divided by the number of values.
 
-    :raises SumOverflow: the sum has no room in a decimal.
+    :raises SumOverflow: the sum does not fit into a decimal.
     """
     if not column.present:
         return None
@@ -140,18 +139,18 @@ def _mean(column: ColumnValues) -> Any:
 
 
 def _smallest(column: ColumnValues) -> Any:
-    """The smallest value in Spark's order, in which NaN is the largest; None without values."""
+    """The smallest value in Spark's order, where NaN is the largest; None without values."""
     return min(column.present, key=order_key, default=None)
 
 
 def _largest(column: ColumnValues) -> Any:
-    """The largest value in Spark's order, in which NaN is the largest; None without values."""
+    """The largest value in Spark's order, where NaN is the largest; None without values."""
     return max(column.present, key=order_key, default=None)
 
 
 def _sample_variance(column: ColumnValues) -> float | None:
-    """The squared distances from the mean, in two passes, by one less than there are values
-    (Bessel's correction); None below two values."""
+    """The sum of squared distances from the mean, in two passes, divided by one less than the
+    number of values (Bessel's correction); None for fewer than two values."""
     values = [float(value) for value in column.present]
     if len(values) < 2:
         return None
@@ -184,10 +183,10 @@ def _z_score_in_python(column: ColumnValues) -> Any:
 
 
 def _percentile(column: ColumnValues, share: Number) -> float | None:
-    """The percentile in floating point, interpolated between the two values beside the place.
+    """The percentile in floating point, interpolated between the two nearest values.
 
     Definition 7 of Hyndman and Fan ("Sample Quantiles in Statistical Packages", The American
-    Statistician 50(4), 1996), as Spark's `percentile`, numpy and R have it: the place of a share
+    Statistician 50(4), 1996), as used by Spark's `percentile`, numpy and R: the position of a share
     `p` among `n` sorted values, counted from 0, is `(n - 1) * p`.
 
     :param share: from 0 to 1.
@@ -227,7 +226,7 @@ def _exact_sum(values: Sequence[Decimal]) -> Decimal:
 
 
 def _moves(values: Sequence[float]) -> list[float]:
-    """How far each value is from their mean, which is exact where all of them are equal."""
+    """The distance of each value from the mean, which is exactly 0 if all of them are equal."""
     center = values[0] + sum(value - values[0] for value in values) / len(values)
     return [value - center for value in values]
 
@@ -348,7 +347,7 @@ STATISTICS = (
         "Pearson's correlation of two columns; no value where one of them does not vary.",
         "assert correlation(distance, air_time) > 0.9",
         _correlation,
-        # Rounding may carry it a hair beyond 1.
+        # Rounding may carry it slightly beyond 1.
         value=lambda _, results: (
             None if results[0] is None else max(-1.0, min(1.0, float(results[0])))
         ),
