@@ -27,7 +27,7 @@ _BRACKETS = re.compile(
     re.DOTALL,
 )
 _UNSURE = re.compile(r"\\Q|\\c|\(\?(?![ims]*(?:-[ims]+)?[:)])[a-zA-Z-]")
-r"""Quoted text and the flags for comments and Unicode change the meaning of brackets; `\c` takes any
+r"""Quoted text and the flags for comments and Unicode change what brackets mean; `\c` takes any
 following character."""
 
 _WHOLE = re.compile(
